@@ -4,18 +4,78 @@ An action is recorded in the transaction that makes the change, so that neither 
 other. Rows are never changed and never removed.
 """
 
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 import peewee
 
-from app import actor as actors
 from app import clock
-from app.actor import Actor
-from app.redaction import without_keys
+from app.config import sudo_user
+from app.errors import without_keys
 from app.storage.engine import Engine
+from app.storage.file_lock import user_name
+
+# Who changes something: who runs this command, or who is signed in to the console (D130).
+
+NAME_CHARACTERS_MAX = 100
+Via = Literal["command", "console"]
+
+
+class Actor(msgspec.Struct, frozen=True):
+    """A person, as the record of actions names them."""
+
+    name: str
+    """The login of a command, or the name in the console."""
+    via: Via
+    sudo_user: str | None = None
+    """Who ran a command with sudo. SEC: the environment says so, which its user can change."""
+
+
+class Session(NamedTuple):
+    """Who runs this process, as a record of the audit trail has it; None for what is not known."""
+
+    login: str | None
+    sudo_user: str | None
+
+
+def of_command() -> Actor:
+    """Return who runs this process.
+
+    The name is that of the login, which stays the same after `sudo` and `su`. A process without a
+    login, as in a container or a unit of systemd, has the name of its user.
+    """
+    by = sudo_user()
+    return Actor(_checked(login() or user_name()), "command", _checked(by) if by else None)
+
+
+def login() -> str | None:
+    """Return the user of the session that this process belongs to; None without a session."""
+    with suppress(OSError):
+        return os.getlogin()
+    return None
+
+
+def session() -> Session:
+    """Return login and user of sudo of this process.
+
+    Nothing is left out of them but what no record can hold: the environment can hold any bytes, and
+    any number of them.
+    """
+    return Session(*(each and _encodable(each) for each in (login(), sudo_user())))
+
+
+def _encodable(name: str) -> str:
+    return name[:NAME_CHARACTERS_MAX].encode(errors="backslashreplace").decode()
+
+
+def _checked(name: str) -> str:
+    """Return a name that can be stored: the environment can hold any bytes, and any number."""
+    printable = "".join(each if each.isprintable() else "?" for each in name)
+    return printable[:NAME_CHARACTERS_MAX]
+
 
 Name = Literal[
     "accounts.create",
@@ -57,8 +117,8 @@ class Action(peewee.Model):
 
     id = peewee.AutoField()
     at = peewee.BigIntegerField()
-    actor = peewee.CharField(actors.NAME_CHARACTERS_MAX)
-    sudo_user = peewee.CharField(actors.NAME_CHARACTERS_MAX, null=True)
+    actor = peewee.CharField(NAME_CHARACTERS_MAX)
+    sudo_user = peewee.CharField(NAME_CHARACTERS_MAX, null=True)
     via = peewee.CharField(10)
     action = peewee.CharField(30)
     subject_kind = peewee.CharField(10)
@@ -167,7 +227,7 @@ def row_of(
     """Return the row that `record` inserts, without its number; None if nothing differs."""
     if before == after:
         return None
-    who = actor or actors.of_command()
+    who = actor or of_command()
     return {
         "at": clock.now(),
         "actor": without_keys(who.name),

@@ -1,17 +1,267 @@
 """Reads the settings from the environment, which no other module does.
 
-`app/settings.py` declares them. All wrong settings are reported at once.
+`app/config.py` declares them. All wrong settings are reported at once.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
+from datetime import tzinfo
+from pathlib import Path
 from typing import Any
 
-from app.credentials import with_credentials
+from app import setting_values as values
 from app.errors import OperatorError
-from app.setting_values import Setting
-from app.settings import Settings
+from app.setting_values import (
+    BESIDE_DATABASE,
+    Destination,
+    Network,
+    Setting,
+    listen_address,
+    optional_address,
+    parse_destinations,
+    parse_secret,
+    setting,
+    sqlite_path,
+)
+
+# The settings: their names, defaults, checks and descriptions. `Config` reads them.
+#
+# Each setting is a field. Its variable is `VERIFYD_` and the field's name in upper case.
+
+
+def _default_workers() -> int:
+    return min(os.cpu_count() or 1, 16) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The fields that `Config` reads; each has its default, its check and its description."""
+
+    # SEC: it may hold a password.
+    database_url: str = setting(
+        "sqlite:///verifyd.db",
+        values.database_url,
+        "where the data is: `sqlite:///PATH` (`sqlite:////PATH` if absolute) or `postgresql://...`",
+        is_secret=True,
+    )
+    bind: str = setting(
+        "127.0.0.1:8000",
+        listen_address,
+        "where `serve` listens: `ADDRESS:PORT` or `unix:/PATH`",
+    )
+    socket_group: int | None = setting(
+        "",
+        values.group,
+        "group of that Unix socket, by name or number: only the service's user and this group can "
+        "connect; by default the service's own group (D61)",
+    )
+    """The group's number; None for the group of the process."""
+    workers: int = setting(
+        str(_default_workers()),
+        values.whole_number(1, 64),
+        "worker processes, 1 to 64; by default one more than there are cores",
+    )
+    state_dir: Path = setting(
+        "",
+        values.directory,
+        "directory for rate limits and metrics, on this host and for one database, a tmpfs in "
+        "production; by default `state/` beside the SQLite database",
+    )
+    data_dir: Path = setting(
+        "",
+        values.directory,
+        "directory on a disk for rejects files and queued alerts; by default the directory of the "
+        "SQLite database, with Postgres `VERIFYD_STATE_DIR`",
+    )
+    drop_wait: str = setting(
+        "quiet",
+        values.choice("quiet", "sha256", "done"),
+        "how `import --drop` knows that a file is complete (D73): `sha256` or `done`: a file "
+        "`NAME.sha256` or `NAME.done` beside it; `quiet`: one minute without a change",
+    )
+    keep_loaded: int = setting(
+        "7d",
+        values.age,
+        "how long `import --drop` keeps loaded files in `loaded/` (D74): s, m, h or d; 0 removes "
+        "them at once",
+    )
+    """Seconds."""
+    keep_failed: int = setting(
+        "30d",
+        values.age,
+        "how long `import --drop` keeps files that could not be loaded in `failed/`; 0 removes "
+        "them at once",
+    )
+    """Seconds."""
+    drop_limit: int = setting(
+        "10G",
+        values.size_bytes,
+        "how much all `loaded/` directories hold together, and how much all `failed/` directories "
+        "do; the oldest files are removed first: K, M, G or T",
+    )
+    """Bytes of all `loaded/` directories together, and of all `failed/` directories together."""
+    backup_limit: int = setting(
+        "20G",
+        values.size_bytes,
+        "how much the backups hold that `backup --keep` leaves; the oldest are removed first, the "
+        "newest always stays (D74)",
+    )
+    """Bytes."""
+    timezone: tzinfo = setting(
+        "UTC",
+        values.timezone,
+        "time zone that decides which day it is (D20), such as `Europe/London`",
+    )
+    trusted_proxies: tuple[Network, ...] = setting(
+        "",
+        values.networks,
+        "addresses or networks whose `X-Real-IP` (D10), `X-Request-ID` (D7) and "
+        "`X-Forwarded-Proto` (D94) are trusted, separated by commas; the peer on a Unix socket is "
+        "always trusted",
+    )
+    anonymous_limit: int = setting(
+        "60",
+        values.whole_number(1, 1_000_000),
+        "requests per minute without a valid key, per client address (D10): 1 to 1,000,000",
+    )
+    access_log: bool = setting(
+        "on", values.on_or_off, "one JSON line per request on stdout: `on` or `off`"
+    )
+    console: bool = setting(
+        "off", values.on_or_off, "the operator's console at `/console` (D131): `on` or `off`"
+    )
+    console_bind: str = setting(
+        "",
+        optional_address,
+        "where `serve` listens for the console alone (D131): `ADDRESS:PORT` or `unix:/PATH`; by "
+        "default the console is where the API is",
+    )
+    console_idle: int = setting(
+        "1h",
+        values.idle_time,
+        "time without use after which a session of the console ends (D132): at least 10m, such as "
+        "`30m` or `1h`; 0 for never before its eight hours",
+    )
+    """Seconds; 0 if only the end of the session counts."""
+    register_order: tuple[str, ...] = setting(
+        "native,dvsa,rdw,dvla,mid,nyc",
+        values.register_names,
+        "precedence of the registers when two describe one vehicle (D26), separated by commas; "
+        "others follow by name",
+    )
+    mot_first_years: int = setting(
+        "0",
+        values.whole_number(0, 10),
+        "years after first registration before an MOT is due (D22): 0 (off) to 10; "
+        "3 in Great Britain",
+    )
+    metrics_accounts: Collection[str] = setting(
+        "",
+        values.names,
+        "names of the accounts whose keys may read `/metrics` from another machine, separated by "
+        "commas (D80)",
+    )
+    keep_snapshots: int = setting(
+        "1",
+        values.whole_number(0, 30),
+        "how many earlier states of a register `imports rollback` can go back to (D71): 0 to 30; "
+        "each needs as much disk space as the register",
+    )
+    stale_after: Mapping[str, int] = setting(
+        "8d",
+        values.ages_by_register,
+        "age of a register's last load from which it is reported as stale (D51): `36h` or `7d` for "
+        "all, or by register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
+    )
+    """Seconds by register. The key EVERY_REGISTER is for all others."""
+    loss_max: int = setting(
+        "10",
+        values.whole_number(0, 100),
+        "percentage points by which the share of rows that know a member may fall in one load "
+        "(D67): 0 to 100",
+    )
+    missed_after: Mapping[str, int] = setting(
+        "26h",
+        values.ages_by_job,
+        "time without a run after which a nightly job is reported as missed (D76): `26h` for both, "
+        "or by job as in `import=26h,backup=8d`; a job that is not named is never missed",
+    )
+    """Seconds by job. The key EVERY_REGISTER is for all others."""
+    certificate: Path | None = setting(
+        "",
+        values.absolute_path,
+        "the TLS certificate, in PEM, whose expiry is reported 14 days ahead (D79)",
+    )
+    audit: bool = setting(
+        "off",
+        values.on_or_off,
+        "record who looked up which vehicle, why, and what they were told (D115): `on` or `off`",
+    )
+    audit_dir: Path = setting(
+        "",
+        values.directory,
+        "directory of the audit trail, on a disk of this host; by default `audit/` in "
+        "`VERIFYD_DATA_DIR`",
+    )
+    # SEC: its URLs may hold tokens.
+    notify: tuple[Destination, ...] = setting(
+        "",
+        parse_destinations,
+        "where alerts are sent (D77): `exec:/PATH`, `https://...` or `mailto:ADDRESS`, "
+        "several separated by commas",
+        is_secret=True,
+    )
+    notify_secret: bytes | None = setting(
+        "",
+        parse_secret,
+        "the secret that signs alerts to `https://...`: `whsec_`, then 24 to 64 bytes in base64",
+        is_secret=True,
+    )
+
+    def __post_init__(self) -> None:
+        """Derive the directories that are not set from the database's place."""
+        database = sqlite_path(self.database_url)
+        # NOTE: a frozen dataclass does not allow a plain assignment.
+        if self.state_dir is BESIDE_DATABASE:
+            parent = database.parent if database else Path()
+            object.__setattr__(self, "state_dir", parent / "state")
+        if self.data_dir is BESIDE_DATABASE:
+            data_dir = database.parent if database else self.state_dir
+            object.__setattr__(self, "data_dir", data_dir)
+        if self.audit_dir is BESIDE_DATABASE:
+            object.__setattr__(self, "audit_dir", self.data_dir / "audit")
+
+
+# Settings that systemd hands to a unit as files, its credentials (D49).
+
+_URL = "VERIFYD_DATABASE_URL"
+_VARIABLES = {"database_url": _URL, "notify_secret": "VERIFYD_NOTIFY_SECRET"}
+"""The variable that each credential stands for."""
+
+
+def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables, and the value of each credential whose variable is not set.
+
+    Raises OSError if the credential of the database's URL cannot be read.
+    """
+    directory = environ.get("CREDENTIALS_DIRECTORY")
+    if directory is None:
+        return environ
+    found = {}
+    for name, variable in _VARIABLES.items():
+        credential = Path(directory) / name
+        try:
+            if variable not in environ and credential.exists():
+                found[variable] = credential.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            # systemd 252 denies access to credentials while it checks the conditions of a unit.
+            # A condition can be checked without the secret, but not without the URL: the
+            # command would use another database.
+            if variable == _URL:
+                raise
+    return {**environ, **found}
+
 
 PREFIX = "VERIFYD_"
 

@@ -1,9 +1,202 @@
 """The one way to answer an error, and the one way a command fails (D5)."""
 
-from collections.abc import Mapping, Sequence
-from typing import NotRequired, TypedDict
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple, NotRequired, TypedDict
 
-from app.error_codes import CATALOGUE
+# The error catalogue: what each code means, and what its reader can do (D5, D90).
+#
+# No other module knows the status of an error. The page /docs/errors and the table in
+# deploy/REFERENCE.md show this catalogue.
+
+
+class Retry(StrEnum):
+    """Whether the same request can succeed later."""
+
+    NO = "no"
+    AFTER = "after Retry-After seconds"
+    LATER = "yes, with growing pauses"
+
+
+class Kind(NamedTuple):
+    """What a code stands for."""
+
+    status: int
+    """The HTTP status."""
+    title: str
+    """The spec's error type (spec 7)."""
+    meaning: str
+    """What happened, as a sentence without its full stop."""
+    action: str
+    """What the client should do, as sentences."""
+    retry: Retry = Retry.NO
+
+
+def _bad_request(meaning: str, action: str) -> Kind:
+    return Kind(400, "Bad Request", meaning, action)
+
+
+def _forbidden(meaning: str, action: str) -> Kind:
+    return Kind(403, "Forbidden", meaning, action)
+
+
+def _not_found(meaning: str, action: str) -> Kind:
+    return Kind(404, "Not Found", meaning, action)
+
+
+def _conflict(meaning: str, action: str) -> Kind:
+    return Kind(409, "Conflict", meaning, action)
+
+
+def _unavailable(meaning: str, action: str) -> Kind:
+    return Kind(503, "Service Unavailable", meaning, action, Retry.AFTER)
+
+
+CATALOGUE: Mapping[str, Kind] = {
+    "invalid_request": _bad_request(
+        "the request is not well-formed HTTP, its path has a segment `.` or `..`, or its body did "
+        "not arrive whole; the statuses "
+        "421, 501 and 505 have this code, too",
+        "Send a Content-Length that fits the body, no Transfer-Encoding, and shorter headers.",
+    ),
+    "invalid_parameter": _bad_request(
+        "a query parameter has a wrong value, or is given twice",
+        "Correct the parameter that `detail` names.",
+    ),
+    "unknown_parameter": _bad_request(
+        "the operation has no query parameter of this name",
+        "Correct its spelling; upper and lower case count. `detail` names the closest one, "
+        "or all that there are.",
+    ),
+    "invalid_registration": _bad_request(
+        "the text is no registration",
+        "Send 1 to 12 letters and digits; spaces and hyphens are ignored.",
+    ),
+    "invalid_enquiry": _bad_request(
+        "a header of the enquiry is empty, too long, repeated, or not printable ASCII, or the plan "
+        "does not accept the reason",
+        "Correct the header that `detail` names. Reference and user can be left out.",
+    ),
+    "enquiry_reason_required": _bad_request(
+        "the account's plan needs a reason for each look-up",
+        "Send the header `Enquiry-Reason`; `detail` names the reasons that the plan accepts.",
+    ),
+    "invalid_domain_name": _bad_request(
+        "the text is no domain name",
+        "Send at least two labels of letters, digits and inner hyphens, such as example.com.",
+    ),
+    "invalid_json": _bad_request(
+        "the body is not JSON in UTF-8",
+        "Correct the body; `detail` says what is wrong or where.",
+    ),
+    "invalid_body": _bad_request(
+        "a member of the body is missing or wrong",
+        "Correct the member that `errors[0].pointer` names.",
+    ),
+    "unknown_member": _bad_request(
+        "the operation's body has no member of this name",
+        "Correct its spelling; upper and lower case count. `detail` names the closest one, "
+        "or all that there are.",
+    ),
+    "too_many_registrations": _bad_request(
+        "a bulk request has more registrations than the plan allows",
+        "Split the list. `GET /v1/account` gives the plan's maximum as `bulkMax`.",
+    ),
+    "unauthorized": Kind(
+        401,
+        "Unauthorized",
+        "there is no valid key",
+        "Send a valid key. Ask the operator for one if yours is unknown, expired or revoked.",
+    ),
+    "forbidden": _forbidden(
+        "the key may not read `/metrics`",
+        "Ask the operator to list the account in `VERIFYD_METRICS_ACCOUNTS`.",
+    ),
+    "domain_quota_reached": _forbidden(
+        "the account has as many domains as its plan allows",
+        "Delete a domain, or ask the operator for a larger plan.",
+    ),
+    "not_found": _not_found(
+        "there is no such path",
+        "Correct the path; `detail` names the closest one if there is one.",
+    ),
+    "vehicle_not_found": _not_found(
+        "no register mentions the plate",
+        "Treat it as an answer: nothing is known about this vehicle.",
+    ),
+    "domain_not_found": _not_found(
+        "the account has no such domain",
+        "Treat it as an answer. Domains of other accounts are not found either. If you repeated a "
+        "DELETE, treat it as success: the first one may have taken effect.",
+    ),
+    "method_not_allowed": Kind(
+        405,
+        "Method Not Allowed",
+        "the path has no such method",
+        "Use a method that the header `Allow` names.",
+    ),
+    "domain_already_exists": _conflict(
+        "the account has the domain already",
+        "Treat it as success if you repeated a request that had no answer.",
+    ),
+    "domain_suspended": _conflict(
+        "the domain is suspended, so it cannot be deleted",
+        "Ask the operator to activate it first.",
+    ),
+    "body_too_large": Kind(
+        413, "Content Too Large", "the body is larger than 1 MiB", "Split the request."
+    ),
+    "uri_too_long": Kind(
+        414,
+        "URI Too Long",
+        "the request line has more than 8,190 bytes",
+        "Shorten the path or the query.",
+    ),
+    "unsupported_media_type": Kind(
+        415,
+        "Unsupported Media Type",
+        "the body is not sent as `application/json`, or it is compressed",
+        "Send `Content-Type: application/json` and no `Content-Encoding`.",
+    ),
+    "rate_limit_exceeded": Kind(
+        429,
+        "Too Many Requests",
+        "the rate limit is used up",
+        "Wait for `Retry-After` seconds. A refused request costs nothing.",
+        Retry.AFTER,
+    ),
+    # nginx answers this one.
+    "too_many_connections": Kind(
+        429,
+        "Too Many Requests",
+        "too many requests are open, from the client's network or from all clients together",
+        "Send fewer requests at the same time.",
+        Retry.AFTER,
+    ),
+    "internal_error": Kind(
+        500,
+        "Internal Server Error",
+        "something unexpected failed; the log has the details",
+        "Repeat the request later. If it fails again, send the operator the `request_id`.",
+        Retry.LATER,
+    ),
+    "service_unavailable": _unavailable(
+        "the service, or the proxy in front of it, cannot answer now",
+        "Wait for `Retry-After` seconds. After a 502 or 504 nobody knows whether a POST or DELETE "
+        "took effect: repeat it, and treat 409 or 404 as success.",
+    ),
+    "database_unavailable": _unavailable(
+        "the database cannot be used now",
+        "Wait for `Retry-After` seconds.",
+    ),
+    "not_ready": _unavailable(
+        "the service is not ready; only `/readyz` answers this",
+        "Send no requests to this host until `/readyz` answers 200.",
+    ),
+}
+
 
 _UNAVAILABLE = 503
 
@@ -100,3 +293,44 @@ class OperatorError(Exception):
 
 class Hindered(OperatorError):
     """A command failed for a temporary reason: the same command can succeed later."""
+
+
+# Suggests the known word that a wrong one was probably meant to be.
+
+_SIMILARITY_MIN = 0.6
+# SEC: comparing two texts takes the product of their lengths.
+_CHARACTERS_MAX = 200
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word closest to a wrong one, None if none is close.
+
+    Upper and lower case, underscores and hyphens do not count.
+    """
+    if len(word) > _CHARACTERS_MAX:
+        return None
+    by_spelling = {plain(each): each for each in known}
+    found = difflib.get_close_matches(plain(word), by_spelling, 1, _SIMILARITY_MIN)
+    return by_spelling[found[0]] if found else None
+
+
+def listed(words: Iterable[str]) -> str:
+    """Return words as a list in a sentence, such as `a, b and c`."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def plain(word: str) -> str:
+    """Return a word in lower case, without underscores and hyphens."""
+    return word.lower().replace("_", "").replace("-", "")
+
+
+# Leaves keys out of texts that others read: messages, and the record of actions.
+
+KEY_PREFIX = "vfd_"
+_LIKE_A_KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z_]+")
+
+
+def without_keys(text: str) -> str:
+    """Return a text for messages: what looks like a key, whole or not, is left out."""
+    return _LIKE_A_KEY.sub(f"{KEY_PREFIX}...", text)

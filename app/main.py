@@ -10,45 +10,43 @@ from falcon.routing import CompiledRouter
 
 from app.accounts.authentication import Authenticator
 from app.accounts.usage.counts import Counts
-from app.accounts.usage.writer import UsageWriter
+from app.accounts.usage.store import UsageWriter
 from app.audit.owner import claimed
 from app.audit.trail import Trail
 from app.config import Config
-from app.documentation.openapi_document import OpenApiDocument
 from app.documentation.resources import (
     DocumentationAsset,
     DocumentationPage,
     ErrorsPage,
+    OpenApiDocument,
     StartPage,
     TryPage,
 )
 from app.domains.repository import Domains
 from app.domains.resources import DomainCollection, DomainItem
-from app.line_writer import LineWriter
+from app.logs import LineWriter
 from app.monitoring import metrics_files
 from app.monitoring.health import Health, Readiness
 from app.monitoring.metrics import MetricsPage
 from app.routes import ENDPOINTS, IMAGINED_PATHS, OPERATIONS, SUGGESTED_PATHS, Resource
 from app.serve import listening
-from app.serve.account import OwnAccount
+from app.serve.account import OwnAccount, OwnUsage
 from app.serve.http import problems
 from app.serve.http.authentication import Authentication
 from app.serve.http.bodies import BodyIntake
 from app.serve.http.context import Request
 from app.serve.http.envelope import Envelope
 from app.serve.http.limits import Limits
-from app.serve.http.methods import Methods
 from app.serve.http.metrics import Measures, Metrics
+from app.serve.http.paths import Methods
 from app.serve.limits.file import FILE_NAME
 from app.serve.limits.store import LimitStore, identity_of
-from app.serve.usage import OwnUsage
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
-from app.vehicles.bulk import BulkCompliance, BulkInsurance
-from app.vehicles.look_ups import LookUps
+from app.vehicles.audited import LookUps
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
-from app.vehicles.resources import Compliance, Insurance
+from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
 
 
 class Application(falcon.App[Request, falcon.Response]):

@@ -2,22 +2,20 @@
 
 from typing import NamedTuple
 
-from app.documentation.openapi_document import OpenApiDocument
 from app.documentation.resources import (
     DocumentationAsset,
     DocumentationPage,
     ErrorsPage,
+    OpenApiDocument,
     StartPage,
     TryPage,
 )
 from app.domains.resources import DomainCollection, DomainItem
 from app.monitoring.health import Health, Readiness
 from app.monitoring.metrics import MetricsPage
-from app.serve.account import OwnAccount
-from app.serve.http.methods import allowed_methods
-from app.serve.usage import OwnUsage
-from app.vehicles.bulk import BulkCompliance, BulkInsurance
-from app.vehicles.resources import Compliance, Insurance
+from app.serve.account import OwnAccount, OwnUsage
+from app.serve.http.paths import allowed_methods
+from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
 
 Resource = (
     DomainCollection

@@ -5,8 +5,10 @@ as its configuration. So variables and functions have the lower-case names that 
 """
 
 import logging
+import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from logging.config import dictConfig
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,22 +20,109 @@ from gunicorn.config import Config as GunicornConfig
 from gunicorn.sock import create_sockets
 from gunicorn.workers.base import Worker
 
-from app import startup
+from app.alerts.conditions import conditions_of
+from app.audit.owner import claim
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs import sealing
-from app.listeners import address_of
 from app.logs import LOGGING, log_everything
 from app.main import create_app
 from app.monitoring import metrics_files
-from app.parent import end_with_bootloader
+from app.processes import end_with_bootloader
 from app.serve import instance, listening
-from app.storage.engine import open_engine
+from app.serve.limits.file import FILE_NAME
+from app.serve.limits.store import start as start_limits
+from app.setting_values import address_of
+from app.storage import reserve
+from app.storage.engine import close_quietly, open_engine
 from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
+from app.storage.schema import migrate
+from app.storage.versions import database_id, versions
+
+# What happens once at the start of a server, before it forks its workers (D11, D29).
+
+_log = logging.getLogger("verifyd.server")
+
+
+def prepare(config: Config) -> None:
+    """Check that the service can start, migrate the database, create the files of the workers.
+
+    Raises OperatorError with the reason if it cannot start, or peewee.PeeweeException.
+    """
+    prepare_database(config)
+    listening.require_free(config)
+    prepare_state(config)
+
+
+def prepare_database(config: Config) -> None:
+    """Check that the database exists and its schema is usable; migrate an older schema.
+
+    Raises OperatorError if it is missing, empty or belongs to a newer program (D27, D29);
+    peewee.PeeweeException if it cannot be read.
+    """
+    engine = open_engine(config.database_url)
+    if engine.file is not None and not engine.file.exists():
+        raise OperatorError(
+            f"database file {engine.file.absolute()} does not exist; "
+            'run "verifyd migrate" to create it'
+        )
+    try:
+        # The last stop removed files that a connection needs, and the disk may be full now.
+        found = reserve.with_reserve(engine, partial(versions, engine))
+        if found.can_migrate and found.database:
+            for script in migrate(engine):
+                _log.info("migrated: %s", script)
+            found = versions(engine)
+        refusal = found.refusal()
+        if refusal:
+            raise OperatorError(refusal)
+    finally:
+        # NOTE: a connection must not be used after a fork.
+        close_quietly(engine)
+
+
+def prepare_state(config: Config) -> None:
+    """Create what the workers share: the buckets (D11), the metrics, and the audit trail (D115).
+
+    Conditions that an operator must correct, although look-ups work, are logged (D76).
+
+    Raises OperatorError if that fails, or if the database is being restored.
+    """
+    instance.announce(config.state_dir)
+    engine = open_engine(config.database_url)
+    try:
+        start_limits(config.state_dir / FILE_NAME, database_id(engine))
+        if config.audit:
+            claim(config.audit_dir, database_id(engine))
+        instance.note_trail(config.state_dir, config.audit_dir if config.audit else None)
+        reserve.fill(engine)
+        for each in conditions_of(engine, config).conditions:
+            _log.warning("%s", each.warning)
+    finally:
+        # NOTE: a connection must not be used after a fork.
+        close_quietly(engine)
+    try:
+        metrics_files.prepare(config.state_dir)
+    except OSError as error:
+        raise OperatorError(f"the metrics cannot be kept: {error}") from error
+    # PERF: imported before the fork, so that the workers share its memory.
+    import prometheus_client.multiprocess  # noqa: F401, PLC0415 - its environment is set now
+
+
+def open_standard_streams() -> None:
+    """Open /dev/null as stdin, stdout and stderr if they are closed.
+
+    Otherwise another file would get their number, and log lines would be written to it.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # It gets the lowest free number, which is this one.
+
 
 _config = Config.from_env()
-_log = logging.getLogger("verifyd.server")
 
 bind = _config.bind
 umask = listening.SOCKET_UMASK  # gunicorn applies it when it creates the socket.
@@ -58,10 +147,10 @@ logconfig_dict = LOGGING
 
 def on_starting(_server: Arbiter) -> None:
     """Prepare the start if gunicorn was started directly, without `verifyd serve`."""
-    startup.open_standard_streams()
+    open_standard_streams()
     log_everything()
     try:
-        startup.prepare(_config)
+        prepare(_config)
     except (OperatorError, peewee.PeeweeException) as error:
         _end(message_of(error))
 
@@ -123,14 +212,14 @@ def serve(*, is_quiet: bool = False, announce: Callable[[], None] | None = None)
 
     Raises OperatorError if the database cannot be used, or if another server uses the address.
     """
-    startup.open_standard_streams()
+    open_standard_streams()
     end_with_bootloader()
     if is_quiet:
         LOGGING["loggers"]["gunicorn.error"]["level"] = "WARNING"
     # NOTE: gunicorn does so too, but only after the database was migrated.
     dictConfig(LOGGING)
     log_everything()
-    startup.prepare(_config)
+    prepare(_config)
     Server(announce).run()
 
 

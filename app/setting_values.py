@@ -5,16 +5,22 @@ returns the value. If the text is wrong, it raises ValueError with what the text
 operator reads that after the name of the variable.
 """
 
+import base64
+import binascii
 import grp
+import hashlib
 import ipaddress
+import os
 import re
+import socket
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import field
 from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 BESIDE_DATABASE = Path()
@@ -225,3 +231,136 @@ def absolute_path(text: str) -> Path | None:
 def sqlite_path(url: str) -> Path | None:
     """Return the file that a `sqlite:///PATH` URL names; None for any other URL."""
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
+
+
+# Addresses at which the service listens, as settings, sockets and the worker name them.
+
+
+def listen_address(text: str) -> str:
+    """Return an address to listen on: `ADDRESS:PORT` or `unix:/PATH`."""
+    if text.startswith("unix:"):
+        if text.startswith("unix:/"):
+            return text
+        raise ValueError("the path of a Unix socket must be absolute: unix:/PATH")
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise ValueError("must be ADDRESS:PORT, the port from 1 to 65535, or unix:/PATH")
+    return text
+
+
+def optional_address(text: str) -> str:
+    """Return an address to listen on, or an empty text."""
+    return listen_address(text) if text else ""
+
+
+def socket_address(bind: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
+    """Return the family and the address of a socket, from `ADDRESS:PORT` or `unix:/PATH`."""
+    if bind.startswith("unix:"):
+        return socket.AF_UNIX, bind.removeprefix("unix:")
+    host, _, port = bind.rpartition(":")
+    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    return family, (host.strip("[]"), int(port))
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return where a socket listens, as `listen_address` takes it."""
+    name = listener.getsockname()
+    return f"unix:{os.fsdecode(name)}" if isinstance(name, str | bytes) else _joined(*name[:2])
+
+
+def resolved(bind: str) -> str:
+    """Return what `address_of` returns of a socket that listens at an address.
+
+    Raises OSError if its host is unknown.
+    """
+    family, target = socket_address(bind)
+    if isinstance(target, str):
+        return bind
+    found = socket.getaddrinfo(*target, family, socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    host, port = found[0][4][:2]
+    return _joined(str(host), int(port))
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+# Parses `VERIFYD_NOTIFY` and `VERIFYD_NOTIFY_SECRET`: where alerts are sent (D77).
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every Standard Webhooks secret
+_SECRET_BYTES = range(24, 65)
+# SEC: sendmail would read a leading hyphen as an option. A line end would add a header.
+_MAIL_ADDRESS = re.compile(r"[A-Za-z0-9_.+=/][A-Za-z0-9_.+=/-]*(@[A-Za-z0-9]([A-Za-z0-9.-]*))?\Z")
+_MUST_BE = "must be exec:/PATH, https://... or mailto:ADDRESS, several separated by commas"
+
+
+class Destination(NamedTuple):
+    """One destination of alerts."""
+
+    kind: Literal["exec", "https", "mailto"]
+    target: str
+    """The path of a command, the whole URL, or a mail address."""
+
+    @property
+    def name(self) -> str:
+        """The destination's name in logs and in the output of commands."""
+        if self.kind == "https":
+            # SEC: the path is left out, because it can hold a token.
+            return f"https://{urlsplit(self.target).netloc}/"
+        return f"{self.kind}:{self.target}"
+
+    @property
+    def digest(self) -> str:
+        """An identifier for queued messages that does not reveal the target."""
+        return hashlib.sha256(f"{self.kind}:{self.target}".encode()).hexdigest()[:16]
+
+
+def parse_destinations(text: str) -> tuple[Destination, ...]:
+    """Return the destinations that the setting names.
+
+    Raises ValueError if the setting is wrong. The message does not repeat its text.
+    """
+    found = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
+    if len(set(found)) < len(found):
+        raise ValueError("must not name a destination twice")
+    return found
+
+
+def parse_secret(text: str) -> bytes | None:
+    """Return the key in a `whsec_...` secret; None for an empty text.
+
+    Raises ValueError if the secret is malformed.
+    """
+    if not text:
+        return None
+    try:
+        key = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not text.startswith(SECRET_PREFIX) or len(key) not in _SECRET_BYTES:
+        raise ValueError(f"must be {SECRET_PREFIX} and 24 to 64 bytes in base64")
+    return key
+
+
+def _parse(text: str) -> Destination:
+    if text.startswith("exec:/") and not text.endswith("/") and text.isprintable():
+        return Destination("exec", text.removeprefix("exec:"))
+    if text.startswith("mailto:") and _MAIL_ADDRESS.match(text.removeprefix("mailto:")):
+        return Destination("mailto", text.removeprefix("mailto:"))
+    if text.startswith("https://") and _is_url(text):
+        return Destination("https", text)
+    # SEC: the message does not repeat the value: a URL can hold a token.
+    raise ValueError(_MUST_BE)
+
+
+def _is_url(text: str) -> bool:
+    if not text.isascii() or not text.isprintable() or " " in text:
+        return False
+    try:
+        parts = urlsplit(text)
+        is_port = parts.port is None or parts.port > 0
+        # Connecting would fail with UnicodeError if a label is empty or too long.
+        (parts.hostname or "").encode("idna")
+    except ValueError:
+        return False
+    return bool(parts.hostname) and is_port and "@" not in parts.netloc and not parts.fragment

@@ -9,15 +9,72 @@ from collections.abc import Mapping
 from datetime import date
 
 from app import clock
-from app.accounts.enquiry import UNCHANGED, EnquiryChange, changed_columns
-from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, Account, ApiKey, Plan
-from app.accounts.states import account_state, key_state, plan_state, subject_of
-from app.accounts.texts import require_text
-from app.accounts.tokens import TAG_CHARACTERS, Token, new_token, random_base62
-from app.actions import Subject, changing, record
-from app.actor import Actor
+from app.accounts.authentication import TAG_CHARACTERS, Token, new_token, random_base62
+from app.accounts.enquiry import UNCHANGED, EnquiryChange, changed_columns, split_reasons
+from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, Account, ApiKey, Plan, require_text
+from app.actions import Actor, State, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
+
+# The states of accounts, plans and keys, as the record of actions has them (D130).
+#
+# The members are those that commands print. SEC: a key's secret and its hash are not among them.
+
+
+def account_state(account: Account) -> State:
+    """Return the members of an account that an action can change."""
+    suspended_at = account.suspended_at
+    return {
+        "plan": account.plan_id,
+        "status": "active" if suspended_at is None else "suspended",
+        "suspended_at": _time(suspended_at),
+    }
+
+
+def plan_state(plan: Plan) -> State:
+    """Return the limits of a plan, and what its accounts must say about look-ups."""
+    return {
+        "requests": plan.requests,
+        "window_seconds": plan.window_seconds,
+        "bulk_max": plan.bulk_max,
+        "domains_max": plan.domains_max,
+        "enquiry": plan.enquiry,
+        "enquiry_reasons": split_reasons(plan.enquiry_reasons),
+    }
+
+
+def key_state(key: ApiKey) -> State:
+    """Return the members of a key that an action can change, and its label."""
+    return {
+        "label": key.label,
+        "expires_at": _time(key.expires_at),
+        "revoked_at": _time(key.revoked_at),
+        "replaced_by": key.replaced_by,
+    }
+
+
+def status_of_key(key: ApiKey) -> str:
+    """Return `active`, `revoked`, `expired`, or `suspended` with its account.
+
+    The key must have been read with its account.
+    """
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= clock.now():
+        return "expired"
+    return "active" if key.account.suspended_at is None else "suspended"
+
+
+def subject_of(changed: Account | ApiKey) -> Subject:
+    """Return an account, or a key that was read with its account, as the subject of an action."""
+    if isinstance(changed, ApiKey):
+        return Subject("key", changed.id, changed.account.name)
+    return Subject("account", changed.name, changed.name)
+
+
+def _time(epoch_seconds: int | None) -> str | None:
+    return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
+
 
 DEFAULT_PLAN = "standard"
 ROTATION_GRACE_SECONDS = 24 * 3600

@@ -2,8 +2,7 @@
 
 from typing import Final, Literal, NamedTuple
 
-from app.accounts.models import Plan
-from app.accounts.texts import text_fault
+from app.accounts.models import Plan, text_fault
 from app.errors import OperatorError
 
 TEXT_CHARACTERS_MAX: Final = 64

@@ -8,11 +8,16 @@ what to do.
 from collections.abc import Callable
 
 from app import clock
-from app.accounts.administration import DEFAULT_PLAN, require_account, require_plan
+from app.accounts.administration import (
+    DEFAULT_PLAN,
+    account_state,
+    plan_state,
+    require_account,
+    require_plan,
+    subject_of,
+)
 from app.accounts.models import Account, ApiKey, Plan
-from app.accounts.states import account_state, plan_state, subject_of
-from app.actions import Name, Subject, changing, record
-from app.actor import Actor
+from app.actions import Actor, Name, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
 

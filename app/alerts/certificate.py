@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from app import clock
-from app.alerts.condition import Condition
+from app.alerts.message import Condition
 from app.errors import OperatorError
 
 UNREADABLE = "certificate:unreadable"

@@ -3,24 +3,101 @@
 `verifyd check`, `/readyz`, the log of a start and the alerts show the same conditions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import peewee
 
 from app import clock
-from app.alerts.audit import audit_conditions
 from app.alerts.certificate import UNREADABLE, certificate_conditions
-from app.alerts.condition import Condition
-from app.alerts.disk import disk_facts
-from app.alerts.freshness import Freshness, freshness
-from app.alerts.load_facts import load_facts
-from app.alerts.loads import load_conditions, stale_conditions
+from app.alerts.disk import disk_facts, write_fault
+from app.alerts.loads import Freshness, freshness, load_conditions, load_facts, stale_conditions
+from app.alerts.message import Condition
 from app.alerts.nightly import LastRuns, Run, is_catching_up, job_conditions, last_runs
-from app.alerts.queue import queue_conditions
-from app.alerts.writing import write_fault
+from app.alerts.spool import Spool
+from app.audit.state import owner_fault, space_fault, summary_of
 from app.config import Config
 from app.storage.engine import Engine
+
+# Whether look-ups can be recorded, and whether the audit trail is sealed in time (D127).
+
+REFUSED = "audit:refused"
+"""The key of the condition that every look-up is refused until an operator does something."""
+SEALED_SECONDS = 3 * 3600
+"""From this age of the last run, two runs were missed. A backup can delay one."""
+_LITTLE_BYTES = 16 * 1024 * 1024
+
+
+def audit_conditions(engine: Engine, config: Config) -> Iterator[Condition]:
+    """Yield a condition if look-ups are refused or soon will be, and if `seal` did not run.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    if not config.audit:
+        return
+    now = clock.now()
+    fault = owner_fault(engine, config)
+    if fault:
+        yield Condition(
+            key=REFUSED,
+            title="no look-up can be recorded, so each is refused",
+            warning=f"No look-up can be recorded, so each is refused: {fault}.",
+            since=now,
+            remedy="sudo verifyd check",
+        )
+        return
+    full = space_fault(config, _LITTLE_BYTES)
+    if full:
+        yield Condition(
+            key="audit:space",
+            title="the disk of the audit trail is full",
+            warning=f"Look-ups that cannot be recorded are refused, and {full}.",
+            since=now,
+            remedy=f"make room: df -h {config.audit_dir}",
+        )
+    summary = summary_of(config)
+    if summary is None or is_catching_up():
+        return
+    if now - summary.sealed_at > SEALED_SECONDS:
+        age = clock.duration_text(now - summary.sealed_at)
+        yield Condition(
+            key="audit:seal",
+            title="the audit trail is not sealed",
+            warning=(
+                f"The audit trail was last sealed {age} ago, which should happen every hour. "
+                "Records that are not sealed are not protected from changes."
+            ),
+            since=summary.sealed_at + SEALED_SECONDS,
+            remedy="sudo verifyd audit seal",
+            occurrence=str(summary.sealed_at),
+        )
+
+
+# Whether alerts are delivered (D78).
+
+UNDELIVERED = "notify"
+"""The kind of this condition, which no alert can report."""
+_LATE_SECONDS = 3600
+
+
+def queue_conditions(config: Config) -> Iterator[Condition]:
+    """Yield a condition if an alert has waited for more than an hour."""
+    with suppress(OSError):
+        created = [entry.message.created_at for entry in Spool(config.data_dir).entries()]
+        age = clock.now() - min(created, default=clock.now())
+        if age > _LATE_SECONDS:
+            yield Condition(
+                key=f"{UNDELIVERED}:queue",
+                title="alerts are not delivered",
+                warning=(
+                    f"Alerts are not delivered: {len(created)}; "
+                    f"the oldest has waited for {clock.duration_text(age)}."
+                ),
+                since=min(created),
+                remedy="sudo verifyd notify --test",
+            )
+
 
 _IN_DATABASE = frozenset({"load", "stale", "job", "missed", "disk", "audit"})
 _BY_SETTING = {

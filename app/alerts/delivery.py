@@ -1,16 +1,224 @@
 """Delivers queued messages, and tries for days again if a destination refuses one (D78)."""
 
+import base64
+import hashlib
+import hmac
+import http.client
 import logging
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from email.message import EmailMessage
+from email.utils import formatdate
+from http import HTTPStatus
+from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
 from app import clock
 from app.alerts.message import Message
-from app.alerts.senders import NotSent, send
 from app.alerts.spool import Entry, Spool
 from app.config import Config
-from app.destinations import Destination
+from app.setting_values import SECRET_PREFIX, Destination
+
+# Sends one message to one destination: a command, an https URL, the local sendmail (D77).
+
+COMMAND_SECONDS = 60
+ANSWER_SECONDS = 30
+"""For an https server, from the connection to the status of its answer."""
+_CONNECT_SECONDS = 10
+_KILL_SECONDS = 5
+"""For a killed command to end. One that waits in the kernel ends later."""
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_SENDMAIL_PATH = f"{_PATH}:/usr/lib"
+# The host that built the program may keep certificates elsewhere than the host that runs it.
+_CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
+
+
+class NotSent(Exception):
+    """A message was not accepted. The text says why, and has no secret."""
+
+
+def send(destination: Destination, message: Message, secret: bytes | None) -> None:
+    """Send a message. Raises NotSent, after about a minute at most.
+
+    Args:
+        secret: the key that signs messages to an https URL.
+    """
+    try:
+        if destination.kind == "exec":
+            _run([destination.target], _encoded(message), _environment(message))
+        elif destination.kind == "mailto":
+            _run([_sendmail(), "-t", "-i"], _mail(destination.target, message), _environment())
+        else:
+            _post(destination.target, message, secret)
+    except ssl.SSLCertVerificationError as error:
+        raise NotSent(f"its certificate is not valid: {error.verify_message}") from error
+    except TimeoutError as error:
+        raise NotSent("it did not answer in time") from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        # SEC: the message of a ValueError can quote the message that was sent.
+        raise NotSent(getattr(error, "strerror", None) or type(error).__name__) from error
+
+
+def signature(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
+    """Return the `webhook-signature` of Standard Webhooks: `v1,` and an HMAC-SHA256 in base64."""
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    digest = hmac.digest(secret, signed, hashlib.sha256)
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def _encoded(message: Message) -> bytes:
+    return msgspec.json.encode(message.document())
+
+
+def _post(url: str, message: Message, secret: bytes | None) -> None:
+    if secret is None:
+        raise NotSent(
+            f"there is no secret to sign with: VERIFYD_NOTIFY_SECRET, {SECRET_PREFIX}..., "
+            "or the systemd credential notify_secret"
+        )
+    body, now = _encoded(message), clock.now()
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "verifyd",
+        "webhook-id": message.id,
+        "webhook-timestamp": str(now),
+        "webhook-signature": signature(secret, message.id, now, body),
+    }
+    status = _answer_status(url, body, headers)
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        raise NotSent(f"it answered {status}: redirects are not followed")
+    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        raise NotSent(f"it answered {status}")
+
+
+def _answer_status(url: str, body: bytes, headers: Mapping[str, str]) -> int:
+    """Send a POST request, and return the status of the answer. Raises OSError and HTTPException.
+
+    The answer must begin within ANSWER_SECONDS.
+    """
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection = http.client.HTTPSConnection(
+        parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS, context=_tls()
+    )
+    try:
+        connection.connect()
+        # The time limit of a read does not stop a server that sends single bytes.
+        deadline = threading.Timer(ANSWER_SECONDS, _shut, [connection.sock])
+        deadline.daemon = True
+        deadline.start()
+        try:
+            connection.request("POST", target, body, headers)
+            return connection.getresponse().status
+        finally:
+            deadline.cancel()
+    finally:
+        connection.close()
+
+
+def _shut(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    for bundle in _CERTIFICATES:
+        if "SSL_CERT_FILE" not in os.environ and Path(bundle).is_file():
+            context.load_verify_locations(bundle)
+    return context
+
+
+def _run(words: Sequence[str], stdin: bytes, environment: dict[str, str]) -> None:
+    """Run a command with this input. Raises NotSent unless it ends with 0 in time.
+
+    It shares our stderr.
+    """
+    # NOTE: not `with`, which would wait forever for a process that cannot be killed.
+    process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        process.communicate(stdin, COMMAND_SECONDS)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        raise NotSent(f"{words[0]} did not end within {COMMAND_SECONDS} s") from None
+    if process.returncode:
+        raise NotSent(f"{words[0]} ended with {process.returncode}")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command and the processes it started, which are a session of their own.
+
+    A setuid `sendmail` may run as another user now, and is left running.
+    """
+    if process.stdin:
+        with suppress(OSError):
+            process.stdin.close()
+    with suppress(PermissionError, ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_KILL_SECONDS)
+
+
+def _environment(message: Message | None = None) -> dict[str, str]:
+    """Return the whole environment of a command. SEC: it has no settings and no secrets."""
+    environment = {"PATH": _PATH, "LANG": "C.UTF-8"}
+    if message is not None:
+        environment |= {
+            "NOTICE_ID": message.id,
+            "NOTICE_TYPE": message.type,
+            "NOTICE_HOST": message.host,
+            "NOTICE_SUBJECT": message.subject,
+            "NOTICE_TEXT": message.text,
+        }
+    return environment
+
+
+def _sendmail() -> str:
+    found = shutil.which("sendmail", path=_SENDMAIL_PATH)
+    if found is None:
+        raise NotSent("there is no sendmail on this machine; install one")
+    return found
+
+
+def obstacle(destination: Destination, secret: bytes | None) -> str | None:
+    """Return why no message can reach a destination, as far as this host knows; otherwise None."""
+    if destination.kind == "mailto" and not shutil.which("sendmail", path=_SENDMAIL_PATH):
+        return f"names {destination.name}, and there is no sendmail on this machine"
+    if destination.kind == "https" and secret is None:
+        return "names an https URL, and there is no VERIFYD_NOTIFY_SECRET to sign with"
+    command = destination.target
+    if destination.kind == "exec" and not (os.path.isfile(command) and os.access(command, os.X_OK)):
+        return f"names {destination.name}, which is not a file that this user can execute"
+    return None
+
+
+def _mail(address: str, message: Message) -> bytes:
+    mail = EmailMessage()
+    mail["To"] = address
+    mail["Subject"] = message.subject
+    mail["Date"] = formatdate(message.created_at)
+    mail["Message-ID"] = f"<{message.id}@{message.host}>"
+    mail["Auto-Submitted"] = "auto-generated"
+    mail.set_content(message.text)
+    return mail.as_bytes()
+
 
 FIRST_WAIT_SECONDS = 300
 LONGEST_WAIT_SECONDS = 6 * 3600

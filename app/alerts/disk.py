@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app import clock
-from app.alerts.condition import Condition
-from app.alerts.load_facts import LoadFacts
+from app.alerts.loads import LoadFacts
+from app.alerts.message import Condition
 from app.config import Config
 from app.registers.dropped import kept
-from app.registers.history import REPLACE
-from app.registers.models import RegisterLoad
+from app.registers.history import REPLACE, RegisterLoad
 from app.storage.disk import free_bytes_of, size_text
 from app.storage.engine import Engine
 from app.storage.registers import Entry
@@ -113,3 +112,25 @@ def _needed_bytes(engine: Engine, register: Entry, last: RegisterLoad | None) ->
     store = store_of(engine, register.name)
     factor = _POSTGRES_FACTOR if engine.file is None else _SQLITE_FACTOR
     return int(factor * share * store.size_bytes(register.generation))
+
+
+# Whether the database can be written to. Look-ups work without, so nothing else shows it (D58).
+
+_LITTLE_BYTES = 1024 * 1024
+"""What the log of the database may soon need."""
+
+
+def write_fault(engine: Engine) -> str | None:
+    """Return a sentence for the operator if domains cannot be created, now or soon; otherwise None.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    refusal = engine.write_refusal()
+    if refusal is not None:
+        return f"The database cannot be written to: {refusal}."
+    if engine.file is not None:
+        directory = engine.file.absolute().parent
+        free_bytes = free_bytes_of(os.statvfs(directory))
+        if free_bytes < _LITTLE_BYTES:
+            return f"The disk of {directory} is full: {size_text(free_bytes)} are free."
+    return None

@@ -12,13 +12,12 @@ import peewee
 from peewee import fn
 
 from app import clock
-from app.alerts.condition import Condition
+from app.alerts.message import Condition
 from app.config import Config
-from app.directories import make_directory
-from app.file_lock import locked, tried
 from app.setting_values import EVERY_REGISTER, JOBS
 from app.storage import reserve
 from app.storage.engine import Engine
+from app.storage.file_lock import locked, make_directory, tried
 
 NAMES = {"import": "nightly load", "backup": "nightly backup"}
 _BY_HAND = {"import": "load of the drop directory", "backup": "backup"}

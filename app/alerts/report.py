@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from app import clock
-from app.alerts.condition import Condition
-from app.alerts.conditions import Gathered
-from app.alerts.message import Alerted, Message, composed
+from app.alerts.conditions import UNDELIVERED, Gathered
+from app.alerts.message import Alerted, Condition, Message, composed
 from app.alerts.nightly import running_since
-from app.alerts.queue import UNDELIVERED
 from app.alerts.spool import Spool, new_id
 from app.config import Config
 from app.errors import OperatorError

@@ -17,9 +17,8 @@ from pathlib import Path
 import msgspec
 
 from app.alerts.message import Alerted, Message
-from app.directories import make_directory
-from app.file_lock import locked, tried
 from app.storage import reserve
+from app.storage.file_lock import locked, make_directory, tried
 from app.storage.files import sync
 
 MESSAGES_MAX = 100

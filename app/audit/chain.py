@@ -13,9 +13,8 @@ from typing import TypeVar
 
 import msgspec
 
-from app.audit.lines import cut_incomplete, write_whole
 from app.audit.record import AuditError
-from app.audit.segments import CHAIN, OPEN_MODE, Segment
+from app.audit.segments import CHAIN, OPEN_MODE, Segment, cut_incomplete, write_whole
 from app.storage.files import sync
 
 NO_DIGEST = "0" * 64
@@ -207,3 +206,46 @@ def number_of(seal: Seal) -> int:
     """Return the number of a sealed segment; 0 if its name was changed into something else."""
     segment = Segment.parse(f"{seal.segment}.ndjson")
     return segment.number if segment else 0
+
+
+# What can be wrong with a trail, each with its name (D116).
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing that is wrong."""
+
+    kind: str
+    """One of the words below, for programs."""
+    subject: str
+    """A segment or a line of the chain."""
+    sentence: str
+    """What is wrong, for a person."""
+
+
+CHANGED = "changed"
+SHORTENED = "shortened"
+EXTENDED = "extended"
+REMOVED = "removed"
+ADDED = "added"
+DUPLICATED = "duplicated"
+SWAPPED = "swapped"
+RENAMED = "renamed"
+RESTORED = "restored"
+UNREADABLE = "unreadable"
+CHAIN_CHANGED = "chain_changed"
+CHAIN_BROKEN = "chain_broken"
+CHAIN_CUT = "chain_cut"
+COUNT = "count"
+PRUNED_EARLY = "pruned_early"
+DIGEST = "digest"
+INDEX = "index"
+
+
+def segment_fault(kind: str, name: str, what: str) -> Fault:
+    """Return a fault of a segment, as in `segment 00000002-20261122T15 was removed`."""
+    return Fault(kind, name, f"segment {name} {what}")
+
+
+def chain_fault(kind: str, number: int, what: str) -> Fault:
+    """Return a fault of a line of the chain."""
+    return Fault(kind, f"chain:{number}", f"line {number} of the chain {what}")

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import msgspec
 
 from app.audit.chain import pruned_of, read_chain, seals_of
-from app.audit.lines import line_groups
-from app.audit.period import Period
 from app.audit.record import AuditError, Plate, Record, decode_record
-from app.audit.segments import list_segments
+from app.audit.search import Period
+from app.audit.segments import line_groups, list_segments
 from app.csv_cells import text_cell
 
 COLUMNS = (

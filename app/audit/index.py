@@ -10,16 +10,24 @@ search reads these blocks, so that a key with an equal hash does no harm.
 """
 
 import hashlib
+import heapq
+import logging
 import os
 import re
 import struct
+import tempfile
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self
 
-from app.audit.record import Record
+import msgspec
+
+from app.audit.record import Record, decode_record
+from app.audit.segments import INDEX, OPEN_MODE, Segment, line_groups
+from app.storage.files import sync
 
 HEADER = b"verifyd index 1\n"
 BLOCK_BYTES = 64 * 1024
@@ -126,3 +134,214 @@ def keys_in(record: Record) -> Iterator[tuple[str, str]]:
             value = getattr(record.criteria, kind)
             if value is not None:
                 yield kind, value
+
+
+# Builds the index of sealed segments, and merges its files so that they stay few (D117).
+
+_FAN_IN = 16
+"""How many files of one level are merged into one. Two years of hours are some 40 files."""
+_RUN_ENTRIES = 100_000
+"""How many entries are sorted in memory. They take 10 MB."""
+_WRITE_ENTRIES = 16_384
+_TEMPORARY = ".new"
+_log = logging.getLogger("app.audit.indexing")
+
+
+class Gathered(NamedTuple):
+    """What one pass over the records of a segment found."""
+
+    first: str
+    """The earliest time; empty if there is no record."""
+    last: str
+    entries: "Entries"
+
+
+class Entries:
+    """Sorts any number of entries in bounded memory.
+
+    Args:
+        directory: where temporary files are, which have no names.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._latest: list[bytes] = []
+        self._runs: list[BinaryIO] = []
+
+    def add(self, entries: Iterable[bytes]) -> None:
+        """Add entries in any order. Raises OSError."""
+        self._latest += entries
+        if len(self._latest) >= _RUN_ENTRIES:
+            self._latest.sort()
+            self._runs.append(self._new_file())
+            self._runs[-1].write(b"".join(self._latest))
+            self._latest = []
+
+    def _new_file(self) -> BinaryIO:
+        return tempfile.TemporaryFile(dir=self._directory)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of all entries in order (D140)."""
+        sha256 = hashlib.sha256()
+        for batch in _joined(self._merged()):
+            sha256.update(batch)
+        return sha256.hexdigest()
+
+    def sorted(self) -> Iterator[bytes]:
+        """Yield all entries in order, once."""
+        yield from self._merged()
+        for run in self._runs:
+            run.close()
+
+    def _merged(self) -> Iterator[bytes]:
+        self._latest.sort()
+        return heapq.merge(self._latest, *(_read(run, 0) for run in self._runs))
+
+
+def gather(path: Path, number: int, directory: Path) -> Gathered:
+    """Read the records of a closed segment. Raises OSError.
+
+    Args:
+        directory: the directory of the index.
+    """
+    directory.mkdir(mode=0o700, exist_ok=True)
+    entries = Entries(directory)
+    first, last, unreadable = "", "", 0
+    block, seen = -1, set[tuple[str, str]]()
+    for offset, lines in line_groups(path):
+        for line in lines:
+            if offset // BLOCK_BYTES != block:
+                block, seen = offset // BLOCK_BYTES, set()
+            offset += len(line) + 1
+            try:
+                record = decode_record(line)
+            except msgspec.DecodeError:
+                unreadable += 1
+                continue
+            first = min(first or record.time, record.time)
+            last = max(last, record.time)
+            new = set(keys_in(record)) - seen
+            seen |= new
+            entries.add([ENTRY.pack(key_of(*key), number, block) for key in new])
+    if unreadable:
+        _log.warning("%s has lines that are no records: %d", path, unreadable)
+    return Gathered(first, last, entries)
+
+
+def write_index(directory: Path, file: IndexFile, entries: Iterable[bytes]) -> None:
+    """Write an index file, which gets its name when it is complete. Raises OSError.
+
+    Args:
+        entries: sorted.
+    """
+    new = directory / f"{file.name}{_TEMPORARY}"
+    with open(new, "wb", opener=_private) as written:
+        written.write(HEADER)
+        written.writelines(_joined(entries))
+        written.flush()
+        os.fsync(written.fileno())
+    os.replace(new, directory / file.name)
+
+
+def complete_index(trail: Path, sealed: Iterable[Segment]) -> None:
+    """Build what is missing in the index of a trail, and merge its files. Raises OSError.
+
+    Args:
+        sealed: all segments that are sealed and were not removed.
+    """
+    directory = trail / INDEX
+    directory.mkdir(mode=0o700, exist_ok=True)
+    _remove_rests(directory)
+    files = list_index_files(directory)
+    for segment in sealed:
+        if not any(file.covers(segment.number) for file in files):
+            gathered = gather(trail / segment.file_name, segment.number, directory)
+            add_index(directory, segment, gathered.entries)
+    _merge(directory)
+    sync(directory)
+
+
+def add_index(directory: Path, segment: Segment, entries: Entries) -> None:
+    """Write the index file of one segment. Raises OSError."""
+    write_index(directory, IndexFile(segment.number, segment.number, 0), entries.sorted())
+
+
+def drop_from_index(trail: Path, numbers: set[int]) -> None:
+    """Remove the entries of segments that were removed. Raises OSError."""
+    directory = trail / INDEX
+    directory.mkdir(mode=0o700, exist_ok=True)
+    _remove_rests(directory)
+    for file in list_index_files(directory):
+        if not any(map(file.covers, numbers)):
+            continue
+        kept = [n for n in range(file.first, file.last + 1) if n not in numbers]
+        if kept:
+            entries = _entries(directory / file.name)
+            wanted = (each for each in entries if ENTRY.unpack(each)[1] not in numbers)
+            write_index(directory, IndexFile(kept[0], kept[-1], file.level), wanted)
+        if not kept or (kept[0], kept[-1]) != (file.first, file.last):
+            (directory / file.name).unlink()
+
+
+def _merge(directory: Path) -> None:
+    """Merge the files of each level as long as there are enough of them side by side."""
+    while (group := _mergeable(list_index_files(directory))) is not None:
+        merged = IndexFile(group[0].first, group[-1].last, group[0].level + 1)
+        runs = [_entries(directory / file.name) for file in group]
+        write_index(directory, merged, heapq.merge(*runs))
+        sync(directory)
+        for file in group:
+            (directory / file.name).unlink()
+
+
+def _mergeable(files: list[IndexFile]) -> list[IndexFile] | None:
+    group: list[IndexFile] = []
+    for file in files:
+        if group and file.level != group[-1].level:
+            group = []
+        group.append(file)
+        if len(group) == _FAN_IN:
+            return group
+    return None
+
+
+def _remove_rests(directory: Path) -> None:
+    """Remove what a killed process left: files without their name, and merged or damaged ones."""
+    wanted = {file.name for file in list_index_files(directory)}
+    for path in directory.iterdir():
+        if path.name not in wanted or not _is_sound(path):
+            path.unlink()
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        with IndexReader(path):
+            return True
+    except ValueError:
+        return False
+
+
+def _joined(entries: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield entries in larger pieces."""
+    remaining = iter(entries)
+    while batch := b"".join(islice(remaining, _WRITE_ENTRIES)):
+        yield batch
+
+
+def _private(path: str, flags: int) -> int:
+    # SEC: the hash of a plate can be guessed.
+    return os.open(path, flags | os.O_CLOEXEC, OPEN_MODE)
+
+
+def _entries(path: Path) -> Iterator[bytes]:
+    with open(path, "rb", buffering=0) as file:
+        yield from _read(file, len(HEADER))
+
+
+def _read(file: BinaryIO, start: int) -> Iterator[bytes]:
+    """Yield the entries of a file from a position on."""
+    size = ENTRY.size
+    file.seek(start)
+    while data := file.read(size * 4096):
+        for at in range(0, len(data), size):
+            yield data[at : at + size]

@@ -10,16 +10,17 @@ from pathlib import Path
 
 from app import clock
 from app.audit.chain import last_sealed_number
-from app.audit.lines import cut_incomplete, write_whole
 from app.audit.record import AuditError
 from app.audit.segments import (
     CLOSED_MODE,
     OPEN_MODE,
     Segment,
+    cut_incomplete,
     hour_of,
     is_open,
     list_segments,
     opening,
+    write_whole,
 )
 from app.storage.files import sync
 

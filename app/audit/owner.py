@@ -15,7 +15,7 @@ import msgspec
 
 from app.audit.record import AuditError
 from app.audit.segments import OWNER, RESTORING
-from app.directories import make_directory
+from app.storage.file_lock import make_directory
 from app.storage.files import sync
 
 _DIRECTORY_MODE = 0o700

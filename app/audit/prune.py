@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from app import clock
 from app.audit.chain import Chain, Prune, Seal, pruned_of, seals_of, with_digest
-from app.audit.indexing import drop_from_index
+from app.audit.index import drop_from_index
 from app.audit.owner import require_host
 from app.audit.record import time_of
+from app.audit.seal import update_summary
 from app.audit.segments import INDEX, SUFFIX, Segment, changing
-from app.audit.summary import update_summary
 from app.storage.files import sync
 
 

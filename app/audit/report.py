@@ -1,21 +1,148 @@
 """Summarises a period of the trail, for whoever supervises it."""
 
-from collections.abc import Sequence
-from datetime import UTC, timedelta
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
+from statistics import median
+from typing import Generic, TypeVar
 
+import jinja2
 import msgspec
 
 from app import clock
-from app.audit.chain import Prune, Seal, read_chain
+from app.accounts.usage.report import By, usage_of_days
+from app.audit.chain import Fault, Prune, Seal, read_chain
 from app.audit.export import records_in
-from app.audit.faults import Fault
-from app.audit.period import Period
 from app.audit.record import Record, time_of
-from app.audit.search import Query, search
+from app.audit.search import Period, Query, search
 from app.audit.segments import list_segments
-from app.audit.tallies import Peak, Tallies, Tally, Users, frequent_plates
 from app.audit.verify import Verdict, verify
+from app.storage.engine import Engine
+from app.version import VERSION
+
+# Counts what a report of the trail shows, in memory that does not grow with the trail.
+
+OTHER = "(others)"
+"""Stands for what came after there were too many different values."""
+_VALUES_MAX = 10_000
+_PLATES_MAX = 200_000
+_USERS_MAX = 50_000
+_FACTOR = 5
+"""How many times its usual plates of a day a user must exceed to be reported."""
+_PLATES_MIN = 20
+"""Fewer plates of a day are never reported."""
+_DAYS_MIN = 3
+"""On how many other days a user must have been seen."""
+_K = TypeVar("_K")
+
+
+class Tally(msgspec.Struct, order=True):
+    """How often a value occurred."""
+
+    name: str
+    look_ups: int
+    plates: int
+
+
+class Peak(msgspec.Struct, order=True):
+    """A day on which a user asked for far more plates than usual."""
+
+    account: str
+    user: str
+    day: str
+    plates: int
+    usual: float
+    """The median of the user's other days."""
+
+
+class Tallies:
+    """Look-ups and plates by one member of the records."""
+
+    def __init__(self) -> None:
+        self._look_ups: Counter[str] = Counter()
+        self._plates: Counter[str] = Counter()
+
+    def add(self, name: str, plates: int) -> None:
+        """Count a look-up."""
+        if name not in self._look_ups and len(self._look_ups) >= _VALUES_MAX:
+            name = OTHER
+        self._look_ups[name] += 1
+        self._plates[name] += plates
+
+    def most(self) -> list[Tally]:
+        """Return all values, those with most look-ups first."""
+        return [Tally(name, n, self._plates[name]) for name, n in self._look_ups.most_common()]
+
+    def by_name(self) -> list[Tally]:
+        """Return all values by name."""
+        return sorted(self.most())
+
+
+class Frequent(Generic[_K]):
+    """Counts many different values, and forgets those that are rare.
+
+    What is frequent is never forgotten, but its count may be too low once anything was forgotten.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._counts: Counter[_K] = Counter()
+        self.is_exact = True
+
+    def add(self, value: _K) -> None:
+        """Count a value."""
+        self._counts[value] += 1
+        if len(self._counts) > 2 * self._most:
+            self._counts = Counter(dict(self._counts.most_common(self._most)))
+            self.is_exact = False
+
+    def top(self, number: int) -> list[tuple[_K, int]]:
+        """Return the most frequent values."""
+        return self._counts.most_common(number)
+
+
+class Users:
+    """The plates that each user asked for by day: a bulk has thousands."""
+
+    def __init__(self) -> None:
+        self._days: dict[tuple[str, str], Counter[str]] = {}
+        self.are_all = True
+        """Whether there was room for all users."""
+
+    def add(self, record: Record) -> None:
+        """Count a look-up, if the client named its user."""
+        if record.user is None:
+            return
+        who = (record.account or "", record.user)
+        if who not in self._days:
+            if len(self._days) >= _USERS_MAX:
+                self.are_all = False
+                return
+            self._days[who] = Counter()
+        self._days[who][record.time[: len("YYYY-MM-DD")]] += len(record.plates)
+
+    def peaks(self) -> list[Peak]:
+        """Return the days that are far above a user's usual, the largest first."""
+        found = [peak for who, days in self._days.items() for peak in _peaks(who, days)]
+        return sorted(found, key=lambda peak: (-peak.plates, peak))
+
+
+def _peaks(who: tuple[str, str], days: Counter[str]) -> Iterator[Peak]:
+    if len(days) <= _DAYS_MIN:
+        return
+    for day, plates in days.items():
+        if plates < _PLATES_MIN:
+            continue
+        usual = median(count for other, count in days.items() if other != day)
+        if plates > _FACTOR * usual:
+            yield Peak(*who, day, plates, usual)
+
+
+def frequent_plates() -> Frequent[str]:
+    """Return a counter of plates."""
+    return Frequent(_PLATES_MAX)
+
 
 _USES = ("search", "export", "report")
 """Operations that look into the trail."""
@@ -186,3 +313,55 @@ def _held(directory: Path) -> Held:
         digest=verdict.digest,
         faults=verdict.faults,
     )
+
+
+# Turns a report of the trail into one HTML page that needs nothing else.
+
+
+def render(report: Report) -> bytes:
+    """Return the page in UTF-8."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("app.audit"),
+        # SEC: clients choose reasons, references and users.
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["number"] = "{:,}".format
+    template = environment.get_template("report.html")
+    return template.render(report=report, version=VERSION).encode()
+
+
+# Look-ups that were not answered, for the report of the audit trail, which has only answers.
+
+_LOOK_UPS = {"insurance", "bulk_insurance", "compliance", "bulk_compliance"}
+
+
+def refusals_in(engine: Engine, period: Period, zone: tzinfo) -> list[Refusal]:
+    """Return how many look-ups of each account were not answered on the days of a period.
+
+    Args:
+        period: one that has an end.
+        zone: the time zone of the service, whose days the usage has (D20).
+
+    Raises peewee.PeeweeException if the database cannot answer.
+    """
+    first, last = _day_of(period.since, zone), _day_of(period.until, zone)
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for each in usage_of_days(engine, first, last, (By.ACCOUNT, By.OPERATION)):
+        _, *not_answered = each.by_class
+        if each.operation in _LOOK_UPS and any(not_answered):
+            account = str(each.account)
+            pairs = zip(sums[account], not_answered, strict=True)
+            sums[account] = [former + more for former, more in pairs]
+    return [Refusal(account, *counts) for account, counts in sorted(sums.items())]
+
+
+def _day_of(moment: str, zone: tzinfo) -> date:
+    """Return the day of a time of the trail in the time zone of the service."""
+    try:
+        return datetime.fromisoformat(moment).astimezone(zone).date()
+    except (OverflowError, ValueError):  # Before the first or after the last day of all.
+        return date.max if moment[:4] == "9999" else date.min

@@ -18,7 +18,7 @@ from app.audit.owner import (
     require_same,
 )
 from app.audit.record import AuditError
-from app.audit.summary import Summary, find_summary
+from app.audit.seal import Summary, find_summary
 from app.audit.trail import sync_fault
 from app.config import Config
 from app.serve import instance

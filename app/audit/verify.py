@@ -1,23 +1,188 @@
 """Verifies a trail: compares every segment with the chain, and names what is wrong (D116)."""
 
+import hashlib
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from app.audit import faults
-from app.audit.chain import Seal, number_of, read_chain
-from app.audit.chain_check import CheckedChain, check_chain
-from app.audit.faults import Fault, segment_fault
-from app.audit.index import list_index_files
-from app.audit.index_check import index_faults
-from app.audit.lines import line_groups
+from app.audit import chain
+from app.audit import chain as faults
+from app.audit.chain import (
+    NO_DIGEST,
+    ChainLine,
+    Fault,
+    Prune,
+    Seal,
+    chain_fault,
+    number_of,
+    read_chain,
+    segment_fault,
+)
+from app.audit.index import ENTRY, HEADER, list_index_files
 from app.audit.record import decode_record
 from app.audit.seal import Digest, digest_file
-from app.audit.segments import CHAIN, INDEX, SUFFIX, Segment, unchanged
+from app.audit.segments import CHAIN, INDEX, SUFFIX, Segment, chunks, line_groups, unchanged
+
+# Checks that no line of the chain was changed, removed, added or moved (D116).
+
+
+class CheckedChain(NamedTuple):
+    """What the lines of a chain say, as far as they can be read."""
+
+    faults: list[Fault]
+    seals: dict[str, Seal]
+    """By name of the segment."""
+    pruned: dict[str, Prune]
+    """By name of the segment."""
+    digests: list[str]
+    """Those of all lines, oldest first."""
+
+
+def check_chain(lines: Sequence[ChainLine]) -> CheckedChain:
+    """Return what the chain says, and what is wrong with it."""
+    found = list(_line_faults(lines))
+    read = [each.line for each in lines if each.line is not None]
+    seals: dict[str, Seal] = {}
+    pruned: dict[str, Prune] = {}
+    for line in read:
+        if isinstance(line, Seal):
+            seals.setdefault(line.segment, line)
+        else:
+            pruned |= dict.fromkeys(line.segments, line)
+    found += _prune_faults(pruned, seals)
+    return CheckedChain(found, seals, pruned, [line.digest for line in read])
+
+
+def _line_faults(lines: Sequence[ChainLine]) -> Iterator[Fault]:
+    places = {each.line.digest: each.number for each in lines if each.line is not None}
+    # Both digests of the line before: the one it has, and the one it should have.
+    before = {NO_DIGEST}
+    newest = 0
+    for each in lines:
+        line = each.line
+        if line is None:
+            yield chain_fault(chain.CHAIN_CHANGED, each.number, "cannot be read: it was changed")
+            before = set()
+            continue
+        about = f" (segment {line.segment})" if isinstance(line, Seal) else ""
+        if line.digest != each.digest:
+            yield chain_fault(
+                chain.CHAIN_CHANGED, each.number, f"was changed{about}: its digest does not fit"
+            )
+        elif before and line.previous not in before:
+            yield chain_fault(
+                chain.CHAIN_BROKEN,
+                each.number,
+                f"does not continue the line before it{about}: "
+                + _cause(line, places, each.number, newest),
+            )
+        elif isinstance(line, Seal) and number_of(line) > newest + 1:
+            yield _gap(newest + 1, number_of(line) - 1)
+        before = {line.digest, each.digest}
+        newest = max(newest, number_of(line)) if isinstance(line, Seal) else newest
+
+
+def _gap(first: int, last: int) -> Fault:
+    numbers = f"segment {first:08}" if first == last else f"segments {first:08} to {last:08}"
+    return Fault(chain.REMOVED, f"{first:08}", f"{numbers}: removed before being sealed")
+
+
+def _cause(line: Seal | Prune, places: dict[str, int], number: int, newest: int) -> str:
+    """Return the most probable reason why a line does not continue the one before."""
+    if line.previous in places:
+        return f"it follows line {places[line.previous]}, so lines were moved or duplicated"
+    if isinstance(line, Seal) and number_of(line) > newest + 1:
+        missing = [str(n) for n in range(newest + 1, number_of(line))][:3]
+        return f"the lines of segments from {missing[0]} to {number_of(line) - 1} were removed"
+    if number == 1:
+        return "lines before it were removed"
+    return "a line between them was removed, or the line before was replaced"
+
+
+def _prune_faults(pruned: dict[str, Prune], seals: dict[str, Seal]) -> Iterator[Fault]:
+    for name, line in pruned.items():
+        seal = seals.get(name)
+        if seal is not None and seal.last >= line.before:
+            yield chain.segment_fault(
+                chain.PRUNED_EARLY,
+                name,
+                f"was removed as older than {line.before}, but has records of {seal.last}",
+            )
+
+
+# Checks that the index leads to every record that was sealed (D140).
+
+_NUMBER = slice(8, 12)
+"""Where an entry has the number of its segment."""
+
+
+def index_faults(directory: Path, seals: Iterable[Seal]) -> Iterator[Fault]:
+    """Yield the files of the index by which a search may miss a record.
+
+    A file that is missing does no harm: its segments are read. Entries of segments that were
+    removed do none either.
+
+    Args:
+        seals: those of all segments that were not removed by age.
+    """
+    digests = {number_of(seal): seal.index for seal in seals}
+    for file in list_index_files(directory / INDEX):
+        wanted = {number: digest for number, digest in digests.items() if file.covers(number)}
+        path = directory / INDEX / file.name
+        if wanted and not _leads_to_all(path, wanted):
+            yield Fault(
+                chain.INDEX,
+                f"index:{file.name}",
+                f"the index file {path} was changed, so searches may miss records: use --scan; "
+                'to build it again, remove it and run "verifyd audit seal"',
+            )
+
+
+def _leads_to_all(path: Path, wanted: Mapping[int, str]) -> bool:
+    """Tell whether an index file is sorted, and has the entries of segments that were sealed.
+
+    Args:
+        wanted: the digest of the entries of each segment, by its number.
+    """
+    sha256 = {number.to_bytes(4, "big"): hashlib.sha256() for number in wanted}
+    latest = b""
+    try:
+        for entries in _batches(path):
+            if entries != sorted(entries) or entries[0] < latest:
+                return False
+            latest = entries[-1]
+            # PERF: a merged file has the entries of thousands of segments in turns.
+            parts: dict[bytes, list[bytes]] = defaultdict(list)
+            for entry in entries:
+                parts[entry[_NUMBER]].append(entry)
+            for number in parts.keys() & sha256.keys():
+                sha256[number].update(b"".join(parts[number]))
+    except (OSError, ValueError):
+        return False
+    return all(
+        sha256[number.to_bytes(4, "big")].hexdigest() == digest for number, digest in wanted.items()
+    )
+
+
+def _batches(path: Path) -> Iterator[list[bytes]]:
+    """Yield the entries of an index file. Raises OSError; ValueError if it is damaged."""
+    rest, header = b"", HEADER
+    for piece in chunks(path):
+        if header and not piece.startswith(header):
+            raise ValueError("no index")
+        data = rest + piece[len(header) :]
+        header = b""
+        end = len(data) - len(data) % ENTRY.size
+        rest = data[end:]
+        if end:
+            yield [data[at : at + ENTRY.size] for at in range(0, end, ENTRY.size)]
+    if rest or header:
+        raise ValueError("no index")
 
 
 class Verdict(NamedTuple):

@@ -15,8 +15,7 @@ import msgspec
 import peewee
 
 from app.errors import OperatorError
-from app.registers.generations import Generations
-from app.registers.lock import locked, still_locked
+from app.registers.generations import Generations, locked, still_locked
 from app.storage.engine import Engine, Row
 from app.storage.errors import failures_named
 from app.storage.registers import in_precedence, read_state

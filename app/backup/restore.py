@@ -1,12 +1,17 @@
 """Replaces a database with a backup, while the service is stopped (D48)."""
 
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from app.actions import Action, Subject, row_of
-from app.actor import Actor
-from app.backup import manifest, postgres, restore_files
+import apsw
+
+from app import clock
+from app.actions import Action, Actor, Subject, row_of
+from app.backup import manifest, postgres, sqlite
 from app.backup.manifest import Manifest
 from app.backup.trail import staged_trail
 from app.config import Config
@@ -15,10 +20,205 @@ from app.serve import instance
 from app.serve.limits.file import FILE_NAME as LIMITS
 from app.setting_values import sqlite_path
 from app.storage.engine import close_quietly
-from app.storage.files import require_directory
+from app.storage.errors import driver_errors_translated
+from app.storage.files import SUFFIXES, connect, file_uri, register_file, require_directory, sync
 from app.storage.postgres import PostgresEngine
+from app.storage.register_files import other_files
 from app.storage.registers import DroppedRegister, KeptRegister, Register
+from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
 from app.storage.versions import Versions, program_schema
+
+# Puts the SQLite files of a backup in place, and keeps the replaced ones (D48).
+
+
+def put_in_place(
+    database: Path, source: Path, found: Manifest, action: Mapping[str, object]
+) -> tuple[Path | None, list[str]]:
+    """Replace a database and its registers with those of a backup; nobody may be using them.
+
+    Registers come from the backup if it contains them. Existing registers stay otherwise, with
+    their history, if they belong to the same database. Their snapshots and the dropped registers
+    stay as well, because backups do not contain them.
+
+    Args:
+        action: a row for the record of actions in the restored database (D130).
+
+    Returns the directory with the replaced files, and the registers of the restored database.
+    Raises OperatorError or peewee.PeeweeException; then nothing was changed.
+    """
+    for name, file in found.files.items():
+        sqlite.require_sound(source / name, file.rows)
+    with _staged(database, source, found) as staged:
+        with _locked(database) as former:
+            main = staged[database]
+            if found.registers is None or not found.has_all_registers:
+                _carry_over_registers(former, main, found)
+            else:
+                _forget_waiting(main)
+            _end_console_sessions(main)
+            _record(main, action)
+            registers = sqlite.list_registers(main)
+            sync(main)
+            named = [*registers, *sqlite.list_waiting(main)]
+            stay = {register_file(database, *each) for each in named} - staged.keys()
+            replaced = _set_aside(database, stay)
+        _move(staged, database)
+    return replaced, [name for name, _ in registers]
+
+
+@contextmanager
+def _staged(database: Path, source: Path, found: Manifest) -> Iterator[dict[Path, Path]]:
+    """Copy the files of a backup beside the database; yield each copy by the path it will get.
+
+    Copies that were not moved to their paths at the end are removed.
+    """
+    scratch = database.with_name(f".{database.name}.restoring")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(mode=0o700)
+    try:
+        staged = {}
+        for name in found.files:
+            target = _target(database, name)
+            staged[target] = scratch / target.name
+            shutil.copyfile(source / name, staged[target])
+            staged[target].chmod(0o640)
+            sync(staged[target])
+        yield staged
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _target(database: Path, name: str) -> Path:
+    stem = name.removesuffix(".db")
+    if stem == manifest.MAIN:
+        return database
+    register, _, generation = stem.removeprefix("register_").partition(".")
+    return register_file(database, register, int(generation))
+
+
+def _move(staged: dict[Path, Path], database: Path) -> None:
+    """Move each file to its path, the main file last.
+
+    Until then there is no database, so a restore that was killed can be run again.
+    """
+    for target in sorted(staged, key=lambda path: path == database):
+        os.replace(staged[target], target)
+    sync(database.parent)
+
+
+@contextmanager
+def _locked(database: Path) -> Iterator[apsw.Connection | None]:
+    """Open the database that will be replaced, for this process alone; None if it is unreadable.
+
+    Raises OperatorError if another process uses it.
+    """
+    if not database.exists():
+        yield None
+        return
+    with closing(connect(file_uri(database, "rw"))) as connection:
+        connection.set_busy_timeout(int(BUSY_TIMEOUT_SECONDS * 1000))
+        yield connection if _is_readable_alone(connection) else None
+
+
+def _is_readable_alone(connection: apsw.Connection) -> bool:
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")  # The lock stays after the transaction.
+        connection.execute("COMMIT")
+        # Its log is not kept, and must never be used with the new file.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("SELECT database_id FROM installation")
+    except apsw.BusyError:
+        raise OperatorError("the database is in use: stop everything that uses it first") from None
+    except apsw.Error:
+        return False  # It is damaged, which may be the reason for the restore.
+    return True
+
+
+def _carry_over_registers(former: apsw.Connection | None, main: Path, found: Manifest) -> None:
+    """Copy the existing registers and their history into the restored main file.
+
+    Registers that the backup contains keep what the backup says. All these tables have names that
+    begin with `register`. Nothing is copied from another database, from one with another schema,
+    or from a damaged one.
+    """
+    with driver_errors_translated(), _changed(main) as connection:
+        for table in sqlite.list_tables(connection):
+            if not table.startswith("register"):
+                continue
+            # Loads have the name of their register in `register`, registers in `name`.
+            columns = [name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')]
+            name_at = columns.index("register" if "register" in columns else "name")
+            names = ", ".join("?" * len(found.registers or ()))
+            is_missing = f'"{columns[name_at]}" NOT IN ({names})'
+            connection.execute(f'DELETE FROM "{table}" WHERE {is_missing}', found.registers or ())  # noqa: S608
+            if former is None or not _is_same(former, found):
+                continue
+            for row in former.execute(f'SELECT * FROM "{table}"'):  # noqa: S608
+                if not found.has_register(row[name_at]):
+                    places = ", ".join("?" * len(row))
+                    # A number can exist twice if an earlier backup was restored.
+                    connection.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({places})', row)  # noqa: S608
+
+
+def _forget_waiting(main: Path) -> None:
+    """Remove snapshots and dropped registers from the restored main file: backups have none."""
+    with driver_errors_translated(), _changed(main) as connection:
+        for table in sqlite.waiting_tables(connection):
+            connection.execute(f'DELETE FROM "{table}"')  # noqa: S608
+
+
+def _end_console_sessions(main: Path) -> None:
+    """Sign everybody out: a session or link may have ended since the backup (D132)."""
+    with driver_errors_translated(), _changed(main) as connection:
+        for table in manifest.CONSOLE_TABLES:
+            if connection.table_exists("main", table):
+                connection.execute(f'DELETE FROM "{table}"')  # noqa: S608 - ours
+
+
+def _record(main: Path, action: Mapping[str, object]) -> None:
+    """Add a row to the record of actions; an older schema has none."""
+    table = Action._meta.table_name
+    with driver_errors_translated(), _changed(main) as connection:
+        if table in sqlite.list_tables(connection):
+            columns = ", ".join(f'"{name}"' for name in action)
+            places = ", ".join("?" * len(action))
+            insert = f'INSERT INTO "{table}" ({columns}) VALUES ({places})'  # noqa: S608
+            connection.execute(insert, tuple(action.values()))
+
+
+@contextmanager
+def _changed(main: Path) -> Iterator[apsw.Connection]:
+    """Open the restored main file for one transaction."""
+    with closing(connect(file_uri(main, "rw"))) as connection, connection:
+        yield connection
+
+
+def _is_same(former: apsw.Connection, found: Manifest) -> bool:
+    (told,) = former.execute("SELECT database_id, schema_version FROM installation").fetchall()
+    return bool(tuple(told) == (found.database_id, found.schema))
+
+
+def _set_aside(database: Path, stay: set[Path]) -> Path | None:
+    """Move the main file, and the registers that do not stay, to a directory beside them."""
+    # The main file goes first: without it the others are not a database.
+    moved = [
+        file.with_name(file.name + suffix)
+        for file in (database, *other_files(database, stay))
+        for suffix in SUFFIXES
+    ]
+    # NOTE: the log is empty now, and disappears with the connection that holds the lock.
+    moved = [file for file in moved if file.exists() and file.stat().st_size]
+    if not moved:
+        return None
+    stamp = clock.iso_utc(clock.now()).replace("-", "").replace(":", "")
+    aside = database.with_name(f"{database.stem}.replaced-{stamp}")
+    aside.mkdir(mode=0o700, exist_ok=True)
+    for file in moved:
+        os.replace(file, aside / file.name)
+    sync(aside)
+    sync(database.parent)
+    return aside
 
 
 class Restored(NamedTuple):
@@ -66,7 +266,7 @@ def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Rest
         staged_trail(config.audit_dir, source, found) as trail,
     ):
         if database:
-            replaced, registers = restore_files.put_in_place(database, source, found, action)
+            replaced, registers = put_in_place(database, source, found, action)
         else:
             replaced, registers = None, _restore_dump(config.database_url, source, found, action)
         # The restored accounts must not inherit the buckets of the replaced ones (D11).

@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from app.audit.chain import Seal, pruned_of, read_chain, seals_of
-from app.audit.lines import BLOCK_BYTES, whole_bytes
 from app.audit.owner import claim, find_owner
 from app.audit.segments import (
+    BLOCK_BYTES,
     CHAIN,
     CLOSED_MODE,
     OPEN_MODE,
@@ -22,12 +22,13 @@ from app.audit.segments import (
     Segment,
     list_segments,
     unchanged,
+    whole_bytes,
 )
 from app.backup import manifest
 from app.backup.manifest import TRAIL, BackupFile, Manifest
 from app.backup.retention import Room
-from app.directories import make_directory
 from app.errors import OperatorError
+from app.storage.file_lock import make_directory
 from app.storage.files import sync
 
 _log = logging.getLogger("app.operations.backup.trail")

@@ -16,11 +16,9 @@ from contextlib import contextmanager, suppress
 import peewee
 
 from app.cli.output import print_failure
-from app.cli.parser import Commands
-from app.cli.usage import Parser
-from app.errors import OperatorError
+from app.cli.parser import Commands, Parser
+from app.errors import OperatorError, without_keys
 from app.logs import StderrLines, command_log
-from app.redaction import without_keys
 from app.storage.errors import message_of
 from app.version import line as version_line
 

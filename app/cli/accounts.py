@@ -8,9 +8,10 @@ from app import clock
 from app.accounts import administration, lifecycle
 from app.accounts.enquiry import split_reasons
 from app.accounts.models import Account
-from app.cli.confirmation import add_yes, confirm
 from app.cli.keys import KeyItem, key_item
 from app.cli.output import (
+    add_yes,
+    confirm,
     counted,
     print_item,
     print_items,

@@ -8,24 +8,49 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
-from app.audit.chain import NO_DIGEST
-from app.audit.faults import Fault
+from app.audit.chain import NO_DIGEST, Fault
 from app.audit.owner import find_owner
-from app.audit.period import time_before
 from app.audit.prune import prune
 from app.audit.seal import seal
+from app.audit.search import time_before
 from app.audit.verify import Verdict, verify
-from app.cli import audit_report, audit_search, audit_task
+from app.cli import audit_report, audit_search
 from app.cli.audit_options import add_directories, digest, directories_of
-from app.cli.output import counted, print_document, print_item, print_sentence
-from app.cli.parser import Commands, add_command, add_group, whole_number
-from app.cli.stopping import ended_like_ctrl_c
-from app.cli.waiting import waiting_for
+from app.cli.loads import NICENESS
+from app.cli.output import counted, print_document, print_item, print_sentence, waiting_for
+from app.cli.parser import Commands, add_command, add_group, number_of, whole_number
+from app.cli.session import ended_like_ctrl_c, opened_database
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.audit_results import Results
+from app.jobs.audit_tasks import AuditTasks, Results
 from app.logs import progress_log
-from app.parent import end_with_parent
+from app.processes import end_with_parent
+
+# `verifyd audit carry-out`: what somebody asks of the trail in the console (D138).
+
+
+def add_carry_out(audit: Commands) -> None:
+    """Add the command."""
+    command = add_command(
+        audit,
+        "carry-out",
+        _carry_out,
+        "do what somebody asked for in the console, which runs this by itself",
+        examples=["audit carry-out 7"],
+        prints_data=False,
+        is_job=True,
+    )
+    command.add_argument("id", type=number_of("a task"), metavar="ID", help="number of the task")
+
+
+def _carry_out(args: argparse.Namespace) -> None:
+    config = Config.from_env()
+    os.nice(NICENESS)
+    with progress_log(), ended_like_ctrl_c(), opened_database(config) as engine:
+        tasks = AuditTasks(engine, config)
+        tasks.results.remove_old()
+        tasks.carry_out(args.id)
+
 
 _NICENESS = 10
 _log = logging.getLogger("app.audit")
@@ -76,7 +101,7 @@ def add_commands(commands: Commands) -> None:
     add_directories(verified)
     audit_search.add_commands(audit)
     audit_report.add_commands(audit)
-    audit_task.add_commands(audit)
+    add_carry_out(audit)
     pruned = add_command(
         audit,
         "prune",

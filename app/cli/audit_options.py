@@ -4,16 +4,16 @@ import argparse
 from pathlib import Path
 
 from app import clock
-from app.actor import session
-from app.audit import uses
+from app.actions import session
+from app.audit import trail
 from app.audit.chain import parsed_digest, read_chain
 from app.audit.owner import Owner, find_owner, require_host
-from app.audit.period import Period, first_moment, last_moment, until_now
 from app.audit.record import Criteria, Record, time_of
+from app.audit.search import Period, first_moment, last_moment, until_now
 from app.audit.segments import list_segments
 from app.audit.state import claim_for_command
+from app.cli.parser import Parser
 from app.cli.session import opened_database
-from app.cli.usage import Parser
 from app.config import Config
 from app.errors import OperatorError
 
@@ -96,7 +96,7 @@ def record_use(operation: str, criteria: Criteria) -> None:
         unverified=True,
         criteria=criteria,
     )
-    uses.record_use(config.audit_dir, owner, record)
+    trail.record_use(config.audit_dir, owner, record)
 
 
 def digest(text: str) -> str:

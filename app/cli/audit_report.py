@@ -5,10 +5,9 @@ import sys
 
 import peewee
 
-from app.audit.period import Period, first_moment
 from app.audit.record import Criteria
-from app.audit.refusals import refusals_in
-from app.audit.report import REPORTED_DAYS, Refusal, first_reported_day, report
+from app.audit.report import REPORTED_DAYS, Refusal, first_reported_day, refusals_in, report
+from app.audit.search import Period, first_moment
 from app.cli.audit_options import (
     add_directories,
     add_period,
@@ -16,10 +15,9 @@ from app.cli.audit_options import (
     period_of,
     record_use,
 )
-from app.cli.output import counted, print_document
+from app.cli.output import counted, print_document, waiting_for
 from app.cli.parser import Commands, add_command
 from app.cli.session import opened_database
-from app.cli.waiting import waiting_for
 from app.config import Config
 from app.errors import OperatorError
 
@@ -52,7 +50,7 @@ def _report(args: argparse.Namespace) -> None:
         print_document(args, done)
         return
     # NOTE: imported here, because it is slow.
-    from app.audit.report_page import render  # noqa: PLC0415
+    from app.audit.report import render  # noqa: PLC0415
 
     sys.stdout.buffer.write(render(done))
     sys.stdout.buffer.flush()

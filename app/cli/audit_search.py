@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 
 from app.audit.export import write_export
-from app.audit.record import Criteria, Record
-from app.audit.rows import row_of
+from app.audit.record import Criteria, Record, row_of
 from app.audit.search import Query, search
 from app.cli.audit_options import (
     add_directories,

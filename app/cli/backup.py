@@ -7,10 +7,9 @@ from app.backup.restore import restore
 from app.backup.retention import Limits
 from app.backup.take import Registers, take
 from app.cli.nightly import nightly
-from app.cli.output import counted, print_item
+from app.cli.output import counted, print_item, waiting_for
 from app.cli.parser import Commands, add_command, add_scheduled
 from app.cli.session import opened_database, require_owner
-from app.cli.waiting import waiting_for
 from app.config import Config
 from app.logs import progress_log
 from app.setting_values import sqlite_path

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import shtab
 
-from app.cli import usage
+from app.cli import parser as usage
 from app.cli.parser import Commands, add_command
 
 _FILES = {"FILE", "SRC"}

@@ -7,7 +7,7 @@ from typing import TypedDict
 from urllib.parse import urlsplit
 
 from app import clock
-from app.cli.demo_lines import base_url
+from app.cli.demo_service import base_url
 from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command, add_group
 from app.cli.session import opened_database

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app import actor, clock
+from app import actions, clock
 from app.accounts.administration import (
     create_account,
     create_key,
@@ -19,7 +19,7 @@ from app.accounts.administration import (
 from app.accounts.models import Account
 from app.cli import demo_service
 from app.cli.console import link_url
-from app.cli.demo_lines import (
+from app.cli.demo_service import (
     DOMAINS,
     LIMITED_REQUESTS,
     LIMITED_SECONDS,
@@ -37,7 +37,7 @@ from app.console.roles import Role
 from app.console.sessions import create_link
 from app.domains.repository import Domains
 from app.errors import OperatorError
-from app.registers.applying.tally import NAMES
+from app.registers.applying.counts import NAMES
 from app.registers.demo import write_files
 from app.registers.history import REPLACE
 from app.registers.load import load
@@ -159,7 +159,7 @@ def _load_register(engine: Engine, config: Config) -> int:
                 allow_shrink=True,
                 allow_loss=NAMES,
                 keep_snapshots=0,
-                actor=actor.of_command(),
+                actor=actions.of_command(),
             )
             loaded += load(engine, config.data_dir, request, lambda _: None).loaded
     return loaded

@@ -15,23 +15,21 @@ from typing import Any
 import msgspec
 import peewee
 
-from app import actor, clock
-from app.alerts.load_facts import numbers_of_failed
+from app import actions, clock
+from app.alerts.loads import numbers_of_failed
 from app.cli import load_options, loads
+from app.cli.load_options import options_of
 from app.cli.load_process import Ended, LoadProcess
 from app.cli.nightly import Job, NotAllLoaded, NotLoaded, nightly
-from app.cli.option_files import options_of
-from app.cli.output import counted, print_item, print_items, print_sentence
+from app.cli.output import counted, print_item, print_items, print_sentence, waiting_for
 from app.cli.session import opened_database
-from app.cli.waiting import waiting_for
 from app.config import Config
-from app.directories import make_directory
 from app.errors import OperatorError
-from app.file_lock import tried
 from app.logs import progress_log
 from app.registers.dropped import kept
 from app.registers.dropped.batch import Batch, keep, put_aside, remove
 from app.registers.dropped.directory import batches
+from app.storage.file_lock import make_directory, tried
 
 _LOCK = "drop.lock"
 _log = logging.getLogger("app.cli.drop")
@@ -129,7 +127,7 @@ class _Drop:
         request = request._replace(
             are_trusted=False,
             require_whole=batch.require_whole,
-            actor=None if self._args.scheduled else actor.of_command(),
+            actor=None if self._args.scheduled else actions.of_command(),
         )
         ended = self._loads.run(request)
         while ended.needed and self._has_made_room(*ended.needed):

@@ -7,9 +7,9 @@ from typing import TypedDict
 
 from app import clock
 from app.accounts import administration
+from app.accounts.administration import status_of_key
+from app.accounts.authentication import KEY_ID_CHARACTERS, Token, parse_token
 from app.accounts.models import ApiKey
-from app.accounts.states import status_of_key
-from app.accounts.tokens import KEY_ID_CHARACTERS, Token, parse_token
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group, day_argument, whole_number
 from app.cli.session import opened_database

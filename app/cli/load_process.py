@@ -10,8 +10,8 @@ import msgspec
 
 from app.cli import loads
 from app.errors import Hindered, OperatorError
+from app.processes import ForkedWorker
 from app.registers.attempts import Attempt
-from app.registers.forked_worker import ForkedWorker
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import TooLittleSpace
 from app.storage.interface import Waiting

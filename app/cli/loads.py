@@ -12,14 +12,12 @@ import peewee
 from tqdm import tqdm
 
 from app import clock
-from app.cli.session import opened_database
-from app.cli.stopping import ended_like_ctrl_c
+from app.cli.session import ended_like_ctrl_c, opened_database
 from app.config import Config
 from app.errors import Hindered, OperatorError
 from app.registers import history
-from app.registers.attempts import Attempt, file_columns, note_attempt, reason_of
+from app.registers.attempts import Attempt, NotedProgress, file_columns, note_attempt, reason_of
 from app.registers.load import load
-from app.registers.progress import NotedProgress
 from app.registers.reading.reader import Progress, Show
 from app.registers.request import LoadRequest, LoadResult
 from app.storage import reserve

@@ -11,17 +11,89 @@ from typing import BinaryIO, TypedDict
 from tqdm import tqdm
 
 from app import clock
+from app.accounts.enquiry import enquiry_text_fault
+from app.actions import session
+from app.audit.record import Record, time_of
+from app.audit.state import claim_for_command
+from app.audit.trail import Trail
 from app.cli.lookup_files import new_output, opened_input
-from app.cli.lookup_record import Recorder
-from app.cli.output import counted, print_item
+from app.cli.output import counted, print_item, say_if_terminal_is_read
+from app.cli.parser import Parser
 from app.cli.plate_file import Line, PlateFile
-from app.cli.waiting import say_if_terminal_is_read
+from app.config import Config
 from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine
 from app.storage.registers import list_entries, with_current_registers
 from app.vehicles.answer_cells import FOUND, Cells, heading
+from app.vehicles.audited import judged_plate
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import Read
+
+# Records what `verifyd lookup` answers, before anything is shown (D125).
+
+Recorder = Callable[[Sequence[Found], Read], None]
+"""Records plates and the registers that they were looked up in. Raises AuditError."""
+
+
+def add_enquiry(command: Parser) -> None:
+    """Add `--reason` and `--reference`."""
+    command.add_argument(
+        "--reason",
+        type=_text,
+        metavar="CODE",
+        help="why you look the plates up, for the audit trail",
+    )
+    command.add_argument(
+        "--reference",
+        type=_text,
+        metavar="TEXT",
+        help="case number or the like, for the audit trail",
+    )
+
+
+@contextmanager
+def recording(
+    args: argparse.Namespace, config: Config, engine: Engine, day: str
+) -> Iterator[Recorder]:
+    """Yield what records answers in this host's audit trail; it does nothing if the trail is off.
+
+    Everything is on disk at the end. Raises AuditError if that fails.
+    """
+    if not config.audit:
+        yield lambda _found, _registers: None
+        return
+    owner = claim_for_command(engine, config)
+    trail, who = Trail(config.audit_dir, lambda: owner), session()
+
+    def record(found: Sequence[Found], registers: Read) -> None:
+        trail.append(
+            Record(
+                time=time_of(clock.now_ns()),
+                operation="lookup",
+                as_of=args.as_of,
+                reason=args.reason,
+                reference=args.reference,
+                login=who.login,
+                sudo_user=who.sudo_user,
+                unverified=True,
+                plates=[judged_plate(each, day, config.mot_first_years) for each in found],
+                registers=registers,
+            )
+        )
+
+    try:
+        yield record
+        trail.sync()
+    finally:
+        trail.close()
+
+
+def _text(text: str) -> str:
+    fault = enquiry_text_fault(text)
+    if fault:
+        raise argparse.ArgumentTypeError(fault)
+    return text
+
 
 BATCH_LINES = BATCH_PLATES
 """Lines that are answered from one state of the registers."""

@@ -12,8 +12,7 @@ from app.alerts.conditions import Gathered, gathered
 from app.alerts.loads import shown_files
 from app.alerts.nightly import Run, record, running, shortened
 from app.alerts.report import report
-from app.cli.session import opened_database, require_owner
-from app.cli.stopping import ended_like_ctrl_c
+from app.cli.session import ended_like_ctrl_c, opened_database, require_owner
 from app.config import Config
 from app.errors import OperatorError
 from app.setting_values import sqlite_path

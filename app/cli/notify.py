@@ -8,10 +8,9 @@ from app.alerts.message import Message, test_message
 from app.alerts.report import report
 from app.alerts.spool import Spool, new_id
 from app.cli.nightly import gathered_now
-from app.cli.output import counted, print_item, print_items
+from app.cli.output import counted, print_item, print_items, waiting_for
 from app.cli.parser import Commands, add_command
 from app.cli.session import require_owner
-from app.cli.waiting import waiting_for
 from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
 from app.logs import progress_log

@@ -2,9 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
+
+from app.errors import OperatorError
 
 Item = Mapping[str, object]
 """One thing that a command prints: a TypedDict, or `_asdict()` of a NamedTuple."""
@@ -92,3 +96,63 @@ def print_document(args: argparse.Namespace, document: object) -> None:
     """Print one JSON document on stdout."""
     args.has_printed = True
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+
+
+# What a command says while somebody waits for it.
+
+PATIENCE_SECONDS = 3
+"""Without a terminal, a shorter wait is not worth a line."""
+
+
+@contextmanager
+def waiting_for(args: argparse.Namespace, what: str) -> Iterator[None]:
+    """Say on stderr what a command waits for: at once at a terminal, otherwise after 3 s.
+
+    A job says nothing without a terminal: its log has only events.
+    NOTE: a thread does it, so do not fork meanwhile.
+    """
+    is_terminal = sys.stderr.isatty()
+    if args.is_job and not is_terminal:
+        yield
+        return
+    timer = threading.Timer(0 if is_terminal else PATIENCE_SECONDS, _say, [what])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        # NOTE: a thread that is left when Python ends needs libgcc, which the binary has not.
+        timer.join()
+
+
+def say_if_terminal_is_read(is_standard_input: bool) -> None:
+    """Say that a command reads what is typed, which looks as if it did nothing."""
+    if is_standard_input and sys.stdin.isatty():
+        _say("standard input; end it with Ctrl-D")
+
+
+def _say(what: str) -> None:
+    print(f"waiting for {what}", file=sys.stderr, flush=True)
+
+
+# Questions before a command destroys data.
+
+
+def add_yes(command: argparse.ArgumentParser) -> None:
+    """Add `--yes`, which answers the question of `confirm`."""
+    command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+
+
+def confirm(args: argparse.Namespace, question: str) -> None:
+    """Ask at the terminal, unless `--yes` is given. Raises OperatorError if the answer is not yes.
+
+    Without a terminal nobody can answer, so `--yes` is required.
+    """
+    if args.yes:
+        return
+    if not sys.stdin.isatty():
+        raise OperatorError("nothing was changed: without a terminal, confirm with --yes")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise OperatorError("nothing was changed")

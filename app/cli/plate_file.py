@@ -9,13 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from app.errors import OperatorError
-from app.registers.formats.line_blocks import (
-    LINE_BYTES_MAX,
-    OverlongLine,
-    line_blocks,
-    windows_1252,
-)
-from app.registers.formats.separators import declared_separator, likely_separator
+from app.registers.formats.delimited import declared_separator, likely_separator
+from app.registers.formats.streams import LINE_BYTES_MAX, OverlongLine, line_blocks, windows_1252
 from app.vehicles.answer_cells import COLUMN_PREFIX
 
 UTF_8 = "utf-8"

@@ -7,13 +7,10 @@ import argparse
 import os
 from functools import partial
 
-from app.cli.confirmation import add_yes, confirm
 from app.cli.loads import NICENESS
-from app.cli.output import print_item
+from app.cli.output import add_yes, confirm, print_item, waiting_for
 from app.cli.parser import Commands, add_command, number_of, register_name, whole_number
-from app.cli.session import opened_database
-from app.cli.stopping import ended_like_ctrl_c
-from app.cli.waiting import waiting_for
+from app.cli.session import ended_like_ctrl_c, opened_database
 from app.config import Config
 from app.jobs.register_tasks import Tasks
 from app.logs import progress_log

@@ -1,147 +1,100 @@
-"""The parser of the command line: what it says about mistakes (D88).
-
-The texts are the same on all versions of Python. No colour is used.
-"""
+"""`verifyd usage`: how much accounts have used (D128)."""
 
 import argparse
-import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
 
-from app.config import SETTINGS
-from app.redaction import without_keys
-from app.suggestions import closest
-
-_OPTION = re.compile(r"--?[A-Za-z]\S*")
-
-
-# What other programs call a command. The first word of a line that is a command here is meant.
-_SYNONYMS = (
-    ("create", "set", "add", "new", "make"),
-    ("delete", "drop", "revoke", "remove", "rm", "del", "destroy"),
-    ("list", "ls"),
-    ("show", "list", "get", "info", "view", "describe", "status"),
-    ("search", "lookup", "find", "query"),
-    ("rollback", "undo", "revert"),
-    ("set-plan", "set", "change", "edit", "modify", "update"),
-    ("rotate", "renew", "replace"),
-    ("suspend", "disable", "block", "deactivate"),
-    ("resume", "activate", "enable", "unblock"),
-    ("import", "load"),
-    ("serve", "start", "run"),
-    ("migrate", "init", "upgrade"),
-    ("accounts", "users", "user", "customers", "customer"),
+from app import clock
+from app.accounts.administration import require_account
+from app.accounts.usage.report import (
+    By,
+    Period,
+    Whose,
+    columns_of,
+    csv_lines,
+    is_known,
+    line_of,
+    month_of,
+    parse_month,
+    usage_of_days,
+    usage_of_hours,
 )
+from app.cli.output import counted, print_items
+from app.cli.parser import Commands, add_command
+from app.cli.session import opened_database
+from app.config import Config
+from app.storage.engine import Engine
+
+_BY = (By.KEY, By.DAY, By.HOUR, By.OPERATION)
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are short: a line of usage, the mistake, and where the help is.
-
-    It suggests the command, option or value that was probably meant.
-    """
-
-    settings_by_option: Mapping[str, str] = {}
-    """Options that people look for here, and the settings that they need instead."""
-    option_of_words: str = ""
-    """The option that words without one are probably meant for."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        # From Python 3.14 on, argparse would colour the help at a terminal.
-        self.color = False
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does, but refuse what is unknown here, where suggestions are known."""
-        words = sys.argv[1:] if args is None else list(args)
-        self._require_known_options(words)
-        parsed, rest = super().parse_known_args(words, namespace)
-        if rest:
-            mistake = f"unrecognized arguments: {' '.join(rest)}"
-            if self.option_of_words and len(rest) == 1:
-                mistake += f"; did you mean {self.option_of_words} {rest[0]}?"
-            self.error(mistake)
-        return parsed, rest
-
-    def error(self, message: str) -> NoReturn:
-        """Print the mistake and exit with 2."""
-        # SEC: a mistyped command can hold a key.
-        shown = without_keys(message)
-        self.exit(2, f'{self._short_usage()}\nerror: {shown}\nsee "{self.prog} --help"\n')
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        # NOTE: argparse calls this for each value of an argument with choices, and for commands.
-        if action.choices is None or value in action.choices:
-            return
-        known = list(map(str, action.choices))
-        if isinstance(action, argparse._SubParsersAction):
-            mistake = f"there is no command {value!r}"
-            raise argparse.ArgumentError(None, mistake + _command_suggestion(str(value), known))
-        mistake = f"must be {_listed(known)}, not {value!r}"
-        raise argparse.ArgumentError(action, mistake + _suggestion(str(value), known))
-
-    def _require_known_options(self, words: Sequence[str]) -> None:
-        """Refuse the first unknown option, also where argparse would first miss an argument."""
-        for word in words:
-            # What follows the name of a command is for its own parser.
-            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
-                return
-            # SEC: only the name is repeated; the value after it can be a secret.
-            option = word.partition("=")[0]
-            if _OPTION.fullmatch(option) and not self._is_known(option):
-                self.error(f"there is no option {option}{self._remedy(option)}")
-
-    def _is_known(self, option: str) -> bool:
-        if not option.startswith("--"):
-            # Short options can be joined, as in -hv.
-            return option[:2] in self._option_string_actions
-        return any(each.startswith(option) for each in self._option_string_actions)
-
-    def _remedy(self, option: str) -> str:
-        """Return what to do instead of giving an unknown option; empty if nobody knows."""
-        name = option.lstrip("-").lower().replace("-", "_").removeprefix("verifyd_")
-        name = self.settings_by_option.get(name, name)
-        if name in SETTINGS:
-            return f"; set {SETTINGS[name].variable} instead"
-        return _suggestion(option, self._option_string_actions)
-
-    def _short_usage(self) -> str:
-        """Return the usage in one line: arguments, and the options that are required."""
-        return " ".join(["usage:", self.prog, *self._usage_words()])
-
-    def _usage_words(self) -> Iterator[str]:
-        is_optional = False
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                yield "COMMAND ..."
-            elif not action.option_strings:
-                yield self._argument(action)
-            elif action.required:
-                yield f"{action.option_strings[0]} {self._argument(action)}"
-            elif not isinstance(action, argparse._HelpAction):
-                is_optional = True
-        if is_optional and self._subparsers is None:
-            yield "[OPTION ...]"
-
-    @staticmethod
-    def _argument(action: argparse.Action) -> str:
-        metavar = str(action.metavar or "|".join(action.choices or [action.dest]))
-        return {"?": f"[{metavar}]", "*": f"[{metavar} ...]"}.get(str(action.nargs), metavar)
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    command = add_command(
+        commands,
+        "usage",
+        lambda args: _usage(command, args),
+        "show how many answers and vehicles accounts have used",
+        details=(
+            "Usage of the last ten seconds may be missing. Days are kept for 400 days, hours for "
+            "48 hours."
+        ),
+        examples=[
+            "usage",
+            "usage --month 2026-11 --csv > usage.csv",
+            "usage --account acme --by day",
+            "usage --by hour --json",
+        ],
+    )
+    command.option_of_words = "--account"
+    command.add_argument("--account", metavar="NAME", help="show only this account [all accounts]")
+    command.add_argument(
+        "--month",
+        type=_month,
+        metavar="MONTH",
+        help="month, YYYY-MM in the time zone of the service [the current month]",
+    )
+    command.add_argument(
+        "--by",
+        choices=list(map(str, _BY)),
+        help="show a line for each key, day, hour or operation of an account, hours in UTC [a line "
+        "for each account]",
+    )
+    command.add_argument("--csv", action="store_true", help="print CSV")
 
 
-def _command_suggestion(word: str, known: Sequence[str]) -> str:
-    for words in _SYNONYMS:
-        meant = next((each for each in words if each in known), None)
-        if word in words and meant:
-            return f"; did you mean {meant}?"
-    return _suggestion(word, known)
+def _usage(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    if args.csv and args.json:
+        command.error("argument --csv: not allowed with argument --json")
+    if args.by == By.HOUR and args.month:
+        command.error("argument --month: not allowed with --by hour, the last 48 hours")
+    month = args.month or month_of(clock.today(Config.from_env().timezone))
+    by = [By.ACCOUNT, *([By(args.by)] if args.by else [])]
+    with opened_database() as engine:
+        whose = _whose(engine, args.account)
+        if args.by == By.HOUR:
+            used, when = usage_of_hours(engine, by, whose), "the last 48 hours"
+        else:
+            used = usage_of_days(engine, month.first, month.last, by, whose)
+            when = str(month)
+    if args.csv:
+        sys.stdout.writelines(csv_lines(used, by))
+        return
+    answers = counted(sum(each.answers for each in used), "answer")
+    vehicles = counted(sum(each.vehicles for each in used), "vehicle")
+    items = [line_of(each, by) for each in used]
+    print_items(args, items, columns_of(by), f"{answers} and {vehicles} in {when}")
 
 
-def _suggestion(text: str, known: Iterable[str]) -> str:
-    meant = closest(text, known)
-    return f"; did you mean {meant}?" if meant else ""
+def _whose(engine: Engine, account: str | None) -> Whose:
+    """Return whose usage is wanted. Raises OperatorError if there never was such an account."""
+    if account is not None and not is_known(engine, account):
+        require_account(engine, account)
+    return Whose(account=account)
 
 
-def _listed(words: Sequence[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
+def _month(text: str) -> Period:
+    """Return the days of a month. Raises ArgumentTypeError, which argparse shows."""
+    month = parse_month(text)
+    if month is None:
+        raise argparse.ArgumentTypeError(clock.month_fault(text))
+    return month

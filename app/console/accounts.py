@@ -6,14 +6,13 @@ from typing import Any
 import falcon
 
 from app.accounts import administration
+from app.accounts.administration import status_of_key
 from app.accounts.models import Account, ApiKey, Plan
-from app.accounts.states import status_of_key
 from app.accounts.usage.report import last_days
 from app.actions import changing
-from app.console.context import ConsoleRequest, PageError, Services, actor_of
 from app.console.forms import Field, Form, require_version, version_of
 from app.console.listing import Listing
-from app.console.rendering import redirect
+from app.console.rendering import ConsoleRequest, PageError, Services, actor_of, redirect
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.serve.limits.bucket import rate

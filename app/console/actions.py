@@ -18,11 +18,11 @@ from app.actions import (
     recorded,
     selected,
 )
-from app.console.context import ConsoleRequest, Services
 from app.console.listing import Listing, Permitted, is_day
 from app.console.plans import segment_of
-from app.redaction import without_keys
-from app.registers.models import RegisterLoad
+from app.console.rendering import ConsoleRequest, Services
+from app.errors import without_keys
+from app.registers.history import RegisterLoad
 from app.storage.engine import Engine
 
 # In the record, later actions have higher numbers.

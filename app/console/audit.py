@@ -9,18 +9,16 @@ from typing import NamedTuple
 
 import falcon
 
+from app import processes
 from app.audit.chain import last_digest, parsed_digest
-from app.audit.period import first_moment, last_moment
 from app.audit.record import Criteria
 from app.audit.report import first_reported_day
+from app.audit.seal import Summary
+from app.audit.search import first_moment, last_moment
 from app.audit.state import audit_state, owner_fault
-from app.audit.summary import Summary
-from app.console.context import ConsoleRequest, PageError, Services, session_of
 from app.console.forms import VERSION_FIELD, Field, Form, read_fields, version_of
-from app.console.rendering import redirect
-from app.jobs import background
-from app.jobs.audit_task_rows import EXPORT, REPORT, SEARCH, VERIFY, Question, Wanted
-from app.jobs.audit_tasks import AuditTasks
+from app.console.rendering import ConsoleRequest, PageError, Services, redirect, session_of
+from app.jobs.audit_tasks import EXPORT, REPORT, SEARCH, VERIFY, AuditTasks, Question, Wanted
 from app.vehicles.registration import recorded_registration
 
 PLACE = "audit"
@@ -242,4 +240,4 @@ def _digest(form: Form) -> str | None:
 
 
 def _start(task_id: int, descriptor: int) -> None:
-    background.start("audit", "carry-out", str(task_id), kept=descriptor)
+    processes.start("audit", "carry-out", str(task_id), kept=descriptor)

@@ -14,15 +14,24 @@ from app.audit.report import Report
 from app.audit.verify import Verdict
 from app.console.audit import PLACE
 from app.console.charts import Series
-from app.console.context import ConsoleRequest, PageError, Services, session_of
+from app.console.forms import REFRESH_SECONDS, refresh
 from app.console.listing import Listing
-from app.console.refreshing import REFRESH_SECONDS, refresh
-from app.console.tasks import number
-from app.jobs.audit_results import KEPT_SECONDS
-from app.jobs.audit_task_rows import EXPORT, REPORT, SEARCH, VERIFY, Question, Task
-from app.jobs.audit_tasks import FOUND_MAX, AuditTasks, Found
+from app.console.register_actions import number
+from app.console.rendering import ConsoleRequest, PageError, Services, session_of
+from app.jobs.audit_tasks import (
+    EXPORT,
+    FOUND_MAX,
+    KEPT_SECONDS,
+    REPORT,
+    SEARCH,
+    VERIFY,
+    AuditTasks,
+    Found,
+    Question,
+    Task,
+)
 from app.jobs.tasks import DONE
-from app.serve.http.file_body import FileBody
+from app.serve.http.bodies import FileBody
 
 _RESULTS: Mapping[str, type[Any]] = {
     SEARCH: Found,

@@ -7,12 +7,10 @@ import falcon
 from app.accounts.models import Account
 from app.actions import changing
 from app.console.accounts import find_account
-from app.console.context import ConsoleRequest, PageError, Services, actor_of
 from app.console.forms import require_version, version_of
 from app.console.listing import Listing
-from app.console.rendering import redirect
-from app.domains.administration import set_domain_status
-from app.domains.models import STATUSES, Domain
+from app.console.rendering import ConsoleRequest, PageError, Services, actor_of, redirect
+from app.domains.repository import STATUSES, Domain, set_domain_status
 from app.storage.engine import Engine
 
 _PLACE = "domains"

@@ -7,9 +7,9 @@ import falcon
 import peewee
 
 from app.config import Config
-from app.console import assets
-from app.console.context import ROOT, ConsoleRequest, PageError
-from app.console.refreshing import is_reload
+from app.console import rendering
+from app.console.forms import is_reload
+from app.console.rendering import ROOT, ConsoleRequest, PageError
 from app.console.roles import RIGHTS, Right, Role
 from app.console.sessions import (
     SESSION_SECONDS,
@@ -19,7 +19,7 @@ from app.console.sessions import (
     require_link,
 )
 from app.errors import Problem
-from app.serve.http.base_url import base_url, scheme_of
+from app.serve.http.address import base_url, scheme_of
 from app.setting_values import Network
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -65,7 +65,7 @@ class Entrance:
         falcon.HTTPNotFound for a path with control characters.
         """
         context = req.context
-        if context.refusal is not None or req.path.startswith(assets.PATH):
+        if context.refusal is not None or req.path.startswith(rendering.PATH):
             return
         if not req.path.isprintable():  # Postgres stores no NUL, and no page has such a path.
             raise falcon.HTTPNotFound

@@ -5,13 +5,14 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Literal, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
+import falcon
 import msgspec
 
 from app import clock
 from app.accounts.models import NAME_CHARACTERS_MAX
-from app.console.context import ConsoleRequest, PageError
+from app.console.rendering import ConsoleRequest, PageError
 from app.errors import Problem
 
 VERSION_FIELD = "version"
@@ -176,3 +177,40 @@ def _is_within(text: str, least: int, most: int) -> bool:
 
 def _malformed(text: str) -> PageError:
     return PageError(400, "This form is malformed", f"Nothing was changed. {text}")
+
+
+# Pages that load themselves again while something runs, also without JavaScript.
+
+REFRESH_SECONDS = 3
+_MEMBER = "refresh"
+_OFF, _AUTO = "off", "auto"
+
+
+def refresh(
+    req: falcon.Request,
+    resp: falcon.Response,
+    *,
+    is_running: bool,
+    seconds: int = REFRESH_SECONDS,
+) -> bool:
+    """Make the browser load the page again, unless the person has stopped that.
+
+    Whoever needs more time to read adds `refresh=off` with a link (WCAG 2.2.2). It is a header
+    because checkers of accessibility refuse the element of HTML, with or without such a link.
+
+    Args:
+        is_running: whether the page can change by itself.
+        seconds: until the browser loads it.
+
+    Returns whether it does.
+    """
+    does = is_running and req.params.get(_MEMBER) != _OFF
+    if does:
+        query = urlencode({**req.params, _MEMBER: _AUTO}, doseq=True)
+        resp.set_header("Refresh", f"{seconds}; url=?{query}")
+    return does
+
+
+def is_reload(req: falcon.Request) -> bool:
+    """Tell whether the browser loads a page again by itself, without a person (D132)."""
+    return req.params.get(_MEMBER) == _AUTO

@@ -10,17 +10,15 @@ import falcon
 
 from app import clock
 from app.accounts import administration
-from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECONDS
+from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECONDS, status_of_key
+from app.accounts.authentication import Token
 from app.accounts.models import Account, ApiKey
-from app.accounts.states import status_of_key
-from app.accounts.tokens import Token
 from app.actions import changing
 from app.console.accounts import PLACE as ACCOUNTS
 from app.console.accounts import require_account, sentence
-from app.console.context import ConsoleRequest, PageError, Services, actor_of
 from app.console.forms import Field, Form, require_version, version_of
 from app.console.keys import PLACE, require_key
-from app.console.rendering import Renderer, redirect
+from app.console.rendering import ConsoleRequest, PageError, Renderer, Services, actor_of, redirect
 from app.errors import OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine

@@ -5,16 +5,15 @@ from typing import Any
 import falcon
 
 from app import clock
+from app.accounts.administration import status_of_key
+from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, parse_token
 from app.accounts.models import Account, ApiKey
-from app.accounts.states import status_of_key
-from app.accounts.tokens import KEY_ID_CHARACTERS, LENGTH, parse_token
 from app.accounts.usage.report import last_days
 from app.console.accounts import find_account
-from app.console.context import ConsoleRequest, PageError, Services
 from app.console.forms import Field, Form
 from app.console.listing import Listing
-from app.console.rendering import redirect
-from app.redaction import KEY_PREFIX
+from app.console.rendering import ConsoleRequest, PageError, Services, redirect
+from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
 
 PLACE = "keys"

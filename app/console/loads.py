@@ -9,18 +9,17 @@ import falcon
 
 from app import clock
 from app.config import Config
-from app.console.context import ConsoleRequest, PageError, Services, session_of
+from app.console.forms import refresh
 from app.console.listing import Listing
-from app.console.refreshing import refresh
+from app.console.register_actions import number
 from app.console.registers import drop_directory
+from app.console.rendering import ConsoleRequest, PageError, Services, session_of
 from app.console.roles import RIGHTS, Right
-from app.console.tasks import number
 from app.jobs.register_tasks import Tasks
 from app.jobs.tasks import DONE, FAILED, RUNNING
-from app.registers.history import INTERRUPTED, find_load, interrupted_loads
-from app.registers.models import RegisterLoad
+from app.registers.history import INTERRUPTED, RegisterLoad, find_load, interrupted_loads
 from app.registers.past_load import PastLoad, find_rejects, past_load
-from app.registers.reading.rejected import Rejected, first_rejected
+from app.registers.reading.rejects import Rejected, first_rejected
 from app.storage.engine import Engine
 
 REJECTS_SHOWN = 20

@@ -1,15 +1,150 @@
 """The first page, which tells whether all is well."""
 
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta, tzinfo
+from typing import NamedTuple
+
 import falcon
 
-from app.accounts.usage.models import CLASSES
-from app.accounts.usage.writer import INTERVAL_SECONDS
-from app.alerts.freshness import freshness
-from app.console import overview_facts
-from app.console.context import ConsoleRequest, Services
-from app.console.usage_charts import chart_of_hours
+from app import clock
+from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS
+from app.alerts.conditions import REFUSED, conditions_of
+from app.alerts.delivery import obstacle
+from app.alerts.disk import free_bytes_by_directory, write_fault
+from app.alerts.loads import Freshness, freshness, load_facts
+from app.alerts.message import Condition
+from app.audit.state import audit_state
+from app.config import SETTINGS, Config
+from app.console.charts import Series, chart_of_hours
+from app.console.rendering import ConsoleRequest, Services
+from app.monitoring.directories import (
+    audit_warnings,
+    data_warnings,
+    directory_faults,
+    unknown_accounts,
+)
+from app.registers.history import RegisterLoad, interrupted_loads, list_loads
+from app.registers.past_load import PastLoad, past_load
+from app.serve.limits.file import StoreError
+from app.serve.limits.store import LimitStore
+from app.storage.engine import Engine
+from app.storage.registers import find_unreadable
 from app.storage.tables import Kind
+from app.storage.versions import versions
 from app.version import line
+
+# Finds what the overview shows. It reads recorded counts, and counts no rows of registers.
+
+LATEST = 8
+DAYS = 14
+
+
+class Health(NamedTuple):
+    """What `verifyd check` and `/readyz` find."""
+
+    faults: list[str]
+    """Sentences: why the service is not ready, or will not start again."""
+    conditions: Sequence[tuple[Condition, RegisterLoad | None]]
+    """What an operator must correct although look-ups work; with the load that it is about."""
+    warnings: list[str]
+    """Further sentences of `verifyd check`."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing was found."""
+        return not (self.faults or self.conditions or self.warnings)
+
+
+class Disk(NamedTuple):
+    """The file system of one or more directories."""
+
+    directories: list[str]
+    free_bytes: int
+    total_bytes: int
+
+    @property
+    def used_percent(self) -> int:
+        """How much of it is used, from 0 to 100."""
+        return round(100 * (1 - self.free_bytes / self.total_bytes)) if self.total_bytes else 100
+
+
+def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Health:
+    """Return what is wrong. Raises peewee.PeeweeException if the database cannot be read."""
+    faults = []
+    refusal = versions(engine).refusal()
+    if refusal:
+        faults.append(f"{refusal[:1].upper()}{refusal[1:]}.")
+    unreadable = find_unreadable(engine)
+    if unreadable is not None:
+        faults.append(
+            f"The register {unreadable.name} cannot be read: restore it, or drop it and load it "
+            "again."
+        )
+    audit = audit_state(engine, config)
+    if audit.fault:
+        faults.append(f"Look-ups cannot be recorded, so each is refused: {audit.fault}.")
+    try:
+        limits.require_usable()
+    except StoreError as error:
+        faults.append(f"The rate limits cannot be kept: {error}.")
+    fault = write_fault(engine)
+    if fault:
+        faults.append(fault)
+    # NOTE: not the socket: the service listens, and its sandbox may not let it create another one.
+    faults += [*engine.missing_rights(), *directory_faults(config)]
+    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
+    warnings = [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
+    warnings += data_warnings(config)
+    warnings += [*audit_warnings(config), *unknown_accounts(engine, config)]
+    found = conditions_of(engine, config, ages=ages).conditions
+    conditions = [each for each in found if each.key != REFUSED]
+    loads = _failed_loads(engine) if any(each.kind == "load" for each in conditions) else {}
+    return Health(faults, [(each, loads.get(each.key)) for each in conditions], warnings)
+
+
+def _failed_loads(engine: Engine) -> Mapping[str, RegisterLoad]:
+    """Return the latest load that failed of each register, by the key of its condition."""
+    return {f"load:{each.register}": each.failed[0] for each in load_facts(engine) if each.failed}
+
+
+def latest_loads(engine: Engine) -> list[PastLoad]:
+    """Return the latest attempts to load, the newest first."""
+    interrupted = interrupted_loads(engine)
+    return [past_load(line, interrupted) for line in list_loads(engine, limit=LATEST)]
+
+
+def disks(engine: Engine, config: Config) -> list[Disk]:
+    """Return the file systems of the data directories."""
+    found: dict[int, Disk] = {}
+    for directory, free_bytes in free_bytes_by_directory(engine, config).items():
+        with suppress(OSError):
+            system = os.statvfs(directory)
+            disk = Disk([], free_bytes, system.f_blocks * system.f_frsize)
+            disk = found.setdefault(os.stat(directory).st_dev, disk)
+            if directory not in disk.directories:
+                disk.directories.append(directory)
+    return list(found.values())
+
+
+def loads_by_day(engine: Engine, zone: tzinfo) -> tuple[list[str], list[Series]]:
+    """Return the last days, and how many loads were done and failed on each."""
+    today = clock.today(zone)
+    days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
+    counts = {day: [0, 0] for day in days}
+    begin = int(datetime(days[0].year, days[0].month, days[0].day, tzinfo=zone).timestamp())
+    query = RegisterLoad.select(RegisterLoad.started_at, RegisterLoad.status).where(
+        RegisterLoad.started_at >= begin
+    )
+    for started_at, status in query.tuples().execute(engine):
+        day = datetime.fromtimestamp(started_at, zone).date()
+        if day in counts:
+            counts[day][status == "failed"] += 1
+    return [f"{day.day} {day:%b}" for day in days], [
+        Series("done", "good", [counts[day][0] for day in days]),
+        Series("failed", "bad", [counts[day][1] for day in days]),
+    ]
 
 
 class Overview:
@@ -22,20 +157,20 @@ class Overview:
         """GET /console."""
         engine, config, limits, pages, _ = self._services
         ages = freshness(engine, config.stale_after)
-        health = overview_facts.health(engine, config, limits, ages)
-        days, series = overview_facts.loads_by_day(engine, config.timezone)
+        current = health(engine, config, limits, ages)
+        days, series = loads_by_day(engine, config.timezone)
         pages.send(
             req,
             resp,
             "overview.html",
-            health=health,
+            health=current,
             registers=ages,
             answers=chart_of_hours(engine, config.timezone),
             classes=CLASSES,
             seconds=INTERVAL_SECONDS,
             kinds=list(Kind),
-            loads=overview_facts.latest_loads(engine),
-            disks=overview_facts.disks(engine, config),
+            loads=latest_loads(engine),
+            disks=disks(engine, config),
             days=days,
             series=series,
             program=line(),

@@ -3,35 +3,36 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from app.console.account_changes import AccountDeletion, AccountPlan, AccountReset
-from app.console.account_status import AccountResumption, AccountSuspension
+from app.console.account_changes import (
+    AccountDeletion,
+    AccountPlan,
+    AccountReset,
+    AccountResumption,
+    AccountSuspension,
+)
 from app.console.accounts import AccountCreation, AccountList, AccountPage
 from app.console.actions import ActionList
-from app.console.assets import ConsoleAsset
 from app.console.audit import AuditExport, AuditPage, AuditReport, AuditVerify
 from app.console.audit_tasks import AuditFile, AuditTaskPage
-from app.console.context import ROOT
 from app.console.domains import DomainActivation, DomainList, DomainPage, DomainSuspension
 from app.console.entrance import Rights
 from app.console.key_changes import KeyCreation, KeyRevocation, KeyRotation
 from app.console.keys import KeyList, KeyPage, KeySearch
 from app.console.loads import LoadList, LoadPage
-from app.console.look_up import LookUp
+from app.console.look_ups import LookUp
 from app.console.overview import Overview
-from app.console.people import PeopleList, SessionEnd
-from app.console.plan_changes import PlanChange, PlanCreation, PlanDeletion
-from app.console.plans import PlanList, PlanPage
+from app.console.people import PeopleList, SessionEnd, SignIn, SignOut, SignOutEverywhere
+from app.console.plans import PlanChange, PlanCreation, PlanDeletion, PlanList, PlanPage
 from app.console.register_actions import (
     RegisterDrop,
     RegisterPurge,
     RegisterRollback,
     RegisterUndrop,
+    TaskPage,
 )
 from app.console.registers import RegisterList, RegisterPage
-from app.console.rendering import MenuItem
+from app.console.rendering import ROOT, ConsoleAsset, MenuItem
 from app.console.roles import Right
-from app.console.sign_in import SignIn, SignOut, SignOutEverywhere
-from app.console.tasks import TaskPage
 from app.console.usage import UsagePage
 
 

@@ -4,24 +4,67 @@ Each starts a process of its own, and leads to the page of its task. Here the na
 the console is passed on: `Wanted.asked_by`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import falcon
 
-from app.console import register_questions as questions
-from app.console.context import ConsoleRequest, PageError, Services, session_of
-from app.console.forms import VERSION_FIELD, read_fields, require_version, version_of
-from app.console.register_questions import PLACE
-from app.console.registers import require_state
-from app.console.rendering import redirect
-from app.console.tasks import number
-from app.jobs import background
-from app.jobs.register_task_rows import Wanted
-from app.jobs.register_tasks import Tasks
+from app import processes
+from app.console import registers as questions
+from app.console.forms import VERSION_FIELD, read_fields, refresh, require_version, version_of
+from app.console.registers import PLACE, require_state
+from app.console.rendering import ConsoleRequest, PageError, Services, redirect, session_of
+from app.jobs.register_tasks import Task, Tasks, Wanted
+from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
-from app.registers.lock import is_being_loaded
-from app.registers.state import RegisterState
+from app.registers.snapshots import RegisterState
 from app.storage.engine import Engine
+
+# What the console does to registers in processes of their own (D135).
+
+_NUMBER_DIGITS_MAX = 18
+_TITLES: Mapping[str, str] = {
+    ROLLBACK: "Roll {register} back to load {to_load}",
+    DROP: "Drop {register}",
+    UNDROP: "Bring {register} back",
+    PURGE: "Remove {register} for good",
+}
+
+
+class TaskPage:
+    """One task, whether it runs or has ended."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._tasks = Tasks(services.engine, services.config.state_dir)
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, task_id: str) -> None:
+        """GET /console/tasks/{task_id}. Parameter: `refresh`."""
+        task = self._tasks.find(number(task_id))
+        if task is None:
+            text = "It was removed after a year, or never was."
+            raise PageError(404, "There is no such task", text, back=("registers",))
+        self._services.pages.send(
+            req,
+            resp,
+            "tasks/detail.html",
+            task=task,
+            title=title(task),
+            refreshes=refresh(req, resp, is_running=task.is_running),
+        )
+
+    on_head = on_get
+
+
+def title(task: Task) -> str:
+    """Return what a task does, in a few words."""
+    return _TITLES[task.action].format(register=task.register, to_load=task.to_load)
+
+
+def number(text: str) -> int:
+    """Return a number in a path; 0, which nothing has, for any other text."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
+    return int(text) if is_number else 0
+
 
 _VERSION_CHARACTERS = 16
 
@@ -168,7 +211,7 @@ class RegisterPurge:
 
 
 def _start(task_id: int, descriptor: int) -> None:
-    background.start("imports", "carry-out", str(task_id), kept=descriptor)
+    processes.start("imports", "carry-out", str(task_id), kept=descriptor)
 
 
 def _version(state: RegisterState) -> str:

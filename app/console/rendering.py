@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from functools import cache, partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 
 import falcon
@@ -12,13 +12,115 @@ from markupsafe import Markup, escape
 
 from app import clock
 from app.accounts.usage.store import KEPT_DAYS
-from app.console.assets import ASSETS, PATH
-from app.console.charts import columns_chart
-from app.console.context import ROOT, ConsoleRequest
+from app.actions import Actor
+from app.audit.trail import Trail
+from app.config import Config
+from app.console.charts import CLASS_NAMES, columns_chart
 from app.console.roles import RIGHTS, Right
-from app.console.usage_charts import CLASS_NAMES
+from app.console.sessions import Session
+from app.documentation import resources as documentation
+from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset, send_asset
+from app.serve.http.context import Request, RequestContext
+from app.serve.limits.store import LimitStore
 from app.storage.disk import size_text
+from app.storage.engine import Engine
 from app.version import VERSION
+
+# What a request of the console carries, and what its resources work with.
+
+if TYPE_CHECKING:
+    pass  # REMOVED
+
+ROOT = "/console"
+"""The path of the overview; all other paths of the console are below it."""
+
+
+class ConsoleContext(RequestContext):
+    """The fields of every request, and the session of this one."""
+
+    __slots__ = ("session",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session: Session | None = None
+        """Who asks; always there on pages that need a right."""
+
+
+class ConsoleRequest(Request):
+    """A request for a page of the console."""
+
+    context_type = ConsoleContext
+    context: ConsoleContext
+
+
+class Services(NamedTuple):
+    """What resources of the console take through `__init__`."""
+
+    engine: Engine
+    config: Config
+    limits: LimitStore
+    pages: "Renderer"
+    trail: Trail | None
+    """Where look-ups are recorded; None if the audit trail is off."""
+
+
+class PageError(Exception):
+    """A request that is answered with a page which says why it was refused.
+
+    Args:
+        status: the HTTP status.
+        heading: what happened, in a few words.
+        text: why, and what to do now, in sentences.
+        back: the segments of the path to offer as a way out; the overview by default.
+    """
+
+    def __init__(self, status: int, heading: str, text: str, back: tuple[str, ...] = ()) -> None:
+        super().__init__(heading)
+        self.status = status
+        self.heading = heading
+        self.text = text
+        self.back = back
+
+
+def actor_of(req: falcon.Request) -> Actor:
+    """Return who asks, for the record of actions (D130)."""
+    return Actor(session_of(req).name, "console")
+
+
+def session_of(req: falcon.Request) -> Session:
+    """Return the session of a request; only for pages that need a right."""
+    session: Session | None = req.context.session
+    assert session is not None  # noqa: S101 - Entrance has refused requests without a session
+    return session
+
+
+# The files that pages of the console load.
+
+PATH = f"{ROOT}/assets/"
+
+ASSETS: Mapping[str, Asset] = {
+    "console.css": own_asset("app.console", "console.css", CSS),
+    # The console may have a listener of its own, which serves nothing else (D131).
+    "icon.svg": documentation.ASSETS["icon.svg"],
+    "console.js": own_asset("app.console", "console.js", JAVASCRIPT),
+}
+_BY_SERVED_NAME = {asset.served_name: asset for asset in ASSETS.values()}
+
+
+class ConsoleAsset:
+    """A style sheet or script; everybody may read it."""
+
+    def __init__(self, services: Services) -> None:
+        pass
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, asset: str) -> None:
+        """GET /console/assets/{asset}. Raises falcon.HTTPNotFound for any name but the current."""
+        if asset not in _BY_SERVED_NAME:  # SEC: only these names ever become a path.
+            raise falcon.HTTPNotFound
+        send_asset(req, resp, _BY_SERVED_NAME[asset])
+
+    on_head = on_get
+
 
 _HTML = "text/html; charset=utf-8"
 

@@ -1,22 +1,142 @@
 """The resources of the pages. Each worker renders a page once, when it is first asked for."""
 
-from collections.abc import Sequence
+import importlib.resources
+import json
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import falcon
+import jinja2
 import msgspec
+from markupsafe import Markup, escape
 
-from app.documentation.assets import BY_SERVED_NAME
-from app.documentation.openapi_document import read_document
-from app.documentation.reference import Reference
-from app.documentation.rendering import render
-from app.documentation.samples import client_samples, error_samples
-from app.error_codes import CATALOGUE
-from app.serve.http.assets import send_asset
-from app.serve.http.base_url import base_url
-from app.serve.http.caching import send_document
+from app.documentation.reference import Reference, client_samples, error_samples
+from app.errors import CATALOGUE
+from app.serve.http.address import base_url
+from app.serve.http.caching import (
+    CSS,
+    JAVASCRIPT,
+    SVG,
+    Asset,
+    own_asset,
+    send_asset,
+    send_document,
+    served_name,
+)
 from app.setting_values import Network
 from app.version import VERSION
+
+# The files that the pages load, under names that change with their content (D97).
+
+_PACKAGE = "app.documentation"
+
+
+def _swagger_ui(name: str, content_type: str) -> Asset:
+    """Return an unchanged file of the npm package swagger-ui-dist (D63)."""
+    digest: str = _MANIFEST["files"][name]
+    return Asset(_SWAGGER_UI / name, content_type, served_name(name, digest))
+
+
+_SWAGGER_UI = importlib.resources.files("app.documentation") / "swagger-ui"
+_MANIFEST = json.loads((_SWAGGER_UI / "manifest.json").read_bytes())
+
+ASSETS: Mapping[str, Asset] = {
+    "style.css": own_asset(_PACKAGE, "style.css", CSS),
+    "icon.svg": own_asset(_PACKAGE, "icon.svg", SVG),
+    "try.css": own_asset(_PACKAGE, "try.css", CSS),
+    "try.js": own_asset(_PACKAGE, "try.js", JAVASCRIPT),
+    "swagger-ui.css": _swagger_ui("swagger-ui.css", CSS),
+    "swagger-ui-bundle.js": _swagger_ui("swagger-ui-bundle.js", JAVASCRIPT),
+}
+"""All assets, by the names of their files."""
+
+BY_SERVED_NAME: Mapping[str, Asset] = {asset.served_name: asset for asset in ASSETS.values()}
+
+
+# Turns the templates of this package into pages.
+
+_CODE = re.compile(r"`([^`]+)`")
+_STRONG = re.compile(r"\*\*([^*]+)\*\*")
+
+
+def render(template: str, root: str, **values: object) -> bytes:
+    """Return a page in UTF-8.
+
+    Args:
+        template: the name of its file in `templates/`.
+        root: what leads from the page's address to the start page: empty, or `../`. All links are
+            relative, so that they hold behind a proxy's path prefix.
+        values: what the template shows.
+    """
+    return _environment().get_template(template).render(values, root=root).encode()
+
+
+def prose(text: str) -> Markup:
+    """Return a text of the OpenAPI document or the error catalogue as HTML.
+
+    Of Markdown it knows what these texts use: code and bold.
+    """
+    # NOTE: a substitution in Markup would escape what it inserts.
+    marked = _CODE.sub(r"<code>\1</code>", str(escape(text)))
+    return Markup(_STRONG.sub(r"<strong>\1</strong>", marked))  # noqa: S704 - escaped first
+
+
+def capitalised(text: str) -> str:
+    """Return a text with an upper-case first letter; the rest stays."""
+    return text[:1].upper() + text[1:]
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("app.documentation"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"prose": prose, "capitalised": capitalised}
+    environment.globals |= {
+        "assets": {name: f"docs/{asset.served_name}" for name, asset in ASSETS.items()},
+        "version": VERSION,
+    }
+    return environment
+
+
+# The OpenAPI document, with the version of the program and the address of the service (D94).
+
+
+def read_document() -> dict[str, Any]:
+    """Return the OpenAPI document with the version of the program."""
+    text = (importlib.resources.files(__package__) / "openapi.json").read_bytes()
+    document: dict[str, Any] = msgspec.json.decode(text)
+    document["info"]["version"] = VERSION
+    return document
+
+
+class OpenApiDocument:
+    """The OpenAPI document, read once.
+
+    Args:
+        trusted_proxies: whose `X-Forwarded-Proto` counts (D10), besides a peer's on a Unix socket.
+    """
+
+    def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
+        self._document = read_document()
+        self._trusted_proxies = trusted_proxies
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """GET /openapi.json. Its server is the address that the request was sent to (D94)."""
+        resp.set_header("X-Content-Type-Options", "nosniff")
+        (server,) = self._document["servers"]
+        url = base_url(req, self._trusted_proxies) or server["url"]
+        body = msgspec.json.encode(self._document | {"servers": [server | {"url": url}]})
+        send_document(req, resp, body, falcon.MEDIA_JSON)
+
+    on_head = on_get
+
 
 _HTML = "text/html; charset=utf-8"
 # SEC: the pages need nothing but a style sheet and an icon of this service.

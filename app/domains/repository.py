@@ -2,12 +2,33 @@
 
 import secrets
 import string
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+import peewee
 
 from app import clock
-from app.domains.models import STATUSES, Domain
+from app.actions import Actor, Name, Subject, changing, record
 from app.domains.names import IDENTIFIER_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
+
+# The DNS names that accounts hold (D14 to D18).
+
+STATUSES = ("active", "suspended")
+
+
+class Domain(peewee.Model):
+    """One name of one account; unique within the account (D15)."""
+
+    id = peewee.FixedCharField(24, primary_key=True)
+    # NOTE: the account's number instead of a foreign key: domains must not import accounts.
+    account = peewee.IntegerField(column_name="account_id")
+    name = peewee.CharField(253)
+    status = peewee.CharField(10)
+    created_at = peewee.BigIntegerField()
+
+    class Meta:
+        table_name = "domain"
+
 
 _ID_DIGITS = string.digits + string.ascii_letters
 _ID_CHARACTERS = 20
@@ -142,3 +163,39 @@ class Domains:
             raise DomainExists(name)
         if self.count_domains(account_id) >= domains_max:
             raise DomainQuotaReached(name)
+
+
+# Lets an operator suspend and activate domains (D16).
+
+_ACTIONS: dict[str, Name] = {"suspended": "domains.suspend", "active": "domains.activate"}
+
+
+def set_domain_status(
+    engine: Engine,
+    account_id: int,
+    account_name: str,
+    name: str,
+    status: Literal["active", "suspended"],
+    *,
+    actor: Actor | None = None,
+) -> HeldDomain | None:
+    """Set the status of an account's domain, and record who did it (D130).
+
+    Args:
+        name: the canonical name (D14).
+        actor: None for whoever runs this process.
+
+    Returns the domain; None if the account has none of that name.
+    """
+    domains = Domains(engine)
+    with changing(engine):
+        is_it = (Domain.account == account_id) & (Domain.name == name)
+        # On Postgres, the account could delete it meanwhile.
+        engine.lock_rows(Domain.select().where(is_it))
+        former = domains.find_domain(account_id, name)
+        domain = domains.set_status(account_id, name, status)
+        if former is not None:
+            subject = Subject("domain", name, account_name)
+            states = {"status": former.status}, {"status": status}
+            record(engine, actor, _ACTIONS[status], subject, *states)
+        return domain

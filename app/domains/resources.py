@@ -4,9 +4,9 @@ import falcon
 import msgspec
 
 from app import clock
-from app.domains.models import STATUSES
 from app.domains.names import InvalidDomainName, require_domain_name
 from app.domains.repository import (
+    STATUSES,
     DomainExists,
     DomainQuotaReached,
     Domains,

@@ -1,37 +1,169 @@
 """What the console asks of the trail, and a process of its own does (D138)."""
 
 import os
-from collections.abc import Callable, Mapping
-from typing import BinaryIO, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple, TypeVar
 
 import msgspec
+import peewee
 
 from app import clock
 from app.audit.export import csv_of, write_export
 from app.audit.owner import require_own
-from app.audit.period import Period, until_now
-from app.audit.record import AuditError, Criteria, Record, time_of
-from app.audit.refusals import refusals_in
-from app.audit.report import report
-from app.audit.rows import Row
-from app.audit.search import Query, newest
-from app.audit.uses import record_use
+from app.audit.record import AuditError, Criteria, Record, Row, time_of
+from app.audit.report import refusals_in, report
+from app.audit.search import Period, Query, newest, until_now
+from app.audit.trail import record_use
 from app.audit.verify import verify
 from app.config import Config
-from app.jobs.audit_results import KEPT_SECONDS, RESULT, Results
-from app.jobs.audit_task_rows import (
-    EXPORT,
-    REPORT,
-    SEARCH,
-    VERIFY,
-    AuditTask,
-    Question,
-    Task,
-    Wanted,
-)
-from app.jobs.tasks import DONE, Start, TaskTable
+from app.jobs.tasks import DONE, RUNNING, Start, TaskModel, TaskTable
 from app.storage.engine import Engine
+from app.storage.file_lock import make_directory
 from app.storage.versions import database_id
+
+# The table of what the console asks of the trail, and what such a task is (D138).
+
+SEARCH: Final = "search"
+EXPORT: Final = "export"
+REPORT: Final = "report"
+VERIFY: Final = "verify"
+
+
+class AuditTask(TaskModel):
+    """A task. SEC: its question and its result are in files, so that no row has a plate."""
+
+    kind = peewee.CharField(10)
+    seen = peewee.CharField(16)
+
+    class Meta:
+        table_name = "audit_task"
+
+
+class Question(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a task asks of the trail."""
+
+    criteria: Criteria = msgspec.field(default_factory=Criteria)
+    """Of a search, an export or a report. Times are those of records."""
+    form: str = ""
+    """Of an export: `csv` or `ndjson`."""
+    digest: str | None = None
+    """Of a verification: one that was kept elsewhere."""
+    request_id: str | None = None
+
+
+class Wanted(NamedTuple):
+    """A task that somebody asks for."""
+
+    kind: str
+    """`search`, `export`, `report` or `verify`."""
+    seen: str
+    """The same for each click on one form with the same fields."""
+    asked_by: str
+    """The name of the person in the console."""
+
+
+class Task(NamedTuple):
+    """A task, with how it ended. Times are Unix seconds."""
+
+    id: int
+    kind: str
+    seen: str
+    asked_by: str
+    asked_at: int
+    host: str
+    """The host whose trail it reads."""
+    status: str
+    """`running`, `done`, `failed` or `interrupted`."""
+    reason: str | None
+    """Why it failed."""
+    finished_at: int | None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process still works on it."""
+        return self.status == RUNNING
+
+
+# The files of what the console asks of the trail: questions and results (D138).
+#
+# SEC: they say who asked about which plate. So only the service's user can read them, backups leave
+# them out, and they are removed after a day.
+
+KEPT_SECONDS = 86_400
+RESULT = "json"
+"""The suffix of the file that the console reads."""
+_QUESTION = "question"
+_DIRECTORY = "audit-results"
+_DIRECTORY_MODE = 0o700
+_FILE_MODE = 0o600
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+
+T = TypeVar("T")
+
+
+class Results:
+    """The files of all tasks of this host, in VERIFYD_DATA_DIR."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._directory = data_dir / _DIRECTORY
+
+    def path(self, task: Task, suffix: str) -> Path:
+        """Return the path of a file of a task."""
+        return self._directory / f"{task.id}-{task.seen}.{suffix}"
+
+    def ask(self, task: Task, question: Question) -> None:
+        """Write down what a task asks. Raises OSError."""
+        make_directory(self._directory.parent)
+        with suppress(FileExistsError):
+            self._directory.mkdir(mode=_DIRECTORY_MODE)
+        with self.opened(task, _QUESTION) as file:
+            file.write(msgspec.json.encode(question))
+
+    def find_question(self, task: Task) -> Question | None:
+        """Return what a task asks; None if its file was removed or damaged."""
+        return self._read(task, _QUESTION, Question)
+
+    def find(self, task: Task, kind: type[T]) -> T | None:
+        """Return the result of a task; None if its file was removed or damaged."""
+        return self._read(task, RESULT, kind)
+
+    def size(self, task: Task, suffix: str) -> int | None:
+        """Return the bytes of a file of a task; None if it was removed."""
+        try:
+            return self.path(task, suffix).stat().st_size
+        except OSError:
+            return None
+
+    @contextmanager
+    def opened(self, task: Task, suffix: str) -> Iterator[BinaryIO]:
+        """Open a new file of a task to write to it. Raises OSError."""
+        descriptor = os.open(self.path(task, suffix), _NEW, _FILE_MODE)
+        with open(descriptor, "wb") as file:
+            yield file
+
+    def discard(self, task: Task) -> None:
+        """Remove what a task that failed has written, but not its question."""
+        for path in self._directory.glob(f"{task.id}-{task.seen}.*"):
+            if path != self.path(task, _QUESTION):
+                path.unlink(missing_ok=True)
+
+    def remove_old(self) -> None:
+        """Remove the files of tasks that are older than a day, as far as that is possible."""
+        oldest = clock.now() - KEPT_SECONDS
+        with suppress(OSError):
+            for path in list(self._directory.iterdir()):
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime < oldest:
+                        path.unlink()
+
+    def _read(self, task: Task, suffix: str, kind: type[T]) -> T | None:
+        try:
+            return msgspec.json.decode(self.path(task, suffix).read_bytes(), type=kind)
+        except (OSError, msgspec.DecodeError):
+            return None
+
 
 FOUND_MAX = 5_000
 """How many records a search shows."""
@@ -171,7 +303,7 @@ def _export(work: Work) -> object:
 
 def _report(work: Work) -> object:
     # NOTE: imported here, because it is slow.
-    from app.audit.report_page import render  # noqa: PLC0415
+    from app.audit.report import render  # noqa: PLC0415
 
     refusals = refusals_in(work.engine, work.period, work.config.timezone)
     done = report([work.config.audit_dir], work.period, refusals)

@@ -8,17 +8,75 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from app.actor import Actor
+import peewee
+
+from app.actions import Actor
 from app.errors import OperatorError
-from app.jobs.register_task_rows import RegisterTask, Task, Wanted
-from app.jobs.tasks import DONE, Start, TaskTable
+from app.jobs.tasks import DONE, RUNNING, Start, TaskModel, TaskTable
 from app.registers.attempts import reason_of
+from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
-from app.registers.lock import is_being_loaded
 from app.registers.undo import Noted, drop_register, purge_register, roll_back, undrop_register
 from app.storage import reserve
 from app.storage.engine import Engine
+
+# The table of tasks of registers, and what such a task is (D135).
+
+
+class RegisterTask(TaskModel):
+    """A task. No two rows of one register are `running`."""
+
+    register = peewee.CharField(30)
+    action = peewee.CharField(10)
+    to_load = peewee.BigIntegerField(null=True)
+    seen = peewee.CharField(16)
+    load_id = peewee.BigIntegerField(null=True)
+
+    class Meta:
+        table_name = "register_task"
+
+
+class Wanted(NamedTuple):
+    """What somebody asks for."""
+
+    register: str
+    action: str
+    """`rollback`, `drop`, `undrop` or `purge`."""
+    to_load: int | None
+    """The load to roll back to; None for other actions."""
+    seen: str
+    """The version of the register that the form showed."""
+    asked_by: str
+    """The name of the person in the console."""
+
+
+class Task(NamedTuple):
+    """A task, with how it ended."""
+
+    id: int
+    register: str
+    action: str
+    to_load: int | None
+    seen: str
+    asked_by: str
+    asked_at: int
+    host: str
+    """The host whose process does it."""
+    status: str
+    """`running`, `done`, `failed` or `interrupted`."""
+    load_id: int | None
+    """The line of the history that it added."""
+    reason: str | None
+    """Why it failed."""
+    finished_at: int | None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process still works on it."""
+        return self.status == RUNNING
+
 
 _KEPT_SECONDS = 400 * 86_400
 

@@ -15,12 +15,11 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import peewee
 
 from app import clock
-from app.directories import make_directory
 from app.errors import OperatorError
-from app.file_lock import handed_over, tried
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
+from app.storage.file_lock import handed_over, make_directory, tried
 
 RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
 _START_SECONDS = 60

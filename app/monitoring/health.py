@@ -7,8 +7,8 @@ import peewee
 from app import clock
 from app.accounts.authentication import Authenticator
 from app.alerts.conditions import conditions_of
-from app.alerts.freshness import Freshness, freshness
-from app.alerts.writing import write_fault
+from app.alerts.disk import write_fault
+from app.alerts.loads import Freshness, freshness
 from app.audit.state import AuditState, audit_state
 from app.config import Config
 from app.errors import Problem

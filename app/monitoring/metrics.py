@@ -1,17 +1,186 @@
 """GET /metrics, for Prometheus (D2, D80)."""
 
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import falcon
+import peewee
 
+from app.alerts.certificate import expires_at
+from app.alerts.disk import free_bytes_by_directory, write_fault
+from app.alerts.loads import UNRECOGNISED, Freshness, LoadFacts, ended_at, freshness, load_facts
+from app.alerts.nightly import LastRuns, last_runs
+from app.audit.state import audit_state, summary_of
 from app.config import Config
-from app.errors import Problem
+from app.errors import OperatorError, Problem
 from app.monitoring import metrics_files
-from app.monitoring.metrics_state import State
 from app.serve.http.context import Request
 from app.serve.http.metrics import Measures
 from app.storage.engine import Engine
+from app.storage.tables import Kind
+from app.version import VERSION, revision
+
+# Metrics about the state of the installation, which each scrape reads again.
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+
+class State:
+    """The state of database, registers, jobs, disk and certificate at the time of a scrape."""
+
+    def __init__(self, engine: Engine, config: Config) -> None:
+        self._engine = engine
+        self._config = config
+
+    def collect(self) -> Iterator["Metric"]:
+        """Yield the metrics; if the database does not answer, only those that do not need it."""
+        try:
+            ages = freshness(self._engine, self._config.stale_after)
+            facts = load_facts(self._engine)
+            runs = last_runs(self._engine)
+            is_writable = write_fault(self._engine) is None
+            audit = audit_state(self._engine, self._config)
+            is_up = True
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            self._engine.recover(error)
+            is_up = is_writable = False
+        yield _gauge("verifyd_database_up", "Whether the database answers.", is_up)
+        yield _gauge(
+            "verifyd_database_writable",
+            "Whether domains can be created: the database takes writes, and its disk has room.",
+            is_writable,
+        )
+        yield from self._host()
+        if is_up:
+            yield from _registers(ages)
+            yield from _loads(facts, ages)
+            yield from _backup(runs)
+            if audit.is_on:
+                yield _gauge(
+                    "verifyd_audit_writable",
+                    "Whether look-ups can be recorded; otherwise they are refused.",
+                    not audit.fault,
+                )
+
+    def _host(self) -> Iterator["Metric"]:
+        """Yield the metrics that do not need the database."""
+        free = _labelled("verifyd_disk_free_bytes", "Free disk space.", "directory")
+        for directory, free_bytes in free_bytes_by_directory(self._engine, self._config).items():
+            free.add_metric([directory], free_bytes)
+        build = _labelled("verifyd_build_info", "The program: always 1.", "version", "commit")
+        made_from = revision()
+        build.add_metric([VERSION, made_from.commit if made_from else ""], 1)
+        yield from (free, build)
+        yield from self._audit()
+        expiry, path = None, self._config.certificate
+        with suppress(OperatorError):
+            expiry = expires_at(path) if path else None
+        if expiry is not None:
+            yield _gauge(
+                "verifyd_certificate_expiry_timestamp_seconds",
+                "When the TLS certificate expires, in Unix seconds.",
+                expiry,
+            )
+
+    def _audit(self) -> Iterator["Metric"]:
+        yield _gauge("verifyd_audit_enabled", "Whether VERIFYD_AUDIT is on.", self._config.audit)
+        summary = summary_of(self._config)
+        if summary is None:
+            return
+        yield _gauge(
+            "verifyd_audit_size_bytes",
+            "Size of the sealed segments of the audit trail.",
+            summary.bytes,
+        )
+        yield _gauge(
+            "verifyd_audit_last_seal_timestamp_seconds",
+            "When the audit trail was last sealed, in Unix seconds.",
+            summary.sealed_at,
+        )
+
+
+def _registers(ages: list[Freshness]) -> Iterator["Metric"]:
+    loaded = _labelled(
+        "verifyd_register_loaded_timestamp_seconds",
+        "When the last load of a register ended, in Unix seconds.",
+        "register",
+    )
+    stale = _labelled(
+        "verifyd_register_stale",
+        "Whether that is longer ago than VERIFYD_STALE_AFTER allows.",
+        "register",
+    )
+    rows = _labelled("verifyd_register_rows", "Rows that a register holds.", "register", "kind")
+    for each in ages:
+        name = each.register.name
+        loaded.add_metric([name], each.loaded_at)
+        if each.limit_seconds is not None:
+            stale.add_metric([name], int(each.is_stale))
+        for kind in Kind:
+            rows.add_metric([name, kind], getattr(each.register, kind))
+    yield from (loaded, stale, rows)
+
+
+def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:
+    success = _labelled(
+        "verifyd_register_last_success_timestamp_seconds",
+        "When the last load of a register that succeeded ended, in Unix seconds.",
+        "register",
+    )
+    failure = _labelled(
+        "verifyd_register_last_failure_timestamp_seconds",
+        "When the last load of a register that failed ended, in Unix seconds.",
+        "register",
+    )
+    rejected = _labelled(
+        "verifyd_register_rejected_rows", "Rows that the last load rejected.", "register"
+    )
+    # The history is kept for a limited time, and a register can be older.
+    succeeded = {each.register.name: each.loaded_at for each in ages}
+    succeeded |= {each.register: ended_at(each.last_loaded) for each in facts if each.last_loaded}
+    for name, at in sorted(succeeded.items()):
+        success.add_metric([name], at)
+    for each in facts:
+        if each.last_failed is not None and _is_failure_shown(each):
+            failure.add_metric([each.register], ended_at(each.last_failed))
+        if each.last is not None and each.register != UNRECOGNISED:
+            rejected.add_metric([each.register], each.last.rejected)
+    yield from (success, failure, rejected)
+
+
+def _is_failure_shown(facts: LoadFacts) -> bool:
+    """Tell whether a failure is shown. A rollback, drop or purge ends it like a success does.
+
+    After a drop no load may follow, so nothing else would end the alert.
+    """
+    return bool(facts.failed) or facts.last is not facts.last_failed
+
+
+def _backup(runs: LastRuns) -> Iterator["Metric"]:
+    if runs.backup_at is None:
+        return
+    yield _gauge(
+        "verifyd_backup_last_success_timestamp_seconds",
+        "When the last backup that succeeded ended, in Unix seconds.",
+        runs.backup_at,
+    )
+    yield _gauge("verifyd_backup_size_bytes", "Size of that backup.", runs.backup_bytes or 0)
+
+
+def _gauge(name: str, what: str, value: float) -> "Metric":
+    from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
+
+    return GaugeMetricFamily(name, what, value=int(value))
+
+
+def _labelled(name: str, what: str, *labels: str) -> Any:
+    # NOTE: imported here, because the library reads its environment when it is imported.
+    from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
+
+    return GaugeMetricFamily(name, what, labels=labels)
+
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.directories import make_directory
-from app.file_lock import locked, tried
+from app.storage.file_lock import locked, make_directory, tried
 
 ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
 _KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}

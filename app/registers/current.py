@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.registers.applying.counts import Counts
+from app.registers.applying.counts import Counts, Tally
 from app.registers.applying.table import Table
-from app.registers.applying.tally import Tally
 from app.registers.generations import Generations
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry

@@ -7,17 +7,15 @@ from itertools import chain
 from pathlib import Path
 
 from app import clock
-from app.registers.baseline import Baseline
 from app.registers.formats import FileFault, Format
-from app.registers.formats.changes import Columns
-from app.registers.formats.json_head import is_empty_array
+from app.registers.formats.changes import Columns, order_of
+from app.registers.formats.json_splitter import is_empty_array
 from app.registers.history import REPLACE
-from app.registers.order import order_of
-from app.registers.reading.columns_seen import ColumnsSeen
+from app.registers.losses import Baseline
 from app.registers.reading.detection import detect
+from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.reader import Progress, Reader, Show
-from app.registers.reading.rejects import RejectsFile
-from app.registers.reading.remaining import Remaining
+from app.registers.reading.rejects import RejectsFile, Remaining
 from app.registers.reading.sorted_runs import Runs
 from app.registers.reading.sources import InputFile, open_files
 from app.registers.request import LoadRequest, counts_as_loaded

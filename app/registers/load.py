@@ -13,28 +13,72 @@ from pathlib import Path
 import peewee
 
 from app import clock
+from app.errors import OperatorError
 from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
-from app.registers.attempts import Attempt, reason_of, refusal_noted
-from app.registers.baseline import baseline_of
-from app.registers.cleanup import note_failure, prune_records, remove_unused
-from app.registers.comparing import outcomes
+from app.registers.attempts import Attempt, is_applied, reason_of, recover, refusal_noted
 from app.registers.current import count_held, opened_unchanged
-from app.registers.history import list_running
+from app.registers.generations import Generations, locked, still_locked
+from app.registers.history import History, insert_line, list_running, prune_history
 from app.registers.intake import opened_intake
-from app.registers.lock import locked
-from app.registers.merge import merge, record
-from app.registers.models import insert_line
+from app.registers.losses import baseline_of
+from app.registers.modes import build, merge, publish, record
 from app.registers.reading.reader import Show
-from app.registers.reading.rejects import rejects_path
-from app.registers.recovery import recover
-from app.registers.replace import build, publish
+from app.registers.reading.rejects import keep_newest, rejects_path
 from app.registers.request import LoadRequest, LoadResult
-from app.registers.results import columns_of_reading, result_of
 from app.registers.space import Space
-from app.registers.work import Work
+from app.registers.work import Work, columns_of_reading, outcomes, result_of
 from app.storage import reserve
 from app.storage.engine import Engine
+from app.storage.registers import Entry
+
+# Cleans up after a load: notes why it failed, removes what nobody needs (D57, D69).
+
+
+def note_failure(
+    engine: Engine, generations: Generations, load_id: int, columns: dict[str, object]
+) -> None:
+    """Remove what a failed load wrote, then note in the history that it failed.
+
+    Nothing is removed if another load of the register has begun, and nothing is noted if the rows
+    were committed after all: the next load records that.
+
+    Args:
+        columns: the columns of the history line, `reason` among them.
+    """
+    ignored = (OSError, peewee.PeeweeException, OperatorError)
+    # Peewee leaves a transaction open if Ctrl-C interrupts its commit. Its changes to the register
+    # index are visible here, but end with the process, so nothing may be removed because of them.
+    with suppress(*ignored):
+        engine.rollback()
+    # The removal comes first: on a full disk it makes room for the note. The entry is read again,
+    # because Ctrl-C can arrive just after the commit.
+    with suppress(*ignored), still_locked(engine, generations.name):
+        remove_unused(generations, generations.find_current())
+    with suppress(*ignored):
+        if is_applied(engine, generations, load_id):
+            return
+        fail = partial(History(engine, generations.name).fail, load_id, columns)
+        reserve.with_reserve(engine, fail)
+        with still_locked(engine, generations.name):
+            reserve.with_reserve(engine, partial(generations.remove_made_by, load_id))
+    reserve.fill(engine)
+
+
+def remove_unused(generations: Generations, current: Entry | None) -> None:
+    """Remove all generations that nobody needs, and empty the log of the current one."""
+    generations.remove_unused()
+    if current is not None:
+        generations.store.truncate_log(current.generation)
+
+
+def prune_records(engine: Engine, data_dir: Path) -> None:
+    """Remove old history lines and old rejects files."""
+    with suppress(OSError, peewee.PeeweeException):
+        prune_history(engine)
+    with suppress(OSError):
+        keep_newest(data_dir)
+
 
 _log = logging.getLogger("app.registers.load")
 

@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.registers.history import INTERRUPTED
-from app.registers.models import RegisterLoad, json_list
-from app.registers.progress import progress_of
+from app.registers.attempts import progress_of
+from app.registers.history import INTERRUPTED, RegisterLoad, json_list
 from app.registers.reading.reader import Progress
-from app.registers.reading.reject_limit import Reason
 from app.registers.reading.rejects import rejects_path
+from app.registers.reject_limit import Reason
 
 
 class PastLoad(NamedTuple):

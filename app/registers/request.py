@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from app.actor import Actor
+from app.actions import Actor
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
-from app.registers.reading.reject_limit import Reason, RejectLimit
+from app.registers.reject_limit import Reason, RejectLimit
 from app.storage.tables import Kind
 
 DEFAULT_MAX_REJECTS = "1%"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from app.errors import Hindered
-from app.registers.forked_worker import CORES
+from app.processes import CORES
 from app.registers.formats.changes import Columns
 from app.registers.history import REPLACE
 from app.registers.reading.reader import Progress

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from app.directories import make_directory
 from app.errors import OperatorError
-from app.file_lock import hold_until_exit, tried
+from app.storage.file_lock import hold_until_exit, make_directory, tried
 
 _FILE_NAME = "serving"
 _TRAIL = "audit-trail"

@@ -10,8 +10,8 @@ from pathlib import Path
 from app import clock
 from app.config import SETTINGS, Config, is_set
 from app.errors import OperatorError
-from app.listeners import address_of, resolved, socket_address
 from app.serve import instance
+from app.setting_values import address_of, resolved, socket_address
 
 SOCKET_UMASK = 0o117
 """A socket has mode 0660 from the moment it is created.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import peewee
 
-from app.file_lock import tried
+from app.storage.file_lock import tried
 from app.storage.files import SUFFIXES, register_file, sync
 from app.storage.register_store import (
     NextGeneration,
@@ -22,9 +22,9 @@ from app.storage.register_store import (
     closed_afterwards,
 )
 from app.storage.registers import Register
-from app.storage.scripts import migrate_register
 from app.storage.sqlite import SqliteEngine
 from app.storage.tables import Kind
+from app.storage.versions import migrate_register
 
 _PART = "-part"
 

@@ -21,8 +21,8 @@ from app.storage.register_store import (
     RegisterStore,
     closed_afterwards,
 )
-from app.storage.scripts import migrate_register
 from app.storage.tables import TABLES, Kind, qualified, schema_of
+from app.storage.versions import migrate_register
 
 READ = "register_*"
 """The pattern, for pg_dump, of the schemas that readers use."""

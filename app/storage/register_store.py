@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple, TypeVar
 
 from app.storage.engine import Engine, close_quietly
-from app.storage.scripts import migrate_register, pending_register
 from app.storage.tables import TABLES, Kind, column_names, qualified
+from app.storage.versions import migrate_register, pending_register
 
 E = TypeVar("E", bound=Engine)
 

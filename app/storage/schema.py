@@ -7,9 +7,8 @@ from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.register_store import OpenRegister
 from app.storage.registers import list_entries
-from app.storage.scripts import migrate_main, pending_main
 from app.storage.stores import store_of
-from app.storage.versions import versions
+from app.storage.versions import migrate_main, pending_main, versions
 
 
 def migrate(engine: Engine) -> list[str]:

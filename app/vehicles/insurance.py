@@ -1,8 +1,10 @@
 """Judges whether a vehicle is insured on a day, for every operation and command (D20, D22)."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from app.vehicles.facts import PolicyFacts, Record
+from app.vehicles.records import Holding
 
 PolicyState = Literal["valid", "expired", "cancelled", "future"]
 
@@ -49,3 +51,75 @@ def policy_state(policy: PolicyFacts, day: str) -> PolicyState:
     if policy.cancelled_on is not None and policy.cancelled_on <= max(day, policy.valid_from):
         return "cancelled"
     return "future"
+
+
+# Chooses the policy to answer with among all policies of a plate, and says why (D20, D26).
+
+
+class Choice(NamedTuple):
+    """The policy to answer with."""
+
+    register: str
+    policy: PolicyFacts
+    rule: str
+    """The rule that put it before the next best policy, such as `ends_last`."""
+    why: str
+    """The rule as a sentence for a person."""
+
+
+class _Candidate(NamedTuple):
+    place: int
+    """Of its register, in the order of precedence."""
+    register: str
+    policy: PolicyFacts
+
+    @property
+    def name(self) -> str:
+        return f"policy {self.policy.number} of {self.register}"
+
+
+def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
+    """Return the policy to answer with, None if no register knows one (D20).
+
+    Policies in force come first, then those that end later, begin later, and have the greater
+    number. Among equals the first register decides, within a register the insurer's name.
+
+    Args:
+        held: what the registers hold, in the order of precedence.
+    """
+    candidates = [
+        _Candidate(place, each.register, policy)
+        for place, each in enumerate(held)
+        for policy in each.policies
+    ]
+    if not candidates:
+        return None
+    candidates.sort(key=lambda each: (each.place, each.policy.insurer))
+    candidates.sort(key=lambda each: each.policy.rank(day), reverse=True)
+    chosen, *others = candidates
+    is_in_force = chosen.policy.is_in_force(day)
+    if not others:
+        how = "in force" if is_in_force else "not in force"
+        why = f"{how} on {day}; no other policy is known"
+        return Choice(chosen.register, chosen.policy, "only", why)
+    rule, reason = _difference(chosen, others[0], day)
+    how = "in force" if is_in_force else "no policy is in force"
+    return Choice(chosen.register, chosen.policy, rule, f"{how} on {day}; {reason}")
+
+
+def _difference(chosen: _Candidate, other: _Candidate, day: str) -> tuple[str, str]:
+    """Return the rule that puts the chosen policy before the next best, and a sentence."""
+    best, next_best = chosen.policy, other.policy
+    if best.is_in_force(day) != next_best.is_in_force(day):
+        return "in_force", "no other policy is"
+    if best.valid_to != next_best.valid_to:
+        return "ends_last", f"ends later ({best.valid_to}) than {other.name} ({next_best.valid_to})"
+    if best.valid_from != next_best.valid_from:
+        begins = f"begins later ({best.valid_from}, not {next_best.valid_from})"
+        return "begins_last", f"ends on the same day as {other.name}, and {begins}"
+    if best.number != next_best.number:
+        return "greatest_number", f"has the same dates as {other.name}, and the greater number"
+    same = f"has the same dates and number as {other.name}"
+    if chosen.register == other.register:
+        return "first_insurer", f"{same}, and its insurer sorts first"
+    return "register_order", f"{same}, and {chosen.register} comes first in the order of registers"

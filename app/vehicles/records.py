@@ -4,16 +4,232 @@ The statements are built and compiled once per set of registers. They reach the 
 register by key, so their cost does not depend on how many rows a register has.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple, TypeVar
 
 import peewee
+from peewee import JOIN, Case, Tuple, fn
 
-from app.storage.engine import Engine, Prepared, Row
+from app.storage.engine import Engine, Prepared, Row, parameter
 from app.storage.registers import in_precedence, repeat_if_removed
-from app.storage.tables import RegisterRef
-from app.vehicles.facts import Record
-from app.vehicles.look_up_query import listed, look_up_query, many_plates, one_plate, record_of
+from app.storage.tables import (
+    TABLES,
+    Fine,
+    Kind,
+    Policy,
+    RegisterRef,
+    Vehicle,
+    column_names,
+    in_schema,
+)
+from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
+
+# The statement that looks plates up in all registers and merges what they say (D26).
+#
+# It returns one row per plate, in three parts: the columns of the vehicle table, merged from all
+# registers; what is known about fines; and the policy that each register alone would answer with.
+
+
+def one_plate() -> peewee.Select:
+    """Return a query for the registration that is the parameter `registration`."""
+    return peewee.Select(columns=(parameter("registration").alias("registration"),))
+
+
+def many_plates(engine: Engine) -> peewee.Select:
+    """Return a query for the registrations in the parameter `plates`, as `listed` makes it."""
+    return engine.each_of(parameter("plates"), "registration")
+
+
+def listed(engine: Engine, registrations: Sequence[str]) -> object:
+    """Return registrations, without repetitions, as the parameter `plates` of `many_plates`."""
+    # PERF: sorted plates walk each tree from left to right and find its pages in the cache.
+    return engine.listed(sorted(set(registrations)))
+
+
+def look_up_query(
+    engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select, *, with_fines: bool
+) -> peewee.Query:
+    """Return the statement: one row for each plate, which `record_of` decodes.
+
+    Its columns are those of the vehicle table, merged; those of `_FineColumns`; and for each
+    register with policies those of `PolicyFacts`.
+
+    Args:
+        with_fines: ask whether fines are outstanding.
+            PERF: without, the statement takes 15 % less.
+    """
+    plate = plates.cte("plate", columns=("registration",))
+    vehicles = [in_schema(Vehicle, r.schema) for r in registers if r.holds(Kind.VEHICLES)]
+    policies = [in_schema(Policy, r.schema) for r in registers if r.holds(Kind.POLICIES)]
+    fines = [in_schema(Fine, r.schema) for r in registers if r.holds(Kind.FINES)]
+
+    source: peewee.Source = plate
+    for table in vehicles:
+        source = _left_join(source, table, table.registration == plate.c.registration)
+    decisive = []
+    for table in policies:
+        source, policy = _join_deciding_policy(engine, source, table, plate)
+        decisive.append(policy)
+
+    merged = {name: _MERGED[name](engine, vehicles, name) for name in VehicleFacts._fields}
+    fined = engine.greatest([_newest_change(f, plate) for f in fines], "-1")
+    of_fines = _FineColumns(
+        # PERF: the time of a fine is needed only if no vehicle row is known.
+        updated=Case(None, [(merged["updated"].is_null(), fined)]),
+        are_outstanding=_are_outstanding(fines, plate) if with_fines else peewee.SQL("NULL"),
+    )
+    columns = [plate.c.registration, *merged.values(), *of_fines]
+    for policy in decisive:
+        columns += [getattr(policy, name) for name in PolicyFacts._fields]
+    return peewee.Select((source,), columns).with_cte(plate)
+
+
+class _FineColumns(NamedTuple):
+    """The columns of a result row that say something about fines."""
+
+    updated: Any
+    """The newest change of a fine, in Unix seconds."""
+    are_outstanding: Any
+    """NULL if this was not asked."""
+
+
+_DESCRIBED = slice(0, len(column_names(Vehicle)) - 1)
+_UPDATED = _DESCRIBED.stop
+_FINES = slice(_UPDATED + 1, _UPDATED + 1 + len(_FineColumns._fields))
+_POLICY_COLUMNS = len(PolicyFacts._fields)
+
+
+def record_of(row: Row, day: str) -> Record | None:
+    """Return the Record that a row of `look_up_query` holds; None for an unknown plate (D24).
+
+    PERF: this takes a tenth of a bulk.
+    """
+    policy = None
+    for at in range(_FINES.stop, len(row), _POLICY_COLUMNS):
+        if row[at] is not None:  # Every policy has an insurer, if only the empty text.
+            other = PolicyFacts._make(row[at : at + _POLICY_COLUMNS])
+            # Among equals the first register decides (D20).
+            if policy is None or other.rank(day) > policy.rank(day):
+                policy = other
+    updated, (newest_fine, are_outstanding) = row[_UPDATED], row[_FINES]
+    if policy is not None and (updated is None or policy.updated > updated):
+        updated = policy.updated
+    if updated is None:
+        updated = newest_fine
+    if updated is None:  # Every stored row has its time: no register mentions the plate.
+        return None
+    has_outstanding_fines = None if are_outstanding is None else bool(are_outstanding)
+    return Record(*(*row[_DESCRIBED], updated, has_outstanding_fines, policy))
+
+
+def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> peewee.Source:
+    return peewee.Join(source, table, JOIN.LEFT_OUTER, on)
+
+
+def _join_deciding_policy(
+    engine: Engine, source: peewee.Source, table: type[Policy], plate: peewee.CTE
+) -> tuple[peewee.Source, Any]:
+    """Join the policy to answer with if there were only this register (D20).
+
+    Returns the joined source, and the table or subquery with the columns of the policy.
+    """
+    held = table.alias()
+    day = parameter("day")
+    in_force = (
+        (held.valid_from <= day)
+        & (held.valid_to >= day)
+        & (held.cancelled_on.is_null() | (held.cancelled_on > day))
+    )
+
+    def deciding(*columns: str) -> peewee.Select:
+        selected = held.select(*(getattr(held, name) for name in columns))
+        of_plate = selected.where(held.registration == plate.c.registration)
+        return of_plate.order_by(
+            in_force.desc(),
+            held.valid_to.desc(),
+            held.valid_from.desc(),
+            held.number.desc(),
+            held.insurer,
+        ).limit(1)
+
+    if engine.has_lateral:
+        found = deciding(*PolicyFacts._fields)
+        return peewee.Join(source, found, JOIN.LEFT_LATERAL, peewee.SQL("TRUE")), found.c
+    # PERF: SQLite finds a row by a selected key.
+    key = Tuple(table.insurer, table.number, table.valid_from)
+    is_deciding = key == deciding("insurer", "number", "valid_from")
+    on = (table.registration == plate.c.registration) & is_deciding
+    return _left_join(source, table, on), table
+
+
+def _newest_change(table: type[Fine], plate: peewee.CTE) -> Any:
+    return table.select(fn.MAX(table.updated)).where(table.registration == plate.c.registration)
+
+
+def _are_outstanding(tables: Sequence[type[Fine]], plate: peewee.CTE) -> peewee.Node:
+    return reduce(or_, [_has_outstanding(t, plate) for t in tables], peewee.SQL("FALSE"))
+
+
+def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> Any:
+    # PERF: not EXISTS: asked for many plates, Postgres would read the whole table for it.
+    is_owed = table.select(~table.settled).where(
+        (table.registration == plate.c.registration) & ~table.settled
+    )
+    return fn.COALESCE(is_owed.limit(1), peewee.SQL("FALSE"))
+
+
+def _any_true(conditions: Sequence[peewee.Node]) -> peewee.Node:
+    return reduce(or_, conditions) if conditions else peewee.SQL("NULL")
+
+
+def _first_known(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    """Return the column from the first register, in order of precedence, that knows it."""
+    known = [getattr(table, column) for table in tables]
+    if len(known) == 1:
+        return known[0]
+    return fn.COALESCE(*known) if known else peewee.SQL("NULL")
+
+
+def _latest_day(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    return engine.greatest([getattr(table, column) for table in tables], "'0001-01-01'")
+
+
+def _newest_time(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    return engine.greatest([getattr(table, column) for table in tables], "-1")
+
+
+def _true_in_any(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    return _any_true([getattr(table, column) for table in tables])
+
+
+def _with_tax_status(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+    """Return the column from the register whose tax status is answered (D26)."""
+    if not tables:
+        return peewee.SQL("NULL")
+    known = [(table.tax_status.is_null(False), getattr(table, column)) for table in tables]
+    return Case(None, known)
+
+
+_Merge = Callable[[Engine, Sequence[Any], str], Any]
+_MERGED: Mapping[str, _Merge] = {
+    "make": _first_known,
+    "model": _first_known,
+    "year": _first_known,
+    "color": _first_known,
+    "insured": _first_known,
+    "mot_expiry": _latest_day,
+    "mot_exempt": _true_in_any,
+    "first_registered": _first_known,
+    "tax_status": _first_known,
+    "tax_due": _with_tax_status,
+    "updated": _newest_time,
+}
+"""How each column of the vehicle tables of all registers becomes one value of the record (D26)."""
+if _MERGED.keys() != set(VehicleFacts._fields):
+    raise TypeError(f"_MERGED must have the keys {', '.join(VehicleFacts._fields)}")
+
 
 Read = dict[str, int]
 """The registers that a look-up read, and which generation of each."""
@@ -110,3 +326,73 @@ class _Compiled(NamedTuple):
     generations: Read
     one: Prepared
     many: Prepared
+
+
+# Reads what each register holds about a plate: vehicle row, policies and fines (D25).
+
+_F = TypeVar("_F", bound=tuple[Any, ...])
+
+
+class Holding(NamedTuple):
+    """What one register holds about one plate."""
+
+    register: str
+    vehicle: VehicleFacts | None
+    policies: tuple[PolicyFacts, ...]
+    fines: tuple[FineFacts, ...]
+
+
+def holdings_of(
+    engine: Engine, registers: Sequence[RegisterRef], registrations: Sequence[str]
+) -> dict[str, tuple[Holding, ...]]:
+    """Return what each register holds about each plate, with one statement for each table.
+
+    Args:
+        registers: in the order of precedence; they must be attached.
+        registrations: in their canonical form.
+    """
+    plates = sorted(set(registrations))
+    held: dict[str, list[Holding]] = {plate: [] for plate in plates}
+    for ref in registers:
+        vehicles = _rows(engine, ref, Kind.VEHICLES, VehicleFacts, plates)
+        policies = _rows(engine, ref, Kind.POLICIES, PolicyFacts, plates)
+        fines = _rows(engine, ref, Kind.FINES, FineFacts, plates)
+        for plate, holdings in held.items():
+            vehicle = vehicles[plate][0] if plate in vehicles else None
+            others = tuple(policies.get(plate, ())), tuple(fines.get(plate, ()))
+            holdings.append(Holding(ref.name, vehicle, *others))
+    return {plate: tuple(holdings) for plate, holdings in held.items()}
+
+
+_ORDER: Mapping[Kind, tuple[str, ...]] = {
+    Kind.VEHICLES: (),
+    Kind.POLICIES: ("valid_from", "number", "insurer"),
+    Kind.FINES: ("reference",),
+}
+"""The columns by which the rows of a plate are sorted."""
+
+
+def _rows(
+    engine: Engine, ref: RegisterRef, kind: Kind, shape: type[_F], plates: Sequence[str]
+) -> dict[str, list[_F]]:
+    """Return the rows of one table by plate, each in the shape of its facts."""
+    if not ref.holds(kind):
+        return {}
+    model: Any = TABLES[kind]
+    table: Any = in_schema(model, ref.schema)
+    facts_of: Any = shape
+    columns = [getattr(table, name) for name in ("registration", *facts_of._fields)]
+    query = table.select(*columns).where(table.registration.in_(many_plates(engine)))
+    prepared = Prepared(
+        engine, lambda: query.order_by(*(getattr(table, name) for name in _ORDER[kind]))
+    )
+    flags = [
+        field.name for field in model._meta.sorted_fields if isinstance(field, peewee.BooleanField)
+    ]
+    found: dict[str, list[_F]] = {}
+    for plate, *values in prepared.rows(plates=listed(engine, plates)):
+        facts = facts_of(*values)
+        # SQLite has 1 and 0 for true and false.
+        known = {name: bool(v) for name in flags if (v := getattr(facts, name)) is not None}
+        found.setdefault(plate, []).append(facts._replace(**known))
+    return found

@@ -1,21 +1,30 @@
 """The operations on one vehicle (spec 4)."""
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import falcon
 
 from app import clock
 from app.errors import Problem
-from app.serve.http.bodies import answer
-from app.serve.http.context import Request
+from app.serve.http.bodies import RequestBody, answer, read_json
+from app.serve.http.context import Request, caller_of
 from app.serve.http.parameters import date_parameter, flag_parameter, require_known_parameters
 from app.vehicles.answers import (
     NOT_FOUND,
+    Item,
+    add_details,
+    bulk_answer,
     compliance_answer,
+    compliance_item,
     insurance_answer,
+    insurance_item,
     invalid_registration,
 )
+from app.vehicles.audited import LookUp, LookUps
 from app.vehicles.compliance import judge
 from app.vehicles.facts import Record
-from app.vehicles.look_ups import LookUp, LookUps
+from app.vehicles.reader import Found
 
 
 class Insurance:
@@ -76,3 +85,111 @@ def _require_record(look_ups: LookUps, req: Request, look_up: LookUp) -> Record:
         look_ups.record(req, look_up, [False])
         raise Problem("vehicle_not_found", NOT_FOUND)
     return found.record
+
+
+# The operations on many vehicles: one statement for all of them (spec 4, D23, D92).
+
+
+class BulkRequest(RequestBody):
+    """What a client sends; a misspelt member would change the answer (D90)."""
+
+    registrations: list[str]
+    asOf: str | None = None  # noqa: N815 - the wire's spelling
+    details: bool | None = None
+    """Add `vehicle` and `lastUpdated` to the items."""
+
+
+class BulkComplianceRequest(BulkRequest):
+    """What a client sends to check compliance."""
+
+    explain: bool | None = None
+    """Add `reasons` to the items (D22)."""
+
+
+_Sent = TypeVar("_Sent", bound=BulkRequest)
+
+
+class BulkInsurance:
+    """Insurance of many vehicles."""
+
+    def __init__(self, look_ups: LookUps) -> None:
+        self._look_ups = look_ups
+
+    def on_post(self, req: Request, resp: falcon.Response) -> None:
+        """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent (D23)."""
+        sent = _read(req, BulkRequest)
+        look_up = self._look_ups.look_up(req, "bulk_insurance", sent.registrations, sent.asOf)
+        items = [insurance_item(each, look_up.day) for each in look_up.found]
+        insured = (item["insured"] for item in items)
+        self._look_ups.record(req, look_up, insured)
+        _answer(resp, sent, look_up.found, items)
+
+
+class BulkCompliance:
+    """Road-legality of many vehicles."""
+
+    def __init__(self, look_ups: LookUps) -> None:
+        self._look_ups = look_ups
+        self._single = Compliance(look_ups)
+
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
+        """GET /v1/compliance/bulk. The compliance record of the plate BULK (D92)."""
+        try:
+            self._single.on_get(req, resp, "bulk")
+        except Problem as problem:
+            if problem.code != "vehicle_not_found":
+                raise
+            detail = f"{problem.detail}. To check many vehicles, send a POST to this path."
+            raise Problem(problem.code, detail) from None
+
+    on_head = on_get
+
+    def on_post(self, req: Request, resp: falcon.Response) -> None:
+        """POST /v1/compliance/bulk. One item per element, in the order sent (D92)."""
+        sent = _read(req, BulkComplianceRequest)
+        look_up = self._look_ups.look_up(req, "bulk_compliance", sent.registrations, sent.asOf)
+        day, explain = look_up.day, bool(sent.explain)
+        mot_first_years = self._look_ups.mot_first_years
+        items = [
+            compliance_item(
+                each,
+                None if each.record is None else judge(each.record, day, mot_first_years),
+                explain=explain,
+            )
+            for each in look_up.found
+        ]
+        compliant = (item["compliant"] for item in items)
+        self._look_ups.record(req, look_up, compliant)
+        _answer(resp, sent, look_up.found, items)
+
+
+def _read(req: Request, shape: type[_Sent]) -> _Sent:
+    """Return what a client sent.
+
+    Raises Problem: unknown_parameter, those of read_json, invalid_body or too_many_registrations.
+    """
+    require_known_parameters(req, members=shape.__struct_fields__)
+    sent = read_json(req, shape)
+    count, bulk_max = len(sent.registrations), caller_of(req).bulk_max
+    if not count:
+        detail = "The member registrations must have at least one registration."
+        raise Problem.at("/registrations", "invalid_body", detail)
+    if count > bulk_max:
+        detail = (
+            f"The account's plan allows {bulk_max:,} registrations in one request; got {count:,}."
+        )
+        raise Problem.at("/registrations", "too_many_registrations", detail)
+    if sent.asOf is not None and clock.parse_iso_date(sent.asOf) is None:
+        raise Problem.at("/asOf", "invalid_body", f"The member asOf {clock.day_fault(sent.asOf)}.")
+    return sent
+
+
+def _answer(
+    resp: falcon.Response, sent: BulkRequest, found: Sequence[Found], items: Sequence[Item]
+) -> None:
+    """Answer with an item for each plate, with details if they were asked for."""
+    if sent.details:
+        for each, item in zip(found, items, strict=True):
+            if each.record is not None:
+                add_details(item, each.record)
+    answer(resp, bulk_answer(items, sent.asOf))

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from webtest import TestApp, TestResponse
 
-from app.console.context import ROOT
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
 from tests.conftest import World

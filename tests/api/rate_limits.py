@@ -1,7 +1,7 @@
 """Helpers for tests of rate limits: a plan of three per minute, and the headers as numbers."""
 
 from app.accounts.administration import set_plan
-from app.documentation.assets import ASSETS
+from app.documentation.resources import ASSETS
 
 DOMAINS = "/api/domains"
 OPEN = [

@@ -4,10 +4,10 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key, list_keys, revoke_key, rotate_key
+from app.accounts.authentication import new_token, parse_token
 from app.accounts.lifecycle import delete_account, resume_account, suspend_account
 from app.accounts.models import ApiKey
-from app.accounts.tokens import new_token, parse_token
-from app.documentation.assets import ASSETS
+from app.documentation.resources import ASSETS
 from tests.conftest import SHARED, engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
 

@@ -9,8 +9,8 @@ from app.accounts.administration import create_account, require_account, set_acc
 from app.accounts.lifecycle import delete_account, suspend_account
 from app.accounts.models import Account
 from app.actions import list_actions
-from app.console.context import ROOT
 from app.console.listing import ROWS_PER_PAGE
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.console.sessions import list_sessions
 from app.domains.repository import Domains

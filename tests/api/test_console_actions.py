@@ -14,10 +14,9 @@ from app.accounts.administration import (
     set_account_plan,
     set_plan,
 )
-from app.actions import Action, Subject, record
-from app.actor import Actor
-from app.console.context import ROOT
+from app.actions import Action, Actor, Subject, record
 from app.console.listing import ROWS_PER_PAGE
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from tests.api.console import signed_in
 from tests.api.test_console_accounts import MARKUP

@@ -12,7 +12,7 @@ from app.audit.owner import claim
 from app.audit.record import Plate
 from app.audit.seal import seal
 from app.audit.trail import Trail
-from app.console.context import ROOT
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
@@ -57,7 +57,7 @@ def process(world, monkeypatch):
         with suppress(OperatorError):  # It is in the task.
             AuditTasks(world.engine, world.config).carry_out(started[-1])
 
-    monkeypatch.setattr("app.jobs.background.start", start)
+    monkeypatch.setattr("app.processes.start", start)
     return started
 
 
@@ -324,7 +324,7 @@ class TestClicks:
         def start(*_words, kept):
             held.append(os.dup(kept))
 
-        monkeypatch.setattr("app.jobs.background.start", start)
+        monkeypatch.setattr("app.processes.start", start)
         running = ask(browser, **PLATE)
         assert verdict(running) == "It is being done"
         assert running.headers["Refresh"] == "1; url=?refresh=auto"

@@ -15,14 +15,13 @@ from app.accounts.administration import (
     revoke_key,
     rotate_key,
 )
+from app.accounts.authentication import parse_token
 from app.accounts.lifecycle import delete_account, suspend_account
 from app.accounts.models import ApiKey
-from app.accounts.tokens import parse_token
-from app.accounts.usage.models import UsageDay
-from app.actions import list_actions
-from app.actor import Actor
-from app.console.context import ROOT
+from app.accounts.usage.store import UsageDay
+from app.actions import Actor, list_actions
 from app.console.listing import ROWS_PER_PAGE
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP

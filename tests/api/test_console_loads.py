@@ -2,12 +2,11 @@
 
 import pytest
 
-from app.console.context import ROOT
 from app.console.loads import REJECTS_SHOWN
+from app.console.rendering import ROOT
 from app.console.roles import Role
-from app.registers.history import History, list_loads, note_refused
-from app.registers.lock import locked
-from app.registers.models import RegisterLoad, json_text
+from app.registers.generations import locked
+from app.registers.history import History, RegisterLoad, json_text, list_loads, note_refused
 from app.registers.reading.reader import Progress
 from tests.api.console import signed_in
 from tests.conftest import SHARED

@@ -9,7 +9,7 @@ import pytest
 
 from app.accounts.administration import require_account, require_plan
 from app.console.accounts import requests_left
-from app.console.context import ROOT
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.registers.undo import drop_register
 from app.serve.limits.store import LimitStore, identity_of

@@ -12,14 +12,14 @@ from falcon.testing import create_req
 
 from app.audit import owner
 from app.audit.owner import claim
-from app.console import charts, overview_facts, rendering
-from app.console.context import ROOT
+from app.console import charts, overview, rendering
 from app.console.listing import Listing
 from app.console.pages import PAGES
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
 from app.logs import JsonFormatter
-from app.registers.models import insert_line
+from app.registers.history import insert_line
 from app.storage.registers import Register
 from tests.api.console import Browser, signed_in
 from tests.conftest import ON_SQLITE, engine_independent
@@ -245,7 +245,7 @@ class TestErrors:
         def fail(*_):
             raise RuntimeError("secret of the failure")
 
-        monkeypatch.setattr(overview_facts, "latest_loads", fail)
+        monkeypatch.setattr(overview, "latest_loads", fail)
         response = browser.get(ROOT)
         assert response.status_int == 500
         assert response.headers["X-Request-ID"] in response.text

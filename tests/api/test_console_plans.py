@@ -13,8 +13,8 @@ from app.accounts.administration import (
 from app.accounts.enquiry import UNCHANGED, EnquiryChange
 from app.accounts.lifecycle import delete_plan
 from app.actions import list_actions
-from app.console.context import ROOT
 from app.console.plans import segment_of
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP

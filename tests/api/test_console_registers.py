@@ -4,12 +4,11 @@ from functools import partial
 
 import pytest
 
-from app.console.context import ROOT
+from app.console.rendering import ROOT
 from app.console.roles import Role
-from app.jobs.register_task_rows import RegisterTask
-from app.jobs.register_tasks import Tasks
+from app.jobs.register_tasks import RegisterTask, Tasks
+from app.registers.generations import locked
 from app.registers.history import list_loads
-from app.registers.lock import locked
 from app.registers.undo import drop_register, roll_back
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register

@@ -3,15 +3,14 @@
 import pytest
 
 from app.accounts.administration import list_keys, require_account
-from app.console.context import ROOT
 from app.console.entrance import Entrance
 from app.console.pages import PAGES
+from app.console.rendering import ROOT
 from app.console.roles import RIGHTS, Right, Role
 from app.console.sessions import create_link, list_sessions
 from app.domains.repository import Domains
-from app.jobs.audit_task_rows import AuditTask, Question, Wanted
-from app.jobs.audit_tasks import AuditTasks
-from app.jobs.register_task_rows import RegisterTask
+from app.jobs.audit_tasks import AuditTask, AuditTasks, Question, Wanted
+from app.jobs.register_tasks import RegisterTask
 from tests.api.console import Browser, signed_in, stored
 from tests.conftest import ON_SQLITE
 from tests.unit.held import loaded, vehicles

@@ -10,15 +10,15 @@ import peewee
 import pytest
 
 from app import clock
-from app.actions import Criteria, list_actions
-from app.actor import of_command
-from app.console.context import ROOT
-from app.console.models import ConsoleLink, ConsoleSession
+from app.actions import Criteria, list_actions, of_command
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.console.sessions import (
     LINK_SECONDS,
     SESSION_SECONDS,
     TOKEN_CHARACTERS,
+    ConsoleLink,
+    ConsoleSession,
     LinkRefused,
     Sessions,
     create_link,
@@ -26,7 +26,7 @@ from app.console.sessions import (
     list_sessions,
     open_session,
 )
-from app.registers.lock import locked
+from app.registers.generations import locked
 from app.storage.engine import close_quietly, open_engine
 from tests.api.console import ADDRESS, HOST, ORIGIN, SAME_ORIGIN, Browser, signed_in, stored
 from tests.conftest import ON_SQLITE, engine_independent

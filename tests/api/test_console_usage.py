@@ -14,12 +14,12 @@ from app.accounts.administration import (
     require_account,
     revoke_key,
 )
+from app.accounts.authentication import new_token
 from app.accounts.lifecycle import delete_account
-from app.accounts.tokens import new_token
-from app.accounts.usage.models import UsageAccount, UsageDay, UsageHour
-from app.accounts.usage.period import month_of
-from app.console import usage_question
-from app.console.context import ROOT
+from app.accounts.usage.report import month_of
+from app.accounts.usage.store import UsageAccount, UsageDay, UsageHour
+from app.console import usage
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from tests.api.console import signed_in
 from tests.conftest import ON_SQLITE
@@ -261,8 +261,8 @@ class TestPeriod:
     def test_the_edges_of_what_is_kept(self, today, month, before, after):
         """There is a link to a month of which one day is kept, and to one that has begun."""
         asked = month_of(date.fromisoformat(f"{month}-01"))
-        assert usage_question.month_before(asked, today) == before
-        assert usage_question.month_after(asked, today) == after
+        assert usage.month_before(asked, today) == before
+        assert usage.month_after(asked, today) == after
 
     @ON_SQLITE
     @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ class TestPeriod:
 
     def test_a_page_adds_up_a_limited_number_of_rows(self, month, browser, monkeypatch):
         """More would hold up look-ups; a part of it can still be shown."""
-        monkeypatch.setattr(usage_question, "ROWS_MAX", 3)
+        monkeypatch.setattr(usage, "ROWS_MAX", 3)
         page = browser.get(USAGE)
         assert (page.status_int, len(page.html.select("table"))) == (422, 0)
         assert "too much usage for one page" in page.html.select_one("[role=alert]").text

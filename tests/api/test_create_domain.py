@@ -7,7 +7,7 @@ import falcon.testing
 import pytest
 
 from app.accounts.administration import set_account_plan, set_plan
-from app.domains.models import Domain
+from app.domains.repository import Domain
 from app.main import create_app
 from app.serve.http.bodies import BODY_BYTES_MAX
 from tests.conftest import Client, engine_independent

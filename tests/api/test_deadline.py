@@ -3,7 +3,7 @@
 import pytest
 
 from app.main import create_app
-from app.serve.http.deadline import Deadline, GivenUp
+from app.serve.http.envelope import Deadline, GivenUp
 from tests.conftest import Client
 
 KINDS = {"whole": {}, "chunked": {"HTTP_TRANSFER_ENCODING": "chunked"}}

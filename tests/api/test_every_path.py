@@ -8,8 +8,8 @@ import falcon.testing
 import pytest
 
 from app.accounts.administration import set_plan
-from app.documentation.assets import ASSETS
-from app.domains.models import Domain
+from app.documentation.resources import ASSETS
+from app.domains.repository import Domain
 from app.main import create_app
 from tests.conftest import engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.accounts.tokens import Token
+from app.accounts.authentication import Token
 from app.alerts.nightly import Run, record
 from app.errors import OperatorError
 from app.registers.generations import Generations
-from app.registers.reading.reject_limit import RejectLimit
+from app.registers.reject_limit import RejectLimit
 from app.registers.undo import purge_register
 from app.storage.registers import Register
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS

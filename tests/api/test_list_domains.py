@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from app.domains.models import Domain
-from app.domains.repository import Domains
+from app.domains.repository import Domain, Domains
 from tests.conftest import engine_independent
 
 PATH = "/api/domains"

@@ -7,7 +7,7 @@ import pytest
 
 from app.accounts.administration import create_key, set_account_plan
 from app.accounts.models import Account, ApiKey
-from app.domains.models import Domain
+from app.domains.repository import Domain
 from tests.api.rate_limits import DOMAINS, NOW, OPEN, limit, plan, remaining, reset, use_up
 
 JSON = {"Content-Type": "application/json"}

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from app import clock
-from app.accounts.tokens import parse_token
+from app.accounts.authentication import parse_token
 from app.audit.seal import seal
 from app.storage.registers import list_entries
 from tests.api.rate_limits import plan

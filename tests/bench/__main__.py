@@ -29,9 +29,9 @@ from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import Register
 from app.storage.schema import migrate
-from app.storage.scripts import migrate_register
 from app.storage.stores import store_of
 from app.storage.tables import Fine, Policy, Vehicle
+from app.storage.versions import migrate_register
 from app.vehicles.records import Records
 from tests.bench.limits import print_figures
 from tests.bench.postgres import copied

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import jsonschema_rs
 from webtest import TestResponse
 
-from app.documentation.openapi_document import read_document
+from app.documentation.resources import read_document
 
 _DOCUMENT_URI = "urn:openapi"
 _EVERYWHERE = {

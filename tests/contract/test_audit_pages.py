@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.audit import faults
+from app.audit import chain
 from app.audit.record import Plate, Record
 from app.config import Config
 from tests.contract.pages import ROOT, quoted, table
@@ -23,7 +23,7 @@ def test_the_table_of_members_is_complete():
 
 def test_the_table_of_faults_is_complete():
     """The table has every kind of fault."""
-    kinds = [value for name, value in vars(faults).items() if name.isupper()]
+    kinds = [value for name, value in vars(chain).items() if name.isupper()]
     told = [name for row in table("Fault that `audit verify` names") for name in quoted(row[0])]
     assert sorted(told) == sorted(kinds)
 

@@ -10,16 +10,15 @@ from typing import Any, get_args, get_type_hints
 import peewee
 import pytest
 
-from app.registers.applying.tally import MEMBERS
-from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
+from app.registers.applying.counts import MEMBERS
+from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow, order_of
 from app.registers.formats.native import LAYOUTS
-from app.registers.order import order_of
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.schema import migrate
-from app.storage.scripts import migrate_register
 from app.storage.stores import store_of
 from app.storage.tables import TABLES, TIME_COLUMN, Fine, Kind, column_names, fields_of
-from app.vehicles import explanation_document
+from app.storage.versions import migrate_register
+from app.vehicles import explanation
 from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
 
 ROWS: dict[Kind, Any] = {
@@ -139,11 +138,11 @@ def test_lookup_prints_every_column(kind):
     """`verifyd lookup` prints every column that a register holds."""
     facts = FACTS[kind](*range(len(FACTS[kind]._fields)))
     show: Any = {
-        Kind.VEHICLES: lambda: explanation_document._vehicle(facts),
-        Kind.POLICIES: lambda: explanation_document._policy(
+        Kind.VEHICLES: lambda: explanation._vehicle(facts),
+        Kind.POLICIES: lambda: explanation._policy_document(
             PolicyFacts("A", "P-1", "2026-01-01", "2026-12-31", None, None, 0), "2026-06-01"
         ),
-        Kind.FINES: lambda: explanation_document._fine(facts),
+        Kind.FINES: lambda: explanation._fine(facts),
     }[kind]
     columns = {column_of(member) for member in show()}
     # A policy also has its state, and a fine says `outstanding` for not settled.
@@ -172,7 +171,7 @@ def test_a_vehicle_column_that_nobody_merges_stops_the_import():
     program = """
 from app.vehicles import facts
 facts.VehicleFacts._fields += ("wheels",)
-import app.vehicles.look_up_query
+import app.vehicles.records
 """
     error = error_of(program)
     assert error.startswith("TypeError: _MERGED must have the keys")

@@ -16,17 +16,17 @@ import webtest
 from packaging.version import Version
 
 import app.documentation
-from app.documentation.assets import ASSETS
-from app.documentation.openapi_document import OpenApiDocument
 from app.documentation.resources import (
+    ASSETS,
     DocumentationAsset,
     DocumentationPage,
     ErrorsPage,
+    OpenApiDocument,
     StartPage,
     TryPage,
 )
 from app.domains.resources import PAGE_DOMAINS_MAX
-from app.error_codes import CATALOGUE
+from app.errors import CATALOGUE
 from app.monitoring.health import Health
 from app.registers.formats.native import LAYOUTS
 from app.serve.http.bodies import BODY_BYTES_MAX

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
-from app.accounts.tokens import new_token
+from app.accounts.authentication import new_token
 
 BULK = "/v1/vehicle/bulk-insurance"
 DOMAINS = "/api/domains"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.error_codes import CATALOGUE
+from app.errors import CATALOGUE
 
 PATHS = [
     "/",

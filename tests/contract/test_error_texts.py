@@ -6,10 +6,10 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key, require_account, revoke_key, set_plan
+from app.accounts.authentication import new_token
 from app.accounts.models import ApiKey
-from app.accounts.tokens import new_token
 from app.domains.repository import Domains
-from app.error_codes import CATALOGUE
+from app.errors import CATALOGUE
 from tests.enquiry import set_enquiry
 
 BULK = "/v1/vehicle/bulk-insurance"

@@ -7,8 +7,7 @@ import openapi_spec_validator
 import pytest
 from jsonschema import Draft202012Validator
 
-from app.error_codes import CATALOGUE
-from app.errors import Problem
+from app.errors import CATALOGUE, Problem
 from app.serve.http.authentication import OPEN_PATHS
 from tests.contract.answers import document, resolved
 from tests.contract.document_walk import Steps, operations, places, pointer

@@ -12,7 +12,7 @@ import pytest
 from app.accounts.administration import list_plans
 from app.cli import build_parser
 from app.config import SETTINGS
-from app.error_codes import CATALOGUE
+from app.errors import CATALOGUE
 from app.registers.formats import FORMATS, native
 from app.routes import ENDPOINTS
 from app.serve.http.authentication import METRICS_PATH, OPEN_PATHS

@@ -19,7 +19,7 @@ from app import clock
 from app.accounts.authentication import Authenticator
 from app.accounts.usage.counts import Change, Count
 from app.accounts.usage.store import write
-from app.console.context import ROOT
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
 from app.storage.engine import close_quietly, open_engine

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 
-from app.documentation.assets import ASSETS
+from app.documentation.resources import ASSETS
 from tests.system.http2 import Http2
 from tests.system.processes import connected
 

@@ -21,11 +21,10 @@ from pathlib import Path
 import pytest
 
 from app import clock
-from app.alerts import senders
-from app.alerts.condition import Condition
-from app.alerts.message import composed
+from app.alerts import delivery
+from app.alerts.message import Condition, composed
 from app.alerts.nightly import Run, record
-from app.destinations import Destination
+from app.setting_values import Destination
 from tests.system.processes import environment, run_command, until
 
 KEY = b"k" * 32
@@ -450,11 +449,11 @@ class TestExec:
 
     def test_one_that_hangs_is_ended_with_all_it_started(self, nights, monkeypatch):
         """A command over its time limit ends with its children; other destinations get theirs."""
-        monkeypatch.setattr(senders, "COMMAND_SECONDS", 1)
+        monkeypatch.setattr(delivery, "COMMAND_SECONDS", 1)
         child = nights.directory / "child"
         script = nights.command(f'sleep 600 & echo $! >"{child}"; wait')
-        with pytest.raises(senders.NotSent, match="did not end within 1 s"):
-            senders.send(Destination("exec", str(script)), TRIAL, None)
+        with pytest.raises(delivery.NotSent, match="did not end within 1 s"):
+            delivery.send(Destination("exec", str(script)), TRIAL, None)
         until(lambda: not _lives(int(child.read_text())), "what it started to end")
 
     @pytest.mark.parametrize("path", ["/nonexistent/alert", "/etc/passwd"])
@@ -476,11 +475,11 @@ class TestMail:
         """The message goes to one address and is marked as automatic; its text adds no headers."""
         got = nights.got / "mail"
         nights.command(f'echo "$@" >"{got}.words"; cat >"{got}"', "sendmail")
-        monkeypatch.setattr(senders, "_SENDMAIL_PATH", str(nights.directory))
+        monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(nights.directory))
         condition = Condition("load:rdw", "it failed", "Bcc: \u00fc failed.", 1, "mend it")
         message = composed("msg_1", [condition], [])
         destination = Destination("mailto", "ops@example.com")
-        senders.send(destination, message, None)
+        delivery.send(destination, message, None)
         assert (nights.got / "mail.words").read_text() == "-t -i\n"
         mail = message_from_bytes(got.read_bytes(), policy=policy.default)
         assert mail["To"] == "ops@example.com"
@@ -491,10 +490,10 @@ class TestMail:
 
     def test_without_sendmail_it_is_a_failure(self, nights, monkeypatch):
         """The failure says what is missing."""
-        monkeypatch.setattr(senders, "_SENDMAIL_PATH", str(nights.got))
+        monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(nights.got))
         destination = Destination("mailto", "ops@example.com")
-        with pytest.raises(senders.NotSent, match="no sendmail"):
-            senders.send(destination, TRIAL, None)
+        with pytest.raises(delivery.NotSent, match="no sendmail"):
+            delivery.send(destination, TRIAL, None)
 
 
 def test_without_a_destination_a_test_fails(nights):

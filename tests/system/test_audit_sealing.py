@@ -12,7 +12,7 @@ from app.audit.chain import read_chain
 from app.audit.owner import claim
 from app.audit.trail import Trail
 from app.audit.verify import verify
-from app.file_lock import locked
+from app.storage.file_lock import locked
 from app.storage.versions import database_id
 from tests.system.processes import GUNICORN, SERVE, Service, descendants, lives, until
 from tests.unit.audit_trails import HOUR_NS, look_up

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.documentation.assets import ASSETS
+from app.documentation.resources import ASSETS
 from tests.system.binary import TOOLS, built, copy_tree
 from tests.system.processes import ROOT, Answer, Service, descendants, lives, send, until
 from tests.system.site import behind_site

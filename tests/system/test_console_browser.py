@@ -4,16 +4,14 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_account, require_account
-from app.accounts.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
-from app.accounts.usage.store import first_hour
-from app.console.context import ROOT
+from app.accounts.usage.store import CLASSES, UsageAccount, UsageDay, UsageHour, first_hour
 from app.console.pages import PAGES
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
 from app.domains.repository import Domains
-from app.registers.history import History
-from app.registers.lock import locked
-from app.registers.models import json_text
+from app.registers.generations import locked
+from app.registers.history import History, json_text
 from app.registers.reading.reader import Progress
 from tests.system.browsers import WIDTHS, Visitor, chromium
 from tests.system.client_tools import axe_script

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.console.context import ROOT
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
 from tests.system.nginx import running

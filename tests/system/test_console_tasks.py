@@ -14,7 +14,7 @@ import pytest
 from app.audit.owner import claim
 from app.audit.record import Plate
 from app.audit.trail import Trail
-from app.console.context import ROOT
+from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
 from app.jobs.audit_tasks import AuditTasks

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from app.accounts.administration import set_plan
-from app.domains.models import Domain
+from app.domains.repository import Domain
 from app.storage.engine import close_quietly, open_engine
 from tests.system.creators import Creators
 from tests.system.full_disk import Disk, Greed

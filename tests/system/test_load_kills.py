@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.actions import Criteria, list_actions
-from app.registers.history import list_loads
-from app.registers.lock import is_being_loaded
-from app.registers.models import RegisterLoad
+from app.registers.generations import is_being_loaded
+from app.registers.history import RegisterLoad, list_loads
 from app.storage.registers import Register
 from app.storage.sqlite import SqliteEngine
 from app.storage.stores import store_of

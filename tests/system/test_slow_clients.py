@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from app.serve.worker.shared import HELD_BYTES_MAX
+from app.serve.worker.connection import HELD_BYTES_MAX
 from tests.bench.cpu import cpu_seconds
 from tests.system.processes import SERVE, Service, connected, read_answer, until
 from tests.system.slow_clients import CLIENTS, LONG_ANSWER, hold

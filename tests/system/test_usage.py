@@ -17,7 +17,7 @@ import pytest
 
 from app.accounts.administration import set_plan
 from app.accounts.usage.report import By, usage_of_days
-from app.accounts.usage.writer import INTERVAL_SECONDS
+from app.accounts.usage.store import INTERVAL_SECONDS
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import World
 from tests.postgres import Cluster

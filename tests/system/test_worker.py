@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from app.documentation.assets import ASSETS
+from app.documentation.resources import ASSETS
 from tests.system.processes import GUNICORN, Service, connected, lives, read_answer, until
 from tests.system.slow_clients import LONG_ANSWER
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app.registers.history import MERGE
-from app.registers.models import insert_line
+from app.registers.history import MERGE, insert_line
 from app.storage.engine import Engine
 from app.storage.registers import Register
 from app.storage.sqlite import SqliteEngine

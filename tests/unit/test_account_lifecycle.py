@@ -147,7 +147,7 @@ class TestPlans:
 
 def test_the_migration_keeps_accounts_keys_and_domains(tmp_path, monkeypatch):
     """Rebuilding the table on SQLite keeps numbers, and rows that refer to it."""
-    monkeypatch.setattr("app.storage.scripts.Runner", FormerRunner)
+    monkeypatch.setattr("app.storage.versions.Runner", FormerRunner)
     engine = open_engine(f"sqlite:///{tmp_path / 'old.db'}", create=True)
     migrate(engine)
     engine.execute_sql("INSERT INTO account VALUES (7, 'abcdef', 'old', 'free', 5)")

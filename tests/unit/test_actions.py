@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from app import actor, clock
+from app import actions as actor
+from app import clock
 from app.accounts.administration import create_account, create_key, set_account_plan, set_plan
 from app.accounts.models import Account
-from app.actions import ACTIONS, Action, Recorded, list_actions
-from app.actor import Actor
+from app.actions import ACTIONS, Action, Actor, Recorded, list_actions
 from app.console.roles import Role
 from app.console.sessions import create_link, open_session
 from app.domains.repository import Domains

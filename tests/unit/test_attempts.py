@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.alerts.freshness import freshness
-from app.registers.lock import locked
+from app.alerts.loads import freshness
+from app.registers.generations import locked
 from app.registers.space import Space
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_POSTGRES, ON_SQLITE

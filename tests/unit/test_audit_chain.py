@@ -8,15 +8,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from app.audit import indexing
+from app.audit import index as indexing
 from app.audit import seal as sealing
 from app.audit.chain import Chain, Prune, Seal, digest_of, read_chain, seals_of, with_digest
 from app.audit.index import list_index_files
-from app.audit.period import first_moment
 from app.audit.prune import prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
-from app.audit.search import Query, search
+from app.audit.search import Query, first_moment, search
 from app.audit.verify import verify
 from tests.unit.audit_trails import Clock, look_up, names, opened, plates
 

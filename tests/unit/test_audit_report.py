@@ -7,14 +7,12 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from app.audit import tallies
-from app.audit.period import Period
+from app.audit import report as tallies
 from app.audit.prune import prune
 from app.audit.record import Criteria, Plate, Record, invalid_plate, time_of
-from app.audit.report import Refusal, report
-from app.audit.report_page import render
+from app.audit.report import Frequent, Refusal, Tallies, Tally, Users, render, report
 from app.audit.seal import seal
-from app.audit.tallies import Frequent, Tallies, Tally, Users
+from app.audit.search import Period
 from tests.unit.audit_trails import Clock, look_up, opened
 
 HOSTILE = '<script>alert("x")</script>'

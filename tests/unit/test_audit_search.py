@@ -8,16 +8,22 @@ from datetime import date
 
 import pytest
 
-from app.audit import indexing
+from app.audit import index
 from app.audit.export import COLUMNS, csv_heading, csv_lines, records_in
-from app.audit.index import IndexFile, IndexReader, key_of, list_index_files
-from app.audit.indexing import Entries, complete_index, drop_from_index, write_index
-from app.audit.lines import lines_beginning_in
-from app.audit.period import Period, first_moment, last_moment, time_before
+from app.audit.index import (
+    Entries,
+    IndexFile,
+    IndexReader,
+    complete_index,
+    drop_from_index,
+    key_of,
+    list_index_files,
+    write_index,
+)
 from app.audit.record import Criteria, Plate, Record, invalid_plate
 from app.audit.seal import seal
-from app.audit.search import Query, plan, search
-from app.audit.segments import list_segments
+from app.audit.search import Period, Query, first_moment, last_moment, plan, search, time_before
+from app.audit.segments import lines_beginning_in, list_segments
 from tests.unit.audit_trails import Clock, look_up, opened
 
 
@@ -134,7 +140,7 @@ class TestIndex:
 
     def test_files_are_merged(self, tmp_path, monkeypatch, hours):
         """Many segments need few files; what was merged is removed, and nothing is lost."""
-        monkeypatch.setattr(indexing, "_FAN_IN", 3)
+        monkeypatch.setattr(index, "_FAN_IN", 3)
         path = tmp_path / "many"
         with opened(path) as trail:
             for hour in range(14):
@@ -153,7 +159,7 @@ class TestIndex:
 
     def test_a_merge_that_ended_early_is_completed(self, tmp_path, monkeypatch, hours):
         """Files that another one covers are ignored and removed."""
-        monkeypatch.setattr(indexing, "_FAN_IN", 3)
+        monkeypatch.setattr(index, "_FAN_IN", 3)
         path = tmp_path / "many"
         with opened(path) as trail:
             for hour in range(2):
@@ -171,7 +177,7 @@ class TestIndex:
 
     def test_removed_segments_leave_a_merged_file(self, tmp_path, monkeypatch, hours):
         """The entries of the others stay."""
-        monkeypatch.setattr(indexing, "_FAN_IN", 3)
+        monkeypatch.setattr(index, "_FAN_IN", 3)
         path = tmp_path / "many"
         with opened(path) as trail:
             for hour in range(3):
@@ -186,7 +192,7 @@ class TestIndex:
 
     def test_entries_are_sorted_in_bounded_memory(self, tmp_path, monkeypatch):
         """More entries than memory may hold are sorted in files without a name."""
-        monkeypatch.setattr(indexing, "_RUN_ENTRIES", 100)
+        monkeypatch.setattr(index, "_RUN_ENTRIES", 100)
         entries = Entries(tmp_path)
         wanted = [os.urandom(16) for _ in range(1_050)]
         for start in range(0, len(wanted), 7):

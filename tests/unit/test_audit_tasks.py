@@ -19,9 +19,18 @@ from app.audit.seal import seal
 from app.audit.trail import Trail
 from app.audit.verify import Verdict
 from app.errors import OperatorError
-from app.jobs.audit_results import KEPT_SECONDS
-from app.jobs.audit_task_rows import EXPORT, REPORT, SEARCH, VERIFY, AuditTask, Question, Wanted
-from app.jobs.audit_tasks import AuditTasks, Found
+from app.jobs.audit_tasks import (
+    EXPORT,
+    KEPT_SECONDS,
+    REPORT,
+    SEARCH,
+    VERIFY,
+    AuditTask,
+    AuditTasks,
+    Found,
+    Question,
+    Wanted,
+)
 from app.jobs.tasks import DONE, FAILED, INTERRUPTED
 from app.storage.versions import database_id
 from tests.conftest import ON_SQLITE

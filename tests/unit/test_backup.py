@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from app.backup import manifest, postgres, sqlite
-from app.directories import user_name
+from app.storage.file_lock import user_name
 from app.storage.versions import program_schema
 from tests.conftest import ON_SQLITE
 

@@ -12,15 +12,15 @@ from app import clock
 from app.audit import owner as owners
 from app.audit.export import records_in
 from app.audit.owner import claim, find_owner, require_host
-from app.audit.period import Period
 from app.audit.prune import prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
+from app.audit.search import Period
 from app.audit.trail import Trail
 from app.audit.verify import verify
 from app.backup import retention, trail
 from app.cli.session import opened_database
-from app.file_lock import tried
+from app.storage.file_lock import tried
 from app.storage.versions import database_id
 from tests.conftest import ON_SQLITE
 from tests.unit.audit_trails import HOUR_NS, Clock, first_plates, look_up, names
@@ -343,7 +343,7 @@ class TestRestore:
         def fail(*_words):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("app.backup.restore_files.put_in_place", fail)
+        monkeypatch.setattr("app.backup.restore.put_in_place", fail)
         assert "No space left" in audited.cli.refusal("restore", backup)
         assert list(audited.directory.iterdir()) == []
         assert find_owner(audited.directory) is None

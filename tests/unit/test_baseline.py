@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from app.errors import OperatorError
-from app.registers.history import list_loads
-from app.registers.models import RegisterLoad
+from app.registers.history import RegisterLoad, list_loads
 from app.registers.undo import drop_register, roll_back, undrop_register
 from tests.conftest import ON_SQLITE
 from tests.unit import test_format_mid as mid

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from app.config import Config
-from app.console.models import ConsoleLink, ConsoleSession
 from app.console.roles import Role
 from app.console.sessions import (
     TOKEN_CHARACTERS,
+    ConsoleLink,
+    ConsoleSession,
     create_link,
     list_sessions,
     open_session,
     require_link,
 )
-from app.jobs.audit_task_rows import AuditTask, Question, Wanted
-from app.jobs.audit_tasks import AuditTasks
+from app.jobs.audit_tasks import AuditTask, AuditTasks, Question, Wanted
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 

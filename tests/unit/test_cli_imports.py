@@ -5,8 +5,8 @@ from hashlib import sha256
 
 import pytest
 
-from app.registers.applying.tally import MEMBERS
-from app.registers.lock import locked
+from app.registers.applying.counts import MEMBERS
+from app.registers.generations import locked
 from app.storage.engine import close_quietly, open_engine
 from app.storage.tables import Kind
 from tests.unit.held import begun

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from app.cli import waiting
-from app.registers.lock import locked
-from app.registers.models import insert_line
+from app.cli import output
+from app.registers.generations import locked
+from app.registers.history import insert_line
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 
@@ -166,13 +166,13 @@ JOBS = argparse.Namespace(is_job=True)
 @pytest.fixture
 def said(monkeypatch) -> threading.Event:
     """Whether something was said."""
-    event, say = threading.Event(), waiting._say
+    event, say = threading.Event(), output._say
 
     def say_and_note(what: str) -> None:
         say(what)
         event.set()
 
-    monkeypatch.setattr(waiting, "_say", say_and_note)
+    monkeypatch.setattr(output, "_say", say_and_note)
     return event
 
 
@@ -181,37 +181,37 @@ class TestWaiting:
         """What the command waits for is on stderr before it ends."""
         terminal = Terminal()
         monkeypatch.setattr(sys, "stderr", terminal)
-        with waiting.waiting_for(PERSONS, "a lock"):
+        with output.waiting_for(PERSONS, "a lock"):
             assert said.wait(10)
         assert terminal.getvalue() == "waiting for a lock\n"
 
     def test_a_short_wait_is_not_mentioned_elsewhere(self, capsys):
         """A log or a pipe gets a line after some seconds only."""
-        with waiting.waiting_for(PERSONS, "a lock"):
+        with output.waiting_for(PERSONS, "a lock"):
             pass
         assert capsys.readouterr().err == ""
 
     def test_a_long_wait_is_mentioned_elsewhere(self, capsys, monkeypatch, said):
         """As soon as the patience is over."""
-        monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
-        with waiting.waiting_for(PERSONS, "a lock"):
+        monkeypatch.setattr(output, "PATIENCE_SECONDS", 0)
+        with output.waiting_for(PERSONS, "a lock"):
             assert said.wait(10)
         assert capsys.readouterr().err == "waiting for a lock\n"
 
     def test_the_log_of_a_job_has_only_events(self, capsys, monkeypatch):
         """Its lines are JSON, and nobody waits for it."""
-        monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
+        monkeypatch.setattr(output, "PATIENCE_SECONDS", 0)
         before = threading.active_count()
-        with waiting.waiting_for(JOBS, "a lock"):
+        with output.waiting_for(JOBS, "a lock"):
             assert threading.active_count() == before
         assert capsys.readouterr().err == ""
 
     def test_reading_a_terminal_is_said(self, monkeypatch, capsys):
         """Otherwise the command would look as if it hung."""
         monkeypatch.setattr(sys, "stdin", Terminal())
-        waiting.say_if_terminal_is_read(False)
+        output.say_if_terminal_is_read(False)
         assert capsys.readouterr().err == ""
-        waiting.say_if_terminal_is_read(True)
+        output.say_if_terminal_is_read(True)
         assert capsys.readouterr().err == "waiting for standard input; end it with Ctrl-D\n"
 
 

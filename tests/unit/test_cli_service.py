@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from app.alerts import senders
+from app.alerts import delivery
 from app.cli import build_parser
 from app.storage.engine import close_quietly, open_engine
 from app.storage.versions import Installation, program_schema
@@ -227,7 +227,7 @@ def test_check_looks_at_the_data_directory(cli, monkeypatch, in_the_way):
 
 def test_check_warns_of_destinations_that_cannot_work(cli, monkeypatch):
     """It warns of a missing command, https without a secret, and mail without sendmail."""
-    monkeypatch.setattr(senders, "_SENDMAIL_PATH", str(cli.directory))
+    monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(cli.directory))
     command = cli.file("alert", "#!/bin/sh")
     notify = f"exec:{command},exec:{cli.directory},exec:/none,https://h/token,mailto:ops"
     monkeypatch.setenv("VERIFYD_NOTIFY", notify)
@@ -380,7 +380,7 @@ def test_an_older_schema_is_no_fault(cli, monkeypatch):
 
 def test_check_waits_for_a_service_in_vain(cli, monkeypatch):
     """After the timeout the message names the address that does not answer."""
-    monkeypatch.setattr("app.cli.readiness.DEADLINE_SECONDS", 0)
+    monkeypatch.setattr("app.cli.service.DEADLINE_SECONDS", 0)
     refusal = cli.refusal("check", "--ready", f"unix:{cli.directory}/socket")
     assert refusal.startswith(f"the service at unix:{cli.directory}/socket is not ready")
     assert "--ready" in cli.misuse("check", "--ready", "nowhere")

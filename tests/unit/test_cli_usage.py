@@ -9,7 +9,7 @@ from app.accounts.administration import create_account, create_key
 from app.accounts.authentication import Authenticator
 from app.accounts.lifecycle import delete_account
 from app.accounts.usage.counts import Counts
-from app.accounts.usage.writer import UsageWriter
+from app.accounts.usage.store import UsageWriter
 from app.audit.owner import claim
 from app.config import Config
 from app.routes import OPERATIONS

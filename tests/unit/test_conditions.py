@@ -17,10 +17,9 @@ from app.alerts.conditions import conditions_of, gathered
 from app.alerts.nightly import JobRun, Run, last_runs, record, running
 from app.errors import OperatorError
 from app.registers.dropped import kept
-from app.registers.history import MERGE, REPLACE, note_moved, note_refused
-from app.registers.lock import locked
-from app.registers.models import RegisterLoad
-from app.registers.reading.reject_limit import RejectLimit
+from app.registers.generations import locked
+from app.registers.history import MERGE, REPLACE, RegisterLoad, note_moved, note_refused
+from app.registers.reject_limit import RejectLimit
 from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register

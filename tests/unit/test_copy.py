@@ -21,16 +21,14 @@ from app.domains.repository import DomainExists, Domains
 from app.main import create_app
 from app.registers.applying.table import Table
 from app.registers.demo import write_files
-from app.registers.history import list_loads
-from app.registers.lock import locked
-from app.registers.models import RegisterLoad
+from app.registers.generations import locked
+from app.registers.history import RegisterLoad, list_loads
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import in_precedence, read_state
 from app.storage.schema import migrate
-from app.storage.scripts import SCRIPTS
 from app.storage.stores import store_of
 from app.storage.tables import Kind, qualified
-from app.storage.versions import Installation, program_schema, versions
+from app.storage.versions import SCRIPTS, Installation, program_schema, versions
 from tests.conftest import ON_SQLITE, Client, World
 from tests.enquiry import set_enquiry
 

@@ -9,15 +9,13 @@ import msgspec
 import pytest
 
 from app import clock
-from app.alerts import senders
-from app.alerts.condition import Condition
-from app.alerts.delivery import deliver, send_to_all
-from app.alerts.message import composed
-from app.alerts.queue import queue_conditions
-from app.alerts.senders import NotSent
+from app.alerts import delivery
+from app.alerts.conditions import queue_conditions
+from app.alerts.delivery import NotSent, deliver, send_to_all
+from app.alerts.message import Condition, composed
 from app.alerts.spool import Spool
 from app.config import Config
-from app.destinations import Destination
+from app.setting_values import Destination
 
 NOW = 1_900_000_000
 DAY = 86_400
@@ -115,7 +113,7 @@ def test_one_destination_never_hinders_another(queue, monkeypatch, error):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(senders, "_post", fail)
+    monkeypatch.setattr(delivery, "_post", fail)
     notify = (Destination("https", "https://h/token"), *queue.config.notify)
     outcomes = send_to_all(replace(queue.config, notify=notify), TRIAL)
     assert [each.reason is None for each in outcomes] == [False, True, True]
@@ -145,11 +143,11 @@ def test_one_that_cannot_be_killed_is_left_to_itself(queue, monkeypatch):
     def refused(*_):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(senders, "COMMAND_SECONDS", 1)
-    monkeypatch.setattr(senders, "_KILL_SECONDS", 0.1)
+    monkeypatch.setattr(delivery, "COMMAND_SECONDS", 1)
+    monkeypatch.setattr(delivery, "_KILL_SECONDS", 0.1)
     monkeypatch.setattr(os, "killpg", refused)
     try:
         with pytest.raises(NotSent, match="did not end within 1 s"):
-            senders.send(Destination("exec", str(command)), TRIAL, None)
+            delivery.send(Destination("exec", str(command)), TRIAL, None)
     finally:
         killpg(int(pid.read_text()), signal.SIGKILL)

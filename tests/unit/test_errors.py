@@ -8,8 +8,7 @@ import falcon.testing
 import peewee
 import pytest
 
-from app.error_codes import CATALOGUE
-from app.errors import RETRY_AFTER_SECONDS, Problem
+from app.errors import CATALOGUE, RETRY_AFTER_SECONDS, Problem
 from app.logs import JsonFormatter
 from app.serve.http import problems
 from app.serve.http.context import Request

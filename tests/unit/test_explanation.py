@@ -8,8 +8,7 @@ import pytest
 
 from app.config import Config
 from app.storage.registers import Register
-from app.vehicles.explanation import explain
-from app.vehicles.explanation_document import document_of
+from app.vehicles.explanation import document_of, explain
 from app.vehicles.reader import VehicleReader
 from tests.stores import Template
 from tests.unit.explained_model import Model, random_registers

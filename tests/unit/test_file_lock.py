@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from app import file_lock
-from app.file_lock import hold_until_exit, locked, tried
+from app.storage import file_lock
+from app.storage.file_lock import hold_until_exit, locked, tried
 
 
 @pytest.fixture

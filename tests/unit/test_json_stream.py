@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FileFault, json_splitter, json_stream
-from app.registers.formats.json_head import member_names
+from app.registers.formats.json_splitter import member_names
 from app.registers.formats.json_stream import JsonObjects
 from tests.unit.register_files import Heard
 

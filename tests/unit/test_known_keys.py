@@ -15,9 +15,8 @@ from app.accounts.administration import (
     revoke_key,
     set_plan,
 )
-from app.accounts.authentication import Authenticator
+from app.accounts.authentication import Authenticator, new_token, parse_token
 from app.accounts.lifecycle import resume_account, suspend_account
-from app.accounts.tokens import new_token, parse_token
 from app.backup import sqlite
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_POSTGRES, ON_SQLITE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.cli import checks
+from app.cli import service
 from app.config import Config
 from app.monitoring.directories import socket_faults
 from app.serve import instance, listening
@@ -148,8 +148,8 @@ def test_check_knows_where_systemd_lets_the_service_listen(monkeypatch, console_
     monkeypatch.delenv("VERIFYD_BIND", raising=False)
     noted = ["unix:/run/verifyd.sock", "unix:/run/verifyd-console.sock"]
     monkeypatch.setattr(instance, "listeners", lambda _state_dir: noted)
-    monkeypatch.setattr(checks, "_database_findings", lambda _config: ([], [], None))
-    told = checks.findings(with_console("127.0.0.1:8000", console_bind)).faults
+    monkeypatch.setattr(service, "_database_findings", lambda _config: ([], [], None))
+    told = service.findings(with_console("127.0.0.1:8000", console_bind)).faults
     assert ("the API listens at" in "".join(told)) == is_fault
 
 

@@ -13,16 +13,15 @@ from app import clock
 from app.backup.take import take
 from app.domains.repository import Domains
 from app.errors import OperatorError
-from app.registers import current, merge
+from app.registers import current, modes
 from app.registers import load as load_module
 from app.registers import work as work_module
 from app.registers.applying.table import Table
-from app.registers.generations import Generations
+from app.registers.attempts import recover
+from app.registers.generations import Generations, locked
 from app.registers.history import list_loads
-from app.registers.lock import locked
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
-from app.registers.recovery import recover
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
 from app.storage import register_store
@@ -433,7 +432,7 @@ class TestAllOrNothing:
     def test_a_load_killed_between_its_commits_is_settled_by_the_next(self, world, monkeypatch):
         """If the rows are committed, the next load updates the main database."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(merge, "finish_merge", _interrupted)
+            until_then.setattr(modes, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         assert [line.status for line in list_loads(world.engine)] == ["running"]
@@ -464,7 +463,7 @@ class TestAllOrNothing:
         paths = files(world, a=content)
         with monkeypatch.context() as until_then:
             if is_killed:
-                until_then.setattr(merge, "finish_merge", _interrupted)
+                until_then.setattr(modes, "finish_merge", _interrupted)
             with suppress(KeyboardInterrupt):
                 world.load_files(*paths, register="native", **options)
         recover(world.engine, Generations(world.engine, "native"))
@@ -485,7 +484,7 @@ class TestAllOrNothing:
     def test_a_failing_load_keeps_the_rows_of_a_killed_one(self, world, monkeypatch):
         """A load that fails early removes a register only if it made it."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(merge, "finish_merge", _interrupted)
+            until_then.setattr(modes, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         with monkeypatch.context() as until_then:
@@ -525,7 +524,7 @@ class TestAllOrNothing:
 
         world.load_files(*rows(0, 100), mode="replace")
         with monkeypatch.context() as until_then:
-            until_then.setattr(merge, "finish_merge", _interrupted)
+            until_then.setattr(modes, "finish_merge", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load_files(*rows(100, 150))
         for dry_run in (True, False):

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from app import clock, logs
-from app.line_writer import LineWriter, take_dropped
+from app.logs import LineWriter, take_dropped
 
 LINE = b'{"event":"request"}' + b" " * 80 + b"\n"
 

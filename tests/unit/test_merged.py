@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.backup.merged import list_merged
+from app.backup.take import list_merged
 from app.registers.history import MERGE, REPLACE
-from app.registers.reading.reject_limit import RejectLimit
+from app.registers.reject_limit import RejectLimit
 from app.registers.undo import roll_back
 from tests.unit.held import begun
 

@@ -11,11 +11,11 @@ from app.accounts.administration import create_account, create_key, require_plan
 from app.accounts.authentication import Authenticator
 from app.accounts.usage.counts import Counts
 from app.accounts.usage.report import By, usage_of_hours
-from app.accounts.usage.writer import UsageWriter
+from app.accounts.usage.store import UsageWriter
 from app.actions import list_actions
 from app.registers.generations import Generations
 from app.registers.history import find_load
-from app.storage import scripts, versions
+from app.storage import versions
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
@@ -49,12 +49,12 @@ def at_schema(engine, tmp_path, monkeypatch):
     """`at_schema(N)` migrates like a program of schema N."""
 
     def migrate_to(number: int) -> None:
-        shutil.copytree(scripts.SCRIPTS, tmp_path / "migrations")
+        shutil.copytree(versions.SCRIPTS, tmp_path / "migrations")
         for script in (tmp_path / "migrations" / "main").glob("[0-9]*.py"):
             if int(script.name[:4]) > number:
                 script.unlink()
         with monkeypatch.context() as patched:
-            for module in (scripts, versions):
+            for module in (versions, versions):
                 patched.setattr(module, "SCRIPTS", tmp_path / "migrations")
             migrate(engine)
 
@@ -68,7 +68,7 @@ def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
     for model, generation in ((KeptRegister, 1), (Register, 2)):
         model.insert(**entry, generation=generation).execute(engine)
         with store_of(engine, "native").opened(generation) as (register, name):
-            scripts.migrate_register(register, name)
+            versions.migrate_register(register, name)
         if isinstance(engine, PostgresEngine) and model is KeptRegister:
             engine.execute_sql("ALTER SCHEMA register_native RENAME TO kept_register_native")
     assert "0004_snapshots" in migrate(engine)

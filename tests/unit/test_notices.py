@@ -9,17 +9,15 @@ from multiprocessing import get_context
 import pytest
 
 from app import clock
-from app.alerts import delivery, senders
-from app.alerts.condition import Condition
+from app.alerts import delivery
 from app.alerts.conditions import Gathered
-from app.alerts.delivery import deliver
-from app.alerts.message import composed
+from app.alerts.delivery import NotSent, deliver
+from app.alerts.message import Condition, composed
 from app.alerts.nightly import running
 from app.alerts.report import report
-from app.alerts.senders import NotSent
 from app.alerts.spool import MESSAGES_MAX, Spool
 from app.config import Config
-from app.destinations import Destination
+from app.setting_values import Destination
 from app.storage import reserve
 
 HOUR, DAY = 3600, 86_400
@@ -333,6 +331,6 @@ def test_the_signature_is_that_of_the_specification():
     """The signature equals the example of Standard Webhooks' reference libraries."""
     secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
-    assert senders.signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body) == (
+    assert delivery.signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body) == (
         "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.cli.option_files import words_of
+from app.cli.load_options import words_of
 
 TEXTS = {
     "--rejects /var/r#nat.csv --mode replace": ["--rejects", "/var/r#nat.csv", "--mode", "replace"],

@@ -3,12 +3,11 @@
 import peewee
 import pytest
 
-from app.registers import progress
-from app.registers.attempts import Attempt
+from app.registers import attempts
+from app.registers.attempts import Attempt, NotedProgress, progress_of
 from app.registers.history import History, find_load
 from app.registers.load import load
 from app.registers.past_load import past_load
-from app.registers.progress import NotedProgress, progress_of
 from app.registers.request import LoadRequest
 from tests.unit.held import HEADER
 
@@ -16,7 +15,7 @@ from tests.unit.held import HEADER
 @pytest.fixture
 def run(world, monkeypatch):
     """`run(mode)` loads a file and returns every state of its line while it ran."""
-    monkeypatch.setattr(progress, "_EVERY_NS", 0)
+    monkeypatch.setattr(attempts, "_EVERY_NS", 0)
 
     def run(mode="merge"):
         rows = (f"AB{n:05},FORD\n" for n in range(12_000))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.storage.engine import Engine, close_quietly, open_engine
-from app.storage.scripts import migrate_register
 from app.storage.sqlite import SqliteEngine
 from app.storage.stores import store_of
+from app.storage.versions import migrate_register
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.records import Records
 from tests.stores import Template

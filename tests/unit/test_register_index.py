@@ -7,9 +7,9 @@ from app.registers.undo import drop_register, purge_register, roll_back, undrop_
 from app.storage import registers
 from app.storage.files import register_file
 from app.storage.registers import REGISTERS_MAX, Register, in_precedence
-from app.storage.scripts import migrate_register
 from app.storage.stores import store_of
 from app.storage.tables import Kind, RegisterRef, Vehicle
+from app.storage.versions import migrate_register
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 
 PLATE = "AB12CDE"

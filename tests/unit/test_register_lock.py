@@ -2,7 +2,7 @@
 
 from multiprocessing import get_context
 
-from app.registers.lock import is_being_loaded, locked
+from app.registers.generations import is_being_loaded, locked
 from app.storage.engine import open_engine
 
 

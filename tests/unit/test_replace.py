@@ -9,8 +9,8 @@ import pytest
 from app import clock
 from app.errors import OperatorError
 from app.registers import load as load_module
-from app.registers import replace as replacing
-from app.registers.applying import parallel_build
+from app.registers import modes
+from app.registers import modes as replacing
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
 from app.registers.history import list_loads
@@ -156,7 +156,7 @@ class TestParallelBuild:
     def test_one_process_does_all_if_the_other_fails(self, world, replace, monkeypatch):
         """If the second process fails, the first does all the work, and no half is left."""
         replace(many("FORD", range(100)))
-        monkeypatch.setattr(parallel_build, "write_value", _failing)
+        monkeypatch.setattr(modes, "write_value", _failing)
         result = replace(many("SEAT", range(100)))
         assert (result.held, result.changed) == (100, 100)
         assert makes(world) == ["SEAT"] * 100

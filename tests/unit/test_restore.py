@@ -239,7 +239,7 @@ def test_a_service_does_not_start_meanwhile(tmp_path):
 
 def test_a_database_in_use_is_left_alone(stocked, backup, monkeypatch):
     """A database that any process has open is not replaced, whatever its state directory."""
-    monkeypatch.setattr("app.backup.restore_files.BUSY_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("app.backup.restore.BUSY_TIMEOUT_SECONDS", 0.1)
     # NOTE: use another process, because SQLite's locks do not exclude their own process.
     with subprocess.Popen(
         [sys.executable, "-c", OPEN, f"sqlite:///{stocked.database}"],

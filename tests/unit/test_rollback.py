@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from app.errors import OperatorError
-from app.registers.generations import Generations
+from app.registers.generations import Generations, locked
 from app.registers.history import list_loads
-from app.registers.lock import locked
 from app.registers.undo import drop_register, roll_back
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import KeptRegister, Register

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from app.registers.formats.changes import (
     NarrowRow,
+    Order,
     PolicyCancellation,
     PolicyDeletion,
     VehicleDeletion,
     VehicleRow,
 )
-from app.registers.order import Order
 from app.registers.reading import sorted_runs as sorting
 from app.registers.reading.sorted_runs import Runs, write_run
 

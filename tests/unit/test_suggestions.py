@@ -2,9 +2,9 @@
 
 import pytest
 
+from app.errors import closest, listed
 from app.routes import SUGGESTED_PATHS
 from app.serve.http.paths import closest_path
-from app.suggestions import closest, listed
 
 
 @pytest.mark.parametrize("word", ["asof", "as_of", "As-Of", "asOff", "asO"])

@@ -9,12 +9,10 @@ import pytest
 
 from app.actions import list_actions
 from app.errors import OperatorError
-from app.jobs.register_task_rows import RegisterTask, Wanted
-from app.jobs.register_tasks import Tasks
+from app.jobs.register_tasks import RegisterTask, Tasks, Wanted
 from app.jobs.tasks import FAILED, INTERRUPTED
-from app.registers.history import list_loads
-from app.registers.lock import locked
-from app.registers.models import RegisterLoad
+from app.registers.generations import locked
+from app.registers.history import RegisterLoad, list_loads
 from app.registers.undo import drop_register
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register

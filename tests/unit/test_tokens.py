@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accounts.tokens import Token, base62, new_token, parse_token, random_base62
+from app.accounts.authentication import Token, base62, new_token, parse_token, random_base62
 
 KEY = Token("abc123", "XyZ98765", "s" * 43).text
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase

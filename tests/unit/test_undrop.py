@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from app.errors import OperatorError
-from app.registers import merge
+from app.registers import modes as merge
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register

@@ -16,10 +16,8 @@ from app.accounts.authentication import Authenticator
 from app.accounts.lifecycle import delete_account
 from app.accounts.usage import counts as counts_module
 from app.accounts.usage.counts import Counts
-from app.accounts.usage.models import UsageAccount
 from app.accounts.usage.report import By, Whose, usage_of_days, usage_of_hours
-from app.accounts.usage.store import KEPT_DAYS
-from app.accounts.usage.writer import UsageWriter
+from app.accounts.usage.store import KEPT_DAYS, UsageAccount, UsageWriter
 from app.routes import OPERATIONS
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_POSTGRES, ON_SQLITE

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.serve.http.deadline import Deadline
-from app.serve.http.file_body import FileBody
+from app.serve.http.bodies import FileBody
+from app.serve.http.envelope import Deadline
 from app.serve.worker.answers import REST, BadAnswer, answer_of, failure
 from app.serve.worker.worker import Worker
 from tests.system.test_raw_requests import split

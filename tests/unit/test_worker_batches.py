@@ -10,9 +10,10 @@ import pytest
 
 from app import clock
 from app.serve.http.context import REFUSAL
-from app.serve.worker import loop, shared
+from app.serve.worker import connection as shared
+from app.serve.worker import loop
+from app.serve.worker.connection import Phase
 from app.serve.worker.head import Environ
-from app.serve.worker.shared import Phase
 from app.serve.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import (
     ANSWER,

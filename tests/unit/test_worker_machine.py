@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from app import clock
 from app.serve.http.context import REFUSAL
 from app.serve.worker.answers import REST
+from app.serve.worker.connection import SECOND_NS
 from app.serve.worker.head import Environ
-from app.serve.worker.shared import SECOND_NS
 from app.serve.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import Server, new_lobby
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 from app.serve.worker.answers import REST
+from app.serve.worker.connection import SECOND_NS, Patience, Phase, Shared
 from app.serve.worker.head import Environ
 from app.serve.worker.lobby import Lobby
 from app.serve.worker.loop import Loop
-from app.serve.worker.shared import SECOND_NS, Patience, Phase, Shared
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"

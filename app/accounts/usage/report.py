@@ -1,6 +1,7 @@
 """Adds usage up, by account, key, day, hour or operation (D128)."""
 
-from collections.abc import Collection, Iterator, Mapping
+from calendar import monthrange
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, date, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -9,8 +10,16 @@ import peewee
 from peewee import Case, fn
 
 from app import clock
-from app.accounts.usage.models import CLASSES, UsageAccount, UsageDay, UsageHour
-from app.accounts.usage.store import KEPT_DAYS, KEPT_HOURS, first_hour
+from app.accounts.usage.store import (
+    CLASSES,
+    KEPT_DAYS,
+    KEPT_HOURS,
+    UsageAccount,
+    UsageDay,
+    UsageHour,
+    first_hour,
+)
+from app.csv_cells import text_cell
 from app.storage.engine import Engine, Row
 
 _RECENT_DAYS = 4
@@ -183,3 +192,97 @@ def _used(row: Row) -> Used:
     account, account_id, day, hour, key, operation, *by_class, vehicles = row
     iso_day = day and str(day)
     return Used(account, account_id, iso_day, hour, key, operation, tuple(by_class), vehicles)
+
+
+# The days that somebody asks for the usage of (D128, D129).
+
+DAYS_MAX = KEPT_DAYS
+"""The most days that one request can ask for."""
+
+
+class Period(NamedTuple):
+    """The first and the last day, both included."""
+
+    first: date
+    last: date
+
+    @property
+    def days(self) -> int:
+        """The number of days; less than 1 if the last one is before the first."""
+        return (self.last - self.first).days + 1
+
+    def __str__(self) -> str:
+        """Return the month as YYYY-MM if it is a whole one, else both days."""
+        if self == month_of(self.first):
+            return self.first.isoformat()[: len("YYYY-MM")]
+        return f"{self.first} to {self.last}"
+
+    @property
+    def title(self) -> str:
+        """The month if it is a whole one, such as `November 2026`, else both days."""
+        if self == month_of(self.first):
+            return f"{self.first:%B} {self.first.year}"
+        return f"{self.first} to {self.last}" if self.days > 1 else f"{self.first}"
+
+    def each_day(self) -> Iterator[date]:
+        """Yield the days."""
+        return (self.first + timedelta(days=number) for number in range(self.days))
+
+
+def period(first: date | None, last: date | None, today: date) -> Period:
+    """Return the days from `first` to `last`.
+
+    Args:
+        first: by default the first of the month of `last`.
+        last: by default today.
+    """
+    last = last or today
+    return Period(first or last.replace(day=1), last)
+
+
+def month_of(day: date) -> Period:
+    """Return the month of a day."""
+    return Period(day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1]))
+
+
+def parse_month(text: str) -> Period | None:
+    """Return the month that a text of the form YYYY-MM names; None for any other text."""
+    first = clock.parse_iso_date(f"{text}-01")
+    return None if first is None else month_of(first)
+
+
+# Usage as lines of tables and CSV files, for the command line and for the console.
+
+_DELIMITER = ","
+_LINE_END = "\r\n"
+
+
+def columns_of(by: Sequence[By]) -> tuple[str, ...]:
+    """Return the names of the columns of usage that is added up by something."""
+    return (*by, "answers", *CLASSES, "vehicles")
+
+
+def line_of(used: Used, by: Sequence[By]) -> Mapping[str, object]:
+    """Return one line, by the names of its columns."""
+    groups = {
+        By.ACCOUNT: used.account,
+        By.KEY: used.key,
+        By.DAY: used.day,
+        By.HOUR: None if used.hour is None else clock.iso_utc(used.hour),
+        By.OPERATION: used.operation,
+    }
+    return {
+        **{str(each): groups[each] for each in by},
+        "answers": used.answers,
+        **dict(zip(CLASSES, used.by_class, strict=True)),
+        "vehicles": used.vehicles,
+    }
+
+
+def csv_lines(used: Sequence[Used], by: Sequence[By]) -> Iterator[str]:
+    """Yield a heading, and a line for each group, without thousands separators."""
+    cell, columns = text_cell(_DELIMITER), columns_of(by)
+    yield _DELIMITER.join(columns) + _LINE_END
+    for each in used:
+        line = line_of(each, by)
+        yield _DELIMITER.join(cell(str(line[name])) for name in columns) + _LINE_END

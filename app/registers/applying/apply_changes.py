@@ -11,16 +11,17 @@ from app.registers.formats.changes import (
     Columns,
     FineRow,
     NarrowRow,
+    Order,
     PolicyCancellation,
     PolicyDeletion,
     PolicyRow,
     VehicleDeletion,
     are_complete,
+    order_of,
     time_of,
     with_time,
     without_time,
 )
-from app.registers.order import Order, order_of
 from app.storage.tables import Kind
 
 Keyed = dict[str, Columns]

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import peewee
 from peewee import fn
 
-from app.registers.applying.tally import Member, Tally
-from app.registers.formats.changes import Columns
-from app.registers.order import order_of
+from app.registers.applying.counts import Member, Tally
+from app.registers.formats.changes import Columns, order_of
 from app.storage.errors import driver_errors_translated
 from app.storage.register_store import OpenRegister
 from app.storage.tables import TABLES, AppliedLoad, Kind, column_names, in_schema, qualified

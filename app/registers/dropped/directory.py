@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from app import clock
-from app.directories import user_name
 from app.registers.dropped import kept, uploads
 from app.registers.dropped.batch import Batch, File, state_of
 from app.registers.dropped.kept import Warn
 from app.registers.dropped.uploads import lstat_if_exists, upload_of
-from app.registers.reading.dated_names import is_dated, sorted_by_date
+from app.registers.reading.sources import is_dated, sorted_by_date
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
+from app.storage.file_lock import user_name
 
 _PARTIAL = ".part"
 _SYSTEM_DIRECTORIES = ("lost+found",)  # At the root of a file system.

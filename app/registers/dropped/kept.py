@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app import clock
-from app.directories import make_directory
 from app.registers.dropped.uploads import is_marker, marked_name
 from app.setting_values import is_register_name
 from app.storage.disk import free_bytes_of
+from app.storage.file_lock import make_directory
 
 LOADED, FAILED = "loaded", "failed"
 OURS = (LOADED, FAILED)

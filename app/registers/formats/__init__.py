@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
+from app.registers.formats.columns import FileFault
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
-from app.registers.formats.faults import FileFault
 from app.registers.formats.format import Format
-from app.registers.formats.json_head import is_empty_array
+from app.registers.formats.json_splitter import is_empty_array
 from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson

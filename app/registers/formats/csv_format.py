@@ -7,13 +7,16 @@ from operator import call, itemgetter
 from typing import Any, BinaryIO
 
 from app.registers.formats.changes import Row
-from app.registers.formats.columns import Layout, normalised
+from app.registers.formats.columns import FileFault, Layout, RowFault, RowSkip, normalised
 from app.registers.formats.delimited import DelimitedRecords
 from app.registers.formats.encodings import ValuesNotUtf8
-from app.registers.formats.faults import FileFault, RowFault, RowSkip
-from app.registers.formats.format import RECORD_BYTES_MIN, IgnoringReport, Report
-from app.registers.formats.named_format import NamedFormat
-from app.registers.formats.unreadable import UnreadableValues
+from app.registers.formats.format import (
+    RECORD_BYTES_MIN,
+    IgnoringReport,
+    NamedFormat,
+    Report,
+    UnreadableValues,
+)
 from app.storage.tables import Kind
 
 

@@ -1,14 +1,16 @@
 """Reads CSV: a header, then records with the same number of fields."""
 
 import csv
+import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from app.registers.formats.changes import Row
-from app.registers.formats.decoding import Decoder
-from app.registers.formats.faults import FileFault
+from app.registers.formats.columns import FileFault
+from app.registers.formats.encodings import Decoder
 from app.registers.formats.format import Report
-from app.registers.formats.line_blocks import (
+from app.registers.formats.streams import (
+    BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
     OverlongLine,
     cut_off_fault,
@@ -16,7 +18,39 @@ from app.registers.formats.line_blocks import (
     unclosed_quote_fault,
     windows_1252,
 )
-from app.registers.formats.separators import declared_separator, likely_separator
+
+# What separates the fields of a CSV file: Excel's line `sep=;`, or a guess.
+
+SEPARATORS = ",;\t"
+_DECLARATION = re.compile(r'("?)sep=(\\t|\t|[^\w\s"])\1\2*', re.IGNORECASE)
+
+
+def declared_separator(line: str) -> str | None:
+    """Return the separator that a line before the header declares, None for any other line.
+
+    A spreadsheet may have added quotes, and empty fields after the declaration.
+    """
+    match = _DECLARATION.fullmatch(line.strip(" \r\n"))
+    return match[2].replace("\\t", "\t") if match else None
+
+
+def likely_separator(header: str, separators: str = SEPARATORS) -> str:
+    """Return the most frequent separator of a header, outside of quotes."""
+    unquoted = "".join(header.split('"')[::2])
+    return max(separators, key=unquoted.count)
+
+
+def header_of(data: bytes) -> bytes:
+    """Return the first line of a file, and a second one if the first declares the separator.
+
+    The result is empty if there is no such line, or if it is blank.
+    """
+    end = data.find(b"\n") + 1
+    first = data[:end].removeprefix(BYTE_ORDER_MARK)
+    begin = end if declared_separator(first.decode("latin-1")) else 0
+    end = data.find(b"\n", begin) + 1
+    return data[:end] if data[begin:end].removeprefix(BYTE_ORDER_MARK).strip() else b""
+
 
 _READ_BLOCK = "\n"
 """Marks a block of lines that was read at once. No line is equal to it."""

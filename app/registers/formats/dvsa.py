@@ -4,20 +4,134 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
-from app.registers.formats.bounded_cache import cached
+import msgspec
+
 from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
-from app.registers.formats.columns import KnownColumns, Presence, normalised
+from app.registers.formats.columns import Column, KnownColumns, Presence, RowFault, normalised
 from app.registers.formats.dates import iso_date, moment, year_of
-from app.registers.formats.dvsa_columns import COLUMNS, MODIFICATION, OTHER_COLUMNS
-from app.registers.formats.dvsa_records import Vehicle, decoded_vehicle
-from app.registers.formats.faults import RowFault
-from app.registers.formats.format import Format, Report
+from app.registers.formats.format import Format, Report, Unreadable
 from app.registers.formats.json_format import text_of
-from app.registers.formats.json_head import is_array, member_names
+from app.registers.formats.json_splitter import JsonNumber, is_array, member_names
 from app.registers.formats.json_stream import JsonObjects
-from app.registers.formats.unreadable import Unreadable
-from app.registers.formats.values import MISSING, quoted, registration, stored_text, text
+from app.registers.formats.values import MISSING, cached, quoted, registration, stored_text, text
 from app.storage.tables import Kind
+
+# The members of a vehicle in the files of the DVSA (formats 2).
+
+MODIFICATION = frozenset({"modification", "last_modification", "lastmodification"})
+OTHER_COLUMNS = MODIFICATION | {
+    "secondarycolour",
+    "lastmottestdate",
+    "fueltype",
+    "enginesize",
+    "datasource",
+    "hasoutstandingrecall",
+    "mottestduedate",
+    "vehicleid",
+    "vin",
+}
+_YEARS = frozenset({"manufacturedate", "firstuseddate", "registrationdate"})
+COLUMNS = (
+    Column("registration", frozenset({"registration"}), str, Presence.REQUIRED),
+    Column("make", frozenset({"make"}), str, Presence.SPARSE),
+    Column("model", frozenset({"model"}), str, Presence.SPARSE),
+    Column("primaryColour", frozenset({"primarycolour"}), str, Presence.SPARSE),
+    Column("manufactureDate", _YEARS, str, Presence.SPARSE),
+    Column("motTests", frozenset({"mottests"}), str, Presence.SPARSE),
+    Column(
+        "last_update_date",
+        frozenset({"last_update_date", "lastupdatedate", "lastupdatetimestamp"}),
+        str,
+    ),
+)
+
+
+# Decodes the records in files of the DVSA (formats 2).
+
+
+class Test(msgspec.Struct, rename="camel"):
+    """An MOT test."""
+
+    test_result: Any = None
+    expiry_date: Any = None
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the result is PASSED, in upper or lower case."""
+        result = self.test_result
+        return result == "PASSED" or (
+            isinstance(result, str) and result.strip().upper() == "PASSED"
+        )
+
+
+class Vehicle(
+    msgspec.Struct,
+    rename={
+        "colour": "primaryColour",
+        "manufactured": "manufactureDate",
+        "first_used": "firstUsedDate",
+        "registered": "registrationDate",
+        "mot_tests": "motTests",
+        "updated": "last_update_date",
+        "updated_in_camel_case": "lastUpdateDate",
+        "updated_at": "lastUpdateTimestamp",
+        "modification_in_camel_case": "lastModification",
+    },
+):
+    """The members of a vehicle that are read.
+
+    PERF: the decoder skips all other members, which are most of a file.
+    """
+
+    registration: Any = None
+    make: Any = None
+    model: Any = None
+    colour: Any = None
+    manufactured: Any = None
+    first_used: Any = None
+    registered: Any = None
+    mot_tests: list[Test] | None = None
+    updated: Any = None
+    updated_in_camel_case: Any = None
+    updated_at: Any = None
+    modification: Any = None
+    last_modification: Any = None
+    modification_in_camel_case: Any = None
+
+    @property
+    def tests(self) -> Iterable[Test]:
+        """The tests, in any order. Raises RowFault if they are not an array."""
+        return self.mot_tests or ()
+
+
+class OddVehicle(Vehicle):
+    """A vehicle whose motTests is not an array of objects."""
+
+    mot_tests: Any = None
+
+    @property
+    def tests(self) -> Iterable[Test]:
+        """The items of the array that are objects. Raises RowFault if it is not an array."""
+        if not isinstance(self.mot_tests, list):
+            raise RowFault("motTests: not a JSON array")
+        objects = (each for each in self.mot_tests if isinstance(each, dict))
+        return [Test(each.get("testResult"), each.get("expiryDate")) for each in objects]
+
+
+_decoder = msgspec.json.Decoder(Vehicle, float_hook=JsonNumber)
+_odd_decoder = msgspec.json.Decoder(OddVehicle, float_hook=JsonNumber)
+
+
+def decoded_vehicle(text: bytes | str) -> Vehicle:
+    """Return the vehicle of a record.
+
+    Raises ValueError or RecursionError if the record is not a JSON object.
+    """
+    try:
+        return _decoder.decode(text)
+    except msgspec.ValidationError:
+        return _odd_decoder.decode(text)
+
 
 _PLACEHOLDERS = MISSING | {"not stated"}
 _CHANGED = frozenset({"", "null", "created", "updated"})

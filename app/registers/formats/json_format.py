@@ -6,15 +6,11 @@ from operator import call
 from typing import Any, BinaryIO
 
 from app.registers.formats.changes import Change, Row
-from app.registers.formats.columns import Column, Layout, normalised
+from app.registers.formats.columns import Column, Layout, RowFault, RowSkip, normalised
 from app.registers.formats.encodings import ValuesNotUtf8
-from app.registers.formats.faults import RowFault, RowSkip
-from app.registers.formats.format import Report
-from app.registers.formats.json_head import is_array, member_names
+from app.registers.formats.format import NamedFormat, Report, UnreadableValues
+from app.registers.formats.json_splitter import JsonNumber, is_array, member_names
 from app.registers.formats.json_stream import JsonObjects
-from app.registers.formats.json_values import JsonNumber
-from app.registers.formats.named_format import NamedFormat
-from app.registers.formats.unreadable import UnreadableValues
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 

@@ -1,14 +1,19 @@
 """Splits a stream into JSON values, in bounded memory."""
 
 import re
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from app.registers.formats.faults import FileFault
-from app.registers.formats.line_blocks import (
+import msgspec
+
+from app.registers.formats.columns import FileFault, normalised
+from app.registers.formats.format import HEAD_BYTES
+from app.registers.formats.streams import (
     BLOCK_BYTES,
+    BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
     SHOWN_BYTES,
     OverlongLine,
+    windows_1252,
 )
 
 _BLANKS = b" \t\r\n"
@@ -194,3 +199,97 @@ class BracketScanner:
                 return token.end()
         self.scanned = len(text)
         return -1
+
+
+# Decodes JSON objects without loss of digits.
+
+
+class JsonNumber(str):
+    """The text of a JSON number with a fraction or an exponent. It never becomes a float."""
+
+    __slots__ = ()
+
+
+_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=JsonNumber)
+
+
+def decoded_object(text: bytes | str) -> dict[str, Any]:
+    """Return the members of a JSON object.
+
+    Numbers without a fraction or an exponent become integers; all others become `JsonNumber`.
+    Raises ValueError or RecursionError if the text is not a JSON object.
+    """
+    return _decoder.decode(text)
+
+
+def find_object(text: bytes) -> dict[str, Any] | None:
+    """Return the members of a JSON object, or None if the text is not a JSON object."""
+    try:
+        return decoded_object(decoded_text(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def decoded_text(text: bytes) -> str:
+    """Decode a record as UTF-8, or as Windows-1252 if it is not valid UTF-8 (formats 0.5)."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return windows_1252(text)
+
+
+# Finds the syntax of a JSON file and the names of its members by the head of the file.
+
+_EMPTY_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[\s*+\]\s*+")
+_NAME = re.compile(rb'("(?:[^"\\]++|\\.)*+")\s*+(:?)|[{}\[\]]', re.DOTALL)
+
+
+def is_empty_array(head: bytes) -> bool:
+    """Return whether a file is an empty array, such as the page after the last page of an API."""
+    return _EMPTY_ARRAY.fullmatch(head) is not None and len(head) < HEAD_BYTES
+
+
+def is_array(head: bytes) -> bool:
+    """Return whether a file is an array, which marks its own end."""
+    return head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"[")
+
+
+def is_ndjson(head: bytes) -> bool:
+    """Return whether a file has one value per line.
+
+    The first line decides. If it is not valid JSON, the other lines decide.
+    """
+    text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
+    first, *others = text.splitlines() or [b""]
+    if not first.startswith(b"{"):
+        return not first.startswith(b"[")
+    end = BracketScanner().end(text, 0)
+    if end > len(first) and find_object(text[:end]) is not None:
+        return False
+    if 0 <= end <= len(first):
+        rest = first[end:].lstrip()
+        return not rest or find_object(rest[: BracketScanner().end(rest, 0)]) is None
+    return any(line.startswith(b"{") and find_object(line) for line in others)
+
+
+def line_member_names(head: bytes) -> frozenset[str]:
+    """Return the normalised names of the members of all complete lines of NDJSON."""
+    names: set[str] = set()
+    for line in head.removeprefix(BYTE_ORDER_MARK).splitlines():
+        names.update(find_object(line) or ())
+    return frozenset(map(normalised, names))
+
+
+def member_names(head: bytes) -> frozenset[str]:
+    """Return the normalised names of the members of all objects, even if the last is cut off."""
+    text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
+    names: set[str] = set()
+    depth = 0
+    depth_of_members = 2 if text.startswith(b"[") else 1
+    for token in _NAME.finditer(text):
+        if token[1] is None:
+            depth += 1 if token[0] in b"{[" else -1
+        elif token[2] and depth == depth_of_members:
+            names.add(normalised(windows_1252(token[1])))
+    # An invalid line can leave brackets open, so each line is also read on its own.
+    return frozenset(names) | line_member_names(head)

@@ -5,16 +5,20 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from app.registers.formats.format import Report
-from app.registers.formats.joined_stream import joined_stream
-from app.registers.formats.json_head import is_ndjson
-from app.registers.formats.json_splitter import JsonSplitter
-from app.registers.formats.json_values import decoded_object, decoded_text, find_object
-from app.registers.formats.line_blocks import (
+from app.registers.formats.json_splitter import (
+    JsonSplitter,
+    decoded_object,
+    decoded_text,
+    find_object,
+    is_ndjson,
+)
+from app.registers.formats.streams import (
     BLOCK_BYTES,
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
     OverlongLine,
     cut_off_fault,
+    joined_stream,
     line_blocks,
     windows_1252,
 )

@@ -10,16 +10,44 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.errors import OperatorError
-from app.registers.formats import date_forms
-from app.registers.formats.columns import Column, Presence
+from app.registers.formats import dates
+from app.registers.formats.columns import Column, Presence, RowFault
 from app.registers.formats.encodings import encoding_fault
-from app.registers.formats.faults import RowFault
-from app.registers.formats.mapping import AMOUNT, DATES, FileMapping
-from app.registers.formats.mapping_hints import toml_fault, value_fault
+from app.registers.formats.mapped import AMOUNT, DATES, FileMapping
 from app.registers.formats.native import LAYOUTS
-from app.registers.formats.values import AMOUNTS, quoted
+from app.registers.formats.values import AMOUNTS, TAX_STATUSES, quoted
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
+
+# What is said about mistakes in mapping files, and how to correct them.
+
+_FLAGS = frozenset({"insured", "motExempt"})
+
+
+def toml_fault(error: tomllib.TOMLDecodeError | UnicodeDecodeError) -> str:
+    """Return what is wrong with a file that is not TOML."""
+    # The usual cause: a word without quotes.
+    hint = "; words are quoted, flags are true or false" if "Invalid value" in str(error) else ""
+    return f"The file is not valid TOML: {error}{hint}."
+
+
+def value_fault(field: str, value: str, fault: RowFault | None = None) -> str:
+    """Return what is wrong with a value of a mapping, and which values are allowed.
+
+    Args:
+        fault: why its parser refuses it; None if it only does not know it.
+    """
+    if field in _FLAGS:
+        return "must be true or false"
+    if fault is not None:
+        return str(fault)
+    allowed = ""
+    if field == "taxStatus":
+        allowed = f"; use {', '.join(TAX_STATUSES[:-1])} or {TAX_STATUSES[-1]}"
+    elif field in DATES:
+        allowed = f"; use a date as {dates.ISO}"
+    return f"{value!r} is not a valid {field}{allowed}"
+
 
 _MEMBERS = frozenset(
     "kind register delimiter encoding date_format date_formats decimal columns constants "
@@ -107,13 +135,13 @@ class _Checker:
 
     def _date_form(self, member: str, form: Any) -> str:
         if form is None:
-            return date_forms.ISO
+            return dates.ISO
         if not isinstance(form, str):
             self._fail(member, "must be a string")
         try:
-            date_forms.pattern_of(form)
+            dates.pattern_of(form)
         except ValueError:
-            self._fail(member, date_forms.RULE)
+            self._fail(member, dates.RULE)
         return form
 
     def _decimal(self) -> str:

@@ -7,20 +7,18 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from app.registers.formats.bounded_cache import cached
 from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
-from app.registers.formats.columns import KnownColumns
+from app.registers.formats.columns import FileFault, KnownColumns, RowFault
 from app.registers.formats.dates import compact_date
-from app.registers.formats.faults import FileFault, RowFault
 from app.registers.formats.format import Format, Report
-from app.registers.formats.line_blocks import (
+from app.registers.formats.streams import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
     OverlongLine,
     line_blocks,
     windows_1252,
 )
-from app.registers.formats.values import stored_text
+from app.registers.formats.values import cached, stored_text
 from app.storage.tables import Kind
 from app.vehicles.registration import canonical_registration
 

@@ -5,16 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import lt
 from typing import Any, BinaryIO
 
-from app.registers.formats import date_forms, dates, values
+from app.registers.formats import dates, values
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
-from app.registers.formats.columns import Column, Layout, Presence, normalised
+from app.registers.formats.columns import Column, Layout, Presence, RowFault, normalised
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.faults import RowFault
-from app.registers.formats.format import Report
+from app.registers.formats.format import NamedFormat, Report
 from app.registers.formats.json_format import JsonFormat, json_rows
-from app.registers.formats.json_head import is_ndjson, line_member_names
-from app.registers.formats.known_words import TAX_STATUSES
-from app.registers.formats.named_format import NamedFormat
+from app.registers.formats.json_splitter import is_ndjson, line_member_names
+from app.registers.formats.values import TAX_STATUSES
 from app.storage.tables import Kind
 
 _BOOLEANS = {
@@ -192,7 +190,7 @@ def _column(
         parse_many,
         blanks=blanks,
         member=label,
-        date_form=date_forms.ISO if parser_for is _day else "",
+        date_form=dates.ISO if parser_for is _day else "",
     )
 
 

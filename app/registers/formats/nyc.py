@@ -4,16 +4,23 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from app.registers.formats.bounded_cache import cached
 from app.registers.formats.changes import FineRow
-from app.registers.formats.columns import SOCRATA_COLUMNS, Column, Layout, Presence, normalised
+from app.registers.formats.columns import (
+    SOCRATA_COLUMNS,
+    Column,
+    Layout,
+    Presence,
+    RowFault,
+    RowSkip,
+    normalised,
+)
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import american_date, day, iso_date, iso_time_date
-from app.registers.formats.faults import RowFault, RowSkip
+from app.registers.formats.format import NamedFormat
 from app.registers.formats.json_format import JsonFormat
-from app.registers.formats.named_format import NamedFormat
 from app.registers.formats.values import (
     MISSING,
+    cached,
     cents,
     key_text,
     quoted,

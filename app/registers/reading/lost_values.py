@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from app.errors import OperatorError
-from app.registers.formats import date_forms
+from app.registers.formats import dates
 from app.registers.formats.columns import Column
 from app.registers.formats.encodings import NOT_UTF8
-from app.registers.formats.known_words import is_known
-from app.registers.formats.unreadable import Unreadable
+from app.registers.formats.format import Unreadable
+from app.registers.formats.values import is_known
 
 DECISIVE = frozenset("motExpiry firstRegistered taxDue issuedOn settledOn taxStatus".split())
 """The members for which a load is refused if most values cannot be read: they decide answers."""
@@ -161,17 +161,17 @@ def _hint(found: _Found, column: Column | None) -> str:
 
 def _date_hint(texts: Sequence[str], column: Column) -> str:
     form = column.date_form
-    if _are_most(date_forms.fits, texts, form):
-        return date_forms.no_such_day(form)
-    forms = date_forms.likely_forms(texts)
+    if _are_most(dates.fits, texts, form):
+        return dates.no_such_day(form)
+    forms = dates.likely_forms(texts)
     if forms:
         return (
             f"the form is {' or '.join(forms)}, expected {form}: a mapping needs "
             f'date_format = "{forms[0]}", or {column.member} = "{forms[0]}" in [date_formats]'
         )
-    if _are_most(date_forms.is_written_as, texts, form):
-        return date_forms.no_such_day(form)
-    shape = date_forms.shape(texts[0])
+    if _are_most(dates.is_written_as, texts, form):
+        return dates.no_such_day(form)
+    shape = dates.shape(texts[0])
     return f"such as {shape}{_LEGEND}, expected {form}" if "9" in shape else ""
 
 

@@ -6,16 +6,14 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from app.registers.forked_worker import ForkedWorker
+from app.processes import ForkedWorker
 from app.registers.formats import Format
-from app.registers.formats.changes import Columns
-from app.registers.formats.separators import header_of
-from app.registers.formats.unreadable import Unreadable
-from app.registers.order import Order
-from app.registers.reading.columns_seen import ColumnsSeen
+from app.registers.formats.changes import Columns, Order
+from app.registers.formats.delimited import header_of
+from app.registers.formats.format import Unreadable
+from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
-from app.registers.reading.serialization import read_value, write_value
-from app.registers.reading.sorted_runs import Runs, write_run
+from app.registers.reading.sorted_runs import Runs, read_value, write_run, write_value
 from app.storage.tables import Kind
 
 PIECE_BYTES = 8 * 1024 * 1024

@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import BinaryIO, NamedTuple, cast
 
-from app.registers.forked_worker import CORES
+from app.processes import CORES
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Change, Columns
-from app.registers.formats.joined_stream import joined_stream
-from app.registers.formats.unreadable import Unreadable
-from app.registers.reading.columns_seen import ColumnsSeen
+from app.registers.formats.format import Unreadable
+from app.registers.formats.streams import joined_stream
 from app.registers.reading.detection import Detected
+from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.pieces import Piece, PieceCutter
 from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.sorted_runs import Runs

@@ -5,18 +5,52 @@ import errno
 import io
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
-from app.directories import make_directory
 from app.errors import Hindered
-from app.registers.formats.unreadable import Unreadable
+from app.registers.formats import Format
+from app.registers.formats.format import RECORD_BYTES_MIN, Unreadable
 from app.registers.formats.values import without_value
 from app.registers.reading.lost_values import LostValues
-from app.registers.reading.reject_limit import Reason, RejectLimit, TooManyRejects
+from app.registers.reading.sources import InputFile, unpacked_bytes_of
+from app.registers.reading.streams import printable
+from app.registers.reject_limit import Reason, RejectLimit, TooManyRejects
+from app.storage.file_lock import make_directory
+
+# Reads the rejects file of a load again, for the console (D135).
+
+
+class Rejected(NamedTuple):
+    """A rejected record, with all texts made printable."""
+
+    file: str
+    line: str
+    reason: str
+    record: str
+
+
+def first_rejected(path: Path, most: int) -> list[Rejected]:
+    """Return the first records of a rejects file. Raises OSError.
+
+    SEC: they are register data, which only operators may read. The load may still be writing the
+    file, so its last line can be incomplete.
+    """
+    return list(islice(_rejected(path), most))
+
+
+def _rejected(path: Path) -> Iterator[Rejected]:
+    with open(path, newline="", encoding="utf-8", errors="replace") as file:
+        rows = csv.reader(file)
+        next(rows, None)  # The header.
+        for row in rows:
+            if len(row) == len(Rejected._fields):
+                yield Rejected(*map(printable, row))
+
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000
@@ -211,3 +245,40 @@ def _line(values: tuple[object, ...]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text).writerow(values)
     return text.getvalue().encode(errors="replace")
+
+
+# Estimates how many records a load can still read, to end a load with too many rejects (D70).
+
+
+class Remaining:
+    """Estimates the records that are left while the files of a load are read."""
+
+    def __init__(self, files: Sequence[str], *, are_trusted: bool = True) -> None:
+        sizes = [unpacked_bytes_of(file, is_trusted=are_trusted) for file in files]
+        self._bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
+        self._file_ends_at: int | None = 0
+        self._record_bytes_min = RECORD_BYTES_MIN
+
+    def begin(self, file: InputFile, format_: Format, bytes_before: int) -> None:
+        """Go to the next file.
+
+        Args:
+            bytes_before: the number of decompressed bytes in all files before it.
+        """
+        size = file.unpacked_bytes
+        self._file_ends_at = None if size is None else bytes_before + size
+        self._record_bytes_min = format_.record_bytes_min(file.head)
+
+    def records_max(self, bytes_counted: int) -> int | None:
+        """Return the maximum number of valid records that can follow, or None if it is unknown.
+
+        Args:
+            bytes_counted: the size of the records counted so far in all files, in decompressed
+                bytes.
+        """
+        if self._bytes_total is None or self._file_ends_at is None:
+            return None
+        in_this_file = max(0, self._file_ends_at - bytes_counted)
+        in_other_files = max(0, self._bytes_total - max(self._file_ends_at, bytes_counted))
+        # The last record of a file can lack a line end, hence the 1.
+        return in_this_file // self._record_bytes_min + in_other_files // RECORD_BYTES_MIN + 1

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from app.errors import Hindered
-from app.registers.formats.faults import FileFault
+from app.registers.formats.columns import FileFault
 
 OnData = Callable[[bytes], object]
 """A function that is called with the bytes that were read."""

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import falcon
 
-from app.accounts.authentication import Authenticator, Caller
-from app.accounts.tokens import LENGTH, PREFIX, parse_token
+from app.accounts.authentication import LENGTH, PREFIX, Authenticator, Caller, parse_token
 from app.errors import Problem
 from app.serve.http.address import is_local
 from app.serve.http.context import Request

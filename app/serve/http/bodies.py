@@ -1,7 +1,9 @@
 """JSON in and out: bodies taken in whole, decoded strictly, encoded once (D5, D6)."""
 
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 from wsgiref.types import InputStream
 
@@ -147,3 +149,30 @@ def answer(resp: falcon.Response, members: object) -> None:
     """Put JSON into a response."""
     resp.content_type = _JSON
     resp.data = msgspec.json.encode(members)
+
+
+# An answer's body that is a file, which the worker sends piece by piece (D138).
+
+_PIECE_BYTES = 256 * 1024
+
+
+class FileBody:
+    """The bytes of a file that nobody changes. Raises OSError if it does not exist.
+
+    It is opened when the first piece is asked for, and closed after the last one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.length = path.stat().st_size
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield as many bytes as `length` says. Raises OSError if there are fewer."""
+        left = self.length
+        with open(self._path, "rb") as file:
+            while left:
+                piece = file.read(min(left, _PIECE_BYTES))
+                if not piece:
+                    raise OSError(f"{self._path} became shorter")
+                left -= len(piece)
+                yield piece

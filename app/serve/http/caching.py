@@ -1,6 +1,10 @@
 """Documents that a client may keep, but must check before each use (D7)."""
 
 import hashlib
+import importlib.resources
+import os
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
 
 import falcon
 
@@ -22,3 +26,49 @@ def send_document(
         return
     resp.content_type = content_type
     resp.data = body
+
+
+# Files that pages load, under names that change with their content (D97).
+
+CSS = "text/css; charset=utf-8"
+JAVASCRIPT = "text/javascript; charset=utf-8"
+SVG = "image/svg+xml"
+_DIGITS = 12
+_IMMUTABLE = "public, max-age=31536000, immutable"
+
+
+class Asset(NamedTuple):
+    """A file of a package that a page loads."""
+
+    file: Traversable
+    content_type: str
+    served_name: str
+    """Its name in the page's links, such as `style.0123456789ab.css`."""
+
+
+def served_name(name: str, digest: str) -> str:
+    """Return the name of a file with the first digits of its SHA-256."""
+    stem, _, extension = name.rpartition(".")
+    return f"{stem}.{digest[:_DIGITS]}.{extension}"
+
+
+def own_asset(package: str, name: str, content_type: str) -> Asset:
+    """Return a file of the directory `static` of a package."""
+    file = importlib.resources.files(package) / "static" / name
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    return Asset(file, content_type, served_name(name, digest))
+
+
+def send_asset(req: falcon.Request, resp: falcon.Response, asset: Asset) -> None:
+    """Answer with a file, which the client may keep for good."""
+    resp.content_type = asset.content_type
+    resp.set_header("Cache-Control", _IMMUTABLE)
+    # PERF: streamed from disk; Swagger UI is 1.7 MB, which no worker needs to hold.
+    stream = asset.file.open("rb")
+    size_bytes = stream.seek(0, os.SEEK_END)
+    if req.method == "HEAD":  # Falcon closes a stream only if it sends it.
+        stream.close()
+        resp.content_length = size_bytes
+        return
+    stream.seek(0)
+    resp.set_stream(stream, size_bytes)

@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 from app.accounts.enquiry import enquiry_text_fault, split_reasons
-from app.errors import Problem
+from app.errors import Problem, listed
 from app.serve.http.context import REPEATED, Request, caller_of
-from app.suggestions import listed
 
 _HEADERS = ("Enquiry-Reason", "Enquiry-Reference", "Enquiry-User")
 

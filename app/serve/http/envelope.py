@@ -2,8 +2,9 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import falcon
 import msgspec
@@ -12,8 +13,60 @@ from app import clock
 from app.errors import Problem
 from app.serve.http.address import comes_from_proxy
 from app.serve.http.context import REFUSAL, Request
-from app.serve.http.deadline import require_time
 from app.setting_values import Network
+
+# Requests that take too long are given up, and answered like any other failure (D5, D45).
+
+_GIVEN_UP = "verifyd.given_up"
+
+Environ = MutableMapping[str, Any]
+"""Of a WSGI request: values of any type, by name."""
+Application = Callable[..., Iterable[bytes]]
+
+
+class GivenUp(BaseException):
+    """A request took too long; raised by the handler of a signal, wherever the program is.
+
+    NOTE: it is not an Exception, because code that ignores those would ignore it and go on. It is
+    no KeyboardInterrupt or SystemExit either, because psycopg cancels the statement for those:
+    a COMMIT that waits for the standby would end, and others would see what only the primary has.
+    """
+
+
+class TookTooLong(Exception):
+    """Stands for GivenUp within Falcon, which turns only Exceptions into answers."""
+
+
+class Deadline:
+    """A WSGI application that also answers the requests that are given up.
+
+    It is called a second time with such a request. Then the middleware raises TookTooLong before
+    anything of the request is done again.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self.is_answering = False
+        """Whether the application is working, rather than waiting for the client."""
+
+    def __call__(self, environ: Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
+        """Answer a request."""
+        self.is_answering = True
+        try:
+            return self._application(environ, start_response)
+        except GivenUp as error:
+            environ[_GIVEN_UP] = error
+            return self._application(environ, start_response)
+        finally:
+            self.is_answering = False
+
+
+def require_time(environ: Environ) -> None:
+    """Raise TookTooLong, with the stack of the moment, if the request was given up."""
+    given_up: GivenUp | None = environ.get(_GIVEN_UP)
+    if given_up is not None:
+        raise TookTooLong().with_traceback(given_up.__traceback__)
+
 
 _CONTEXT = "verifyd.context"
 _METHODS = frozenset(falcon.HTTP_METHODS)

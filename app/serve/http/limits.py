@@ -11,7 +11,7 @@ from app.config import Config
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.serve.http.address import client_address
 from app.serve.http.context import Request, Share
-from app.serve.http.failure_log import FailureLog
+from app.serve.http.problems import FailureLog
 from app.serve.limits.bucket import SECOND_NS, rate
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore, account_slot

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import falcon
 from falcon.routing import CompiledRouter
 
-from app import line_writer
+from app import logs
 from app.accounts.usage.counts import Counts
 from app.serve.http.context import Request, RequestContext
 
@@ -186,6 +186,6 @@ class Metrics:
             measures.authentication_failures.inc()
         if context.has_database_error:
             measures.database_errors.inc()
-        dropped = line_writer.take_dropped()
+        dropped = logs.take_dropped()
         if dropped:
             measures.dropped_log_lines.inc(dropped)

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 import falcon
 
 from app.clock import day_fault, parse_iso_date
-from app.errors import Problem
-from app.suggestions import closest, listed, plain
+from app.errors import Problem, closest, listed, plain
 
 # What belongs into a header, without case, underscores and hyphens.
 _HEADERS = {

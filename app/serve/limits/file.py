@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from app import file_lock
-from app.directories import make_directory
 from app.errors import OperatorError
+from app.storage import file_lock
+from app.storage.file_lock import make_directory
 
 FILE_NAME = "limits"
 ACCOUNT_SLOTS = 1_048_576

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app import clock
+from app.actions import Actor, Subject, changing, record
 from app.serve.limits import bucket
 from app.serve.limits.bucket import SECOND_NS, Outcome, Rate
 from app.serve.limits.file import (
@@ -25,6 +26,7 @@ from app.serve.limits.file import (
     create,
     open_checked,
 )
+from app.storage.engine import Engine
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _WAIT_SECONDS = 2
@@ -203,3 +205,33 @@ def _forget_parent() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_parent)
+
+
+# Lets an operator give an account all its requests back (D8).
+
+
+def reset_limit(
+    engine: Engine,
+    store: LimitStore,
+    account_id: int,
+    account_name: str,
+    rate: Rate,
+    *,
+    actor: Actor | None = None,
+) -> Outcome:
+    """Fill the bucket of an account, and record who did it (D130).
+
+    Args:
+        rate: the rate of the account's plan.
+        actor: None for whoever runs this process.
+
+    Raises StoreError if the file cannot be used; then nothing is recorded.
+    """
+    slot = account_slot(account_id)
+    with changing(engine):
+        left = store.peek(slot, rate).remaining
+        subject = Subject("account", account_name, account_name)
+        states = {"remaining": left}, {"remaining": rate.limit}
+        record(engine, actor, "limits.reset", subject, *states)
+        # Last, because the file takes no part in the transaction.
+        return store.fill(slot, rate)

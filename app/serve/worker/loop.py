@@ -7,10 +7,9 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 
 from app import clock
-from app.serve.worker.connection import Connection
+from app.serve.worker.connection import HELD_BYTES_MAX, SECOND_NS, Connection, Phase, Shared
 from app.serve.worker.head import Environ
 from app.serve.worker.lobby import IdleSocket
-from app.serve.worker.shared import HELD_BYTES_MAX, SECOND_NS, Phase, Shared
 
 _SEND_BUFFER_BYTES = 128 * 1024
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)

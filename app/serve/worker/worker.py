@@ -15,15 +15,15 @@ from gunicorn.http.wsgi import base_environ
 from gunicorn.workers.base import Worker as Base
 
 from app import clock
-from app.listeners import address_of
-from app.parent import call_at_end_of_parent
+from app.processes import call_at_end_of_parent
 from app.serve.http.context import LISTENER
-from app.serve.http.deadline import Deadline, GivenUp
+from app.serve.http.envelope import Deadline, GivenUp
 from app.serve.worker.answers import answer_of, failure
+from app.serve.worker.connection import SECOND_NS, Patience, Shared
 from app.serve.worker.head import Environ
 from app.serve.worker.lobby import Lobby
 from app.serve.worker.loop import Loop
-from app.serve.worker.shared import SECOND_NS, Patience, Shared
+from app.setting_values import address_of
 
 LAST_SECONDS = 0.6
 """How long requests in flight may take after the master has ended (D62)."""

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 from app.cli.loads import NICENESS
 from app.storage.engine import close_quietly
-from app.storage.scripts import migrate_register
 from app.storage.sqlite import SqliteEngine
 from app.storage.tables import TABLES, Kind
+from app.storage.versions import migrate_register
 from tests.bench.intake.files import write_file
 from tests.bench.intake.installation import fresh
 from tests.bench.intake.processes import Cost, cost_of

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app import clock
-from app.registers.demo import demo_register
-from app.registers.demo.crowd import PLATES
+from app.registers.demo import PLATES, demo_register
 from app.storage.files import register_file
 from tests.bench.intake.files import plate
 from tests.bench.intake.installation import Installation

@@ -4,13 +4,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from app.registers.formats.columns import Column, Presence, normalised
+from app.registers.formats.columns import Column, FileFault, Presence, normalised
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.faults import FileFault
 from app.registers.formats.format import Format
 from app.registers.formats.native import NativeCsv
-from app.registers.formats.suggesting.sample import Sample, read_sample
-from app.registers.formats.suggesting.suggestion import missing_members, suggest
+from app.registers.formats.suggesting.suggestion import (
+    Sample,
+    missing_members,
+    read_sample,
+    suggest,
+)
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 

@@ -2,12 +2,17 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, auto
 from itertools import filterfalse
+from typing import NamedTuple
 
+from app.registers.formats.dates import likely_forms, moment, year_of
 from app.registers.formats.suggesting.vocabulary import NAMES, OTHERS
+from app.registers.formats.values import AMOUNTS, NO, STATUSES, TAX_STATUSES, YES
 from app.storage.tables import Kind
+from app.vehicles.registration import canonical_registration
 
 EXACT, WHOLE, PART = 3.0, 2.75, 2.0
 """How sure a name is: it is a known one, it is one with other meanings, or it contains one."""
@@ -18,7 +23,7 @@ _CHARACTERS_MAX = 200
 _OF = r"(?:(?:of|de la|de|du|di|della|del|van|der|des) |d(?:e?ll)?['\u2019])?"
 _NUMBER_OF = re.compile(rf"^n(?:[°.]|[or]\b\.?|um\w{{0,5}}\b\.?) ?{_OF}")
 """The beginning of "N° de contrat", "Nr polisy", "Numero di polizza"."""
-_NUMBER = re.compile(r" (?:nr|no|num|nummer|numer)\b\.?$")
+_NUMBER_WORD = re.compile(r" (?:nr|no|num|nummer|numer)\b\.?$")
 """The end of "Police-Nr."."""
 _CURRENCY = re.compile(r"\W+(?:in )?(?:eur|euro|€|chf|gbp|pln|zl|usd)\W*$")
 """The end of "Betrag in EUR"."""
@@ -76,7 +81,7 @@ def scores(name: str, kind: Kind) -> dict[str, float]:
     compact = _compact(plain)
     # An umlaut is written with and without an e.
     spellings = {compact, _UMLAUT.sub("", compact)}
-    numbered = {_without(_NUMBER_OF, plain), _without(_NUMBER, plain)}
+    numbered = {_without(_NUMBER_OF, plain), _without(_NUMBER_WORD, plain)}
     others = {Shape.DAY: _DAY_OF, Shape.TIME: _DAY_OF, Shape.MONEY: _CURRENCY}
     found: dict[str, float] = {}
     for member in NAMES[kind]:
@@ -129,3 +134,134 @@ def _plain(name: str) -> str:
 
 def _compact(plain: str) -> str:
     return _OTHER_CHARACTERS.sub("", plain)
+
+
+# What the values of a column look like: plates, dates, years, yes and no.
+
+MOST = 0.8
+"""The share of values that must look alike."""
+_YEAR_MAX = 2100
+_NUMBER_CHARACTERS_MAX = 40
+_OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[ T].*)?")
+_NUMBER = re.compile(r"[-+]?[\d.,: /]*\d[\d.,: /]*")
+
+
+class Dates(NamedTuple):
+    """The form of the dates in a column."""
+
+    form: str | None
+    """None: they look like dates, but no mapping can read them."""
+    other: str | None = None
+    """Another form that fits as well."""
+
+
+def present(texts: Sequence[str]) -> list[str]:
+    """Return the values of a column, trimmed, without those that are missing."""
+    return [text for each in texts if (text := each.strip()) and text.lower() != "null"]
+
+
+def dates(values: Sequence[str]) -> Dates | None:
+    """Return the form of dates; None if most values are no dates."""
+    forms = likely_forms(values)
+    if forms:
+        return Dates(forms[0], forms[1] if forms[1:] else None)
+    return Dates(None) if share(values, _OTHER_DATE) >= MOST else None
+
+
+def are_years(values: Sequence[str]) -> bool:
+    """Tell whether most values are years in which a vehicle can have been built."""
+    years = [year for year in map(year_of, values) if year and year <= _YEAR_MAX]
+    return bool(values) and len(years) >= MOST * len(values)
+
+
+def are_times(values: Sequence[str]) -> bool:
+    """Tell whether most values are times with a time zone, or dates that a mapping can read."""
+    parse = moment("")
+    if values and sum(parse(each) is not None for each in values) >= MOST * len(values):
+        return True
+    found = dates(values)
+    return found is not None and found.form is not None
+
+
+def decimal(values: Sequence[str]) -> str | None:
+    """Return what separates the hundredths; a point if none has any, None if no amounts."""
+    likely = max(AMOUNTS, key=lambda each: share(values, AMOUNTS[each]))
+    return likely if share(values, AMOUNTS[likely]) >= MOST else None
+
+
+def plates(values: Sequence[str], *, mixed: bool = False) -> float:
+    """Return the share of values that can be registrations.
+
+    Args:
+        mixed: count only those that have letters and digits, which hardly anything else is.
+    """
+    if not values:
+        return 0.0
+    return sum(is_plate(each) if mixed else _can_be_plate(each) for each in values) / len(values)
+
+
+def is_plate(text: str) -> bool:
+    """Tell whether a text has letters and digits, and can be a registration."""
+    plate = canonical_registration(text[:100])
+    return plate is not None and any(map(str.isdigit, plate)) and any(map(str.isalpha, plate))
+
+
+def is_value(name: str) -> bool:
+    """Tell whether a name in a header is rather a number or a date, as in a file without header."""
+    text = name.strip()
+    # SEC: the time that the pattern takes grows with the square of the length.
+    return len(text) <= _NUMBER_CHARACTERS_MAX and bool(_NUMBER.fullmatch(text))
+
+
+def share(values: Sequence[str], pattern: re.Pattern[str]) -> float:
+    """Return the share of values that match a pattern."""
+    return sum(map(bool, map(pattern.fullmatch, values))) / len(values) if values else 0.0
+
+
+def _can_be_plate(text: str) -> bool:
+    return canonical_registration(text[:100]) is not None
+
+
+# Words for yes, no and tax statuses in other languages.
+
+_NATIVE_FLAGS = frozenset("true yes 1 1.0 false no 0 0.0".split())
+_FLAGS = {word: "true" if word in YES else "false" for word in YES | NO}
+_NATIVE_STATUSES = frozenset(TAX_STATUSES)
+
+
+def are_flags(values: Sequence[str]) -> bool:
+    """Tell whether most values are words for yes or no."""
+    known = sum(each.lower() in YES or each.lower() in NO for each in values)
+    return bool(values) and known >= MOST * len(values)
+
+
+class Words(NamedTuple):
+    """The words of a column.
+
+    SEC: unknown words are only counted: nobody knows what is in the column.
+    """
+
+    known: dict[str, str]
+    """The words that a mapping must list, with their values as TOML."""
+    others: int
+    """How many words are not known."""
+    rows: int
+    """How many rows have one of these."""
+
+
+def flag_words(values: Sequence[str]) -> Words:
+    """Return the words for yes and no among the values of a column."""
+    return _words(values, _NATIVE_FLAGS, _FLAGS)
+
+
+def status_words(values: Sequence[str]) -> Words:
+    """Return the words for tax statuses among the values of a column."""
+    return _words(values, _NATIVE_STATUSES, {word: f'"{STATUSES[word]}"' for word in STATUSES})
+
+
+def _words(values: Sequence[str], native: Collection[str], translated: Mapping[str, str]) -> Words:
+    counts = Counter(each.lower() for each in values)
+    found = sorted(counts.keys() - native)
+    others = [word for word in found if word not in translated]
+    known = {word: translated[word] for word in found if word in translated}
+    return Words(known, len(others), sum(counts[word] for word in others))

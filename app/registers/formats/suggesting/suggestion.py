@@ -1,21 +1,101 @@
 """Guesses which column of a CSV file is which member, by names and by values."""
 
+import io
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, permutations
 from typing import NamedTuple
 
-from app.registers.formats.columns import Presence
-from app.registers.formats.date_forms import iso_day
-from app.registers.formats.mapping import folded_name
+from app.registers.formats.columns import FileFault, Presence
+from app.registers.formats.dates import iso_day
+from app.registers.formats.delimited import DelimitedRecords, likely_separator
+from app.registers.formats.encodings import require_encoding
+from app.registers.formats.format import IgnoringReport
+from app.registers.formats.mapped import folded_name
 from app.registers.formats.native import LAYOUTS
-from app.registers.formats.suggesting import looks, names
-from app.registers.formats.suggesting.names import SHAPES, Shape
-from app.registers.formats.suggesting.sample import Sample
-from app.registers.formats.suggesting.words import are_flags
+from app.registers.formats.streams import BYTE_ORDER_MARK
+from app.registers.formats.suggesting import names
+from app.registers.formats.suggesting.names import SHAPES, Shape, are_flags
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
+
+# The beginning of a CSV file: its header and its first records.
+
+SAMPLE_BYTES = 1024 * 1024
+_RECORDS_MAX = 1_000
+_SEPARATORS = ",;\t|"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Sample(NamedTuple):
+    """The header of a CSV file and its first records, of at most `SAMPLE_BYTES`."""
+
+    separator: str
+    encoding: str | None
+    """That of the file, if it was named."""
+    is_utf8: bool
+    """Whether no record was read as Windows-1252."""
+    header: list[str]
+    records: list[list[str]]
+
+    def values(self, column: int) -> list[str]:
+        """Return what is in a column, without empty fields."""
+        return names.present([record[column] for record in self.records])
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line holds names.
+
+        SEC: otherwise it is a record, and its fields must not be shown as names.
+        """
+        named = [name for name in self.header if name.strip()]
+        if 2 * len(named) < len(self.header):  # A title.
+            return False
+        if any(map(names.is_value, self.header)):
+            return False
+        plates = [number for number, name in enumerate(self.header) if names.is_plate(name)]
+        # A name such as MOT2 can be a plate; but not above plates, or if nothing is below it.
+        return not any(
+            names.plates(self.values(number)) > 1 - names.MOST or not self.values(number)
+            for number in plates
+        )
+
+
+def read_sample(data: bytes, encoding: str | None = None) -> Sample:
+    """Return the sample of the first `SAMPLE_BYTES` of a file.
+
+    Args:
+        encoding: that of the file, if it is known.
+
+    Raises FileFault if they are no CSV with a header, or not in this encoding.
+    """
+    if data.startswith(_UTF_16):
+        raise FileFault("The file seems to be UTF-16; save it as UTF-8.")
+    if b"\0" in data:
+        raise FileFault("The file is no text: it has zero bytes.")
+    require_encoding(data, encoding)
+    text = data.removeprefix(BYTE_ORDER_MARK).lstrip()
+    if not text:
+        raise FileFault("The file is empty.")
+    if text.startswith((b"{", b"[")):
+        raise FileFault("The file is JSON; mapping files are for CSV only.")
+    if text.startswith(b"<"):
+        raise FileFault("The file is XML or HTML; mapping files are for CSV only.")
+    first_line = text.split(b"\n", 1)[0].decode("latin-1")
+    separator = likely_separator(first_line, _SEPARATORS)
+    if len(data) >= SAMPLE_BYTES:
+        data = data[: data.rfind(b"\n") + 1] or data
+    records = DelimitedRecords(io.BytesIO(data), IgnoringReport(), separator, encoding)
+    rows: list[list[str]] = []
+    # A last record that is cut off, or a quote that is open: the load reports that.
+    with suppress(FileFault):
+        for record in islice(records, _RECORDS_MAX):
+            rows.append(list(record))  # type: ignore[arg-type] # read_block is not set
+    is_utf8 = records.decoder.is_utf8
+    return Sample(records.separator, encoding, is_utf8, records.header, rows)
+
 
 _SHARED = frozenset({"registration", "lastUpdated"})
 """Members of several kinds: they do not tell which one it is."""
@@ -129,7 +209,7 @@ class _Guesser:
             if fault:
                 self._refused[number] = f"named like {member}, but {fault}"
                 continue
-            if not is_exact and shape == Shape.TEXT and looks.dates(self._column(number)):
+            if not is_exact and shape == Shape.TEXT and names.dates(self._column(number)):
                 # "Insurance checked on" is no insurer.
                 self._refused[number] = f"named like {member}, but its values are dates"
                 continue
@@ -142,13 +222,13 @@ class _Guesser:
     def _by_values(self) -> None:
         if "registration" not in self._guesses:
             for number in self._free():
-                if looks.plates(self._column(number), mixed=True) >= looks.MOST:
+                if names.plates(self._column(number), mixed=True) >= names.MOST:
                     self._guesses["registration"] = _by_its_values(number)
                     break
         if self._kind == Kind.POLICIES:
             self._guess_period()
         if self._kind == Kind.VEHICLES and "year" not in self._guesses:
-            years = [number for number in self._free() if looks.are_years(self._column(number))]
+            years = [number for number in self._free() if names.are_years(self._column(number))]
             if len(years) == 1:
                 self._guesses["year"] = _by_its_values(years[0])
 
@@ -166,7 +246,7 @@ class _Guesser:
 
     def _days(self, number: int) -> list[str | None]:
         """Return the days of a column, None for other values; an empty list if it has no days."""
-        found = looks.dates(self._column(number))
+        found = names.dates(self._column(number))
         form = found.form if found else None
         if form is None:
             return []
@@ -231,12 +311,12 @@ def _misfit(shape: Shape, values: Sequence[str]) -> str | None:
 _CHECKS: Mapping[Shape, tuple[Callable[[Sequence[str]], bool], str]] = {
     # 2026-03-01 could be a registration.
     Shape.PLATE: (
-        lambda values: looks.plates(values) >= looks.MOST and not looks.dates(values),
+        lambda values: names.plates(values) >= names.MOST and not names.dates(values),
         "registrations",
     ),
-    Shape.DAY: (lambda values: looks.dates(values) is not None, "dates"),
-    Shape.TIME: (looks.are_times, "times with a time zone"),
-    Shape.YEAR: (looks.are_years, "years"),
+    Shape.DAY: (lambda values: names.dates(values) is not None, "dates"),
+    Shape.TIME: (names.are_times, "times with a time zone"),
+    Shape.YEAR: (names.are_years, "years"),
     Shape.FLAG: (are_flags, "words for yes or no"),
-    Shape.MONEY: (lambda values: looks.decimal(values) is not None, "amounts"),
+    Shape.MONEY: (lambda values: names.decimal(values) is not None, "amounts"),
 }

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from app.registers.formats.suggesting import looks
-from app.registers.formats.suggesting.names import SHAPES, Shape
+from app.registers.formats.suggesting import names
+from app.registers.formats.suggesting.names import SHAPES, Shape, Words, flag_words, status_words
 from app.registers.formats.suggesting.suggestion import Suggestion
-from app.registers.formats.suggesting.words import Words, flag_words, status_words
 
 _TO_COMPLETE = "complete this line: every row needs it"
 _ISO = "YYYY-MM-DD"
@@ -95,7 +94,7 @@ def _decimal(found: Suggestion) -> Iterator[str]:
     if "amount" not in found.guesses:
         return
     values = found.sample.values(found.guesses["amount"].column)
-    if looks.decimal(values) == ",":
+    if names.decimal(values) == ",":
         is_sure = any("," in each for each in values)
         yield _commented('decimal = ","', "" if is_sure else "not sure: no amount has a comma")
 
@@ -113,12 +112,12 @@ class _DateForms(NamedTuple):
 
 def _date_forms(found: Suggestion) -> _DateForms:
     remarks: dict[str, str] = {}
-    forms: dict[str, looks.Dates] = {}
+    forms: dict[str, names.Dates] = {}
     for member, guess in found.guesses.items():
         shape = SHAPES.get(member)
         if shape not in (Shape.DAY, Shape.TIME):
             continue
-        dates = looks.dates(found.sample.values(guess.column))
+        dates = names.dates(found.sample.values(guess.column))
         if shape == Shape.TIME and (dates is None or dates.form is None):
             continue  # Times, which are read without a form.
         if dates is None:

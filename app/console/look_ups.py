@@ -1,0 +1,256 @@
+"""Look-ups by people: one plate or a pasted list, for a day (D83, D84, D136)."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+import falcon
+import peewee
+
+from app import clock
+from app.accounts.enquiry import TEXT_CHARACTERS_MAX, enquiry_text_fault
+from app.audit.record import AuditError, Record, time_of
+from app.console.forms import Field, Form, read_fields
+from app.console.rendering import ConsoleRequest, PageError, Services, session_of
+from app.csv_cells import text_cell
+from app.storage.registers import find_unreadable, with_current_registers
+from app.vehicles.answer_cells import Cells, heading
+from app.vehicles.answers import failure_answer
+from app.vehicles.audited import judged_plate
+from app.vehicles.compliance import Judgement, judge
+from app.vehicles.explanation import Document, document_of, explain
+from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
+from app.vehicles.records import Read, Records
+
+# What the page of look-ups shows of answers, and the file that it gives (D84, D136).
+
+_DELIMITER = ","
+_CHECKS = ("insurance", "MOT", "road tax", "fines")
+"""The checks of a Judgement in their order."""
+
+
+class Row(NamedTuple):
+    """A plate of a list, and its answer in short."""
+
+    asked: str
+    registration: str | None
+    """None if it is no registration."""
+    error: str
+    """Why there is no answer; empty if there is one."""
+    judgement: Judgement | None
+    failed: list[str]
+    """The checks that it fails, each with its reason."""
+    vehicle: str
+    """Make, model and year, as far as they are known."""
+
+
+class Counts(NamedTuple):
+    """How many plates of a list have which answer."""
+
+    found: int
+    unknown: int
+    invalid: int
+    insured: int
+    compliant: int
+
+
+def rows_of(found: Sequence[Found], day: str, mot_first_years: int) -> list[Row]:
+    """Return a row for each plate, in their order."""
+    return [_row(each, day, mot_first_years) for each in found]
+
+
+def counts_of(rows: Sequence[Row]) -> Counts:
+    """Count the answers."""
+    judged = [row.judgement for row in rows if row.judgement is not None]
+    counts = Counter(row.registration is None for row in rows if row.judgement is None)
+    return Counts(
+        found=len(judged),
+        unknown=counts[False],
+        invalid=counts[True],
+        insured=sum(each.insurance.is_good for each in judged),
+        compliant=sum(each.is_compliant for each in judged),
+    )
+
+
+def csv_file(found: Sequence[Found], day: str, mot_first_years: int) -> bytes:
+    """Return a file with each plate as it was given, and the columns of `lookup --csv`.
+
+    It begins with a byte order mark, without which Excel misreads letters outside of ASCII.
+    """
+    cells, text = Cells(_DELIMITER, day, mot_first_years), text_cell(_DELIMITER)
+    lines = [f"plate{_DELIMITER}{heading(_DELIMITER)}"]
+    lines += [f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}" for each in found]
+    return "\r\n".join([*lines, ""]).encode("utf-8-sig")
+
+
+def _row(found: Found, day: str, mot_first_years: int) -> Row:
+    record = found.record
+    if record is None:
+        error = failure_answer(found)["error"]
+        return Row(found.asked, found.registration, error, None, [], "")
+    judgement = judge(record, day, mot_first_years)
+    failed = [
+        f"{word}: {verdict.reason.replace('_', ' ')}"
+        for word, verdict in zip(_CHECKS, judgement, strict=True)
+        if not verdict.is_good
+    ]
+    known = (record.make, record.model, record.year)
+    vehicle = " ".join(str(each) for each in known if each is not None)
+    return Row(found.asked, found.registration, "", judgement, failed, vehicle)
+
+
+_EXPLAINED_MAX = 10
+"""So many plates are explained; of more there is a table."""
+_ROWS_MAX = 200
+_SEPARATORS = re.compile(r"[\r\n\t,;]+")
+_FIELDS = (
+    Field(
+        "plates",
+        "Plates",
+        f"In any spelling. A list has one plate in each line, at most {BATCH_PLATES:,}.",
+        characters_max=300_000,
+        kind="lines",
+    ),
+    Field(
+        "day", "Day", "The day that the answer is about; today if empty.", 10, False, kind="date"
+    ),
+    Field("reason", "Reason", "", TEXT_CHARACTERS_MAX, False),
+    Field("reference", "Reference", "A case number or the like.", TEXT_CHARACTERS_MAX, False),
+)
+
+
+class LookUp:
+    """Answers a person as the API answers a client, but charges no account.
+
+    SEC: plates are sent with POST only. So they are in no URL, log or history of a browser.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        config = services.config
+        self._reader = VehicleReader(Records(services.engine, config.register_order), config)
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+        """GET /console/look-up."""
+        self._show(req, resp, Form(_FIELDS))
+
+    on_head = on_get
+
+    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+        """POST /console/look-up. A page, or a CSV file if the field `as` is `csv`."""
+        form = Form.received(req, _FIELDS)
+        asked = _plates(form["plates"])
+        _check(form, asked)
+        if not form.is_sound:
+            resp.status = falcon.HTTP_422
+            self._show(req, resp, form)
+            return
+        day = self._reader.day(form["day"] or None)
+        try:
+            found, registers, document = self._look_up(asked, day)
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            self._raise_unreadable(error)
+        self._record(req, form, day, found, registers)
+        if read_fields(req).get("as") == "csv":
+            resp.content_type = "text/csv; charset=utf-8"
+            resp.downloadable_as = f"look-up-{day}.csv"
+            resp.data = csv_file(found, day, self._reader.mot_first_years)
+        else:
+            rows = rows_of(found, day, self._reader.mot_first_years)
+            self._show(req, resp, form, day=day, rows=rows, document=document)
+
+    def _look_up(self, asked: Sequence[str], day: str) -> tuple[list[Found], Read, Document | None]:
+        """Return what was found, and where; of a few plates also what explains the answers."""
+        engine, config = self._services.engine, self._services.config
+        reader = self._reader
+        if len(asked) > _EXPLAINED_MAX:
+            many = with_current_registers(engine, lambda state: reader.look_up(state, asked, day))
+            return *many, None
+        explained = explain(engine, reader, config.register_order, asked, day)
+        document = document_of(explained, day, reader.mot_first_years)
+        return [each.found for each in explained.plates], explained.registers, document
+
+    def _record(
+        self, req: ConsoleRequest, form: Form, day: str, found: Sequence[Found], registers: Read
+    ) -> None:
+        """Record what is about to be shown (D125). Raises PageError if that is impossible."""
+        trail = self._services.trail
+        if trail is None:
+            return
+        record = Record(
+            time=time_of(clock.now_ns()),
+            request_id=req.context.request_id,
+            operation="console",
+            as_of=form["day"] or None,
+            reason=form["reason"] or None,
+            reference=form["reference"] or None,
+            user=session_of(req).name,
+            plates=[judged_plate(each, day, self._reader.mot_first_years) for each in found],
+            registers=registers,
+        )
+        try:
+            trail.append(record)
+        except AuditError as error:
+            raise PageError(
+                503,
+                "The look-up cannot be recorded",
+                "Look-ups are answered only if the audit trail has them. “verifyd check” says what "
+                "is wrong.",
+                back=("look-up",),
+            ) from error
+
+    def _raise_unreadable(self, error: peewee.PeeweeException) -> NoReturn:
+        """Raise the error, or PageError with the name of the register that cannot be read."""
+        register = find_unreadable(self._services.engine)
+        if register is None:
+            raise error
+        raise PageError(
+            503,
+            "A register cannot be read",
+            f"Look-ups fail until the register {register.name} is restored, or dropped and loaded "
+            "again.",
+            back=("look-up",),
+        ) from error
+
+    def _show(
+        self,
+        req: ConsoleRequest,
+        resp: falcon.Response,
+        form: Form,
+        *,
+        day: str | None = None,
+        rows: Sequence[Row] = (),
+        document: Document | None = None,
+    ) -> None:
+        self._services.pages.send(
+            req,
+            resp,
+            "look_up.html",
+            form=form,
+            day=day,
+            rows=rows[:_ROWS_MAX],
+            counts=counts_of(rows),
+            total=len(rows),
+            document=document,
+        )
+
+
+def _plates(text: str) -> list[str]:
+    """Split a text into plates; they can contain spaces."""
+    return [plate for each in _SEPARATORS.split(text) if (plate := each.strip())]
+
+
+def _check(form: Form, asked: Sequence[str]) -> None:
+    """Add to a form what is wrong with it besides its fields."""
+    if not asked:
+        form.faults["plates"] = "Enter at least one plate."
+    elif len(asked) > BATCH_PLATES:
+        form.faults["plates"] = (
+            f"A list can have {BATCH_PLATES:,} plates; this one has {len(asked):,}. On the host, "
+            "“verifyd lookup --csv” answers files of any size."
+        )
+    for name in ("reason", "reference"):
+        fault = enquiry_text_fault(form[name]) if form[name] else None
+        if fault:
+            form.faults.setdefault(name, f"{name.capitalize()} {fault}.")

@@ -1,0 +1,173 @@
+"""Tells a process that its parent has ended, for whatever reason."""
+
+import ctypes
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import BinaryIO, NoReturn
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+_ENDED = signal.SIGUSR2
+
+
+def end_with_parent(parent_id: int) -> None:
+    """Ask the kernel to kill this process when its parent ends.
+
+    Raises ProcessLookupError if the parent has already ended.
+    """
+    if not _ask_for_signal(signal.SIGKILL, parent_id):
+        raise ProcessLookupError(f"the parent process {parent_id} has already ended")
+
+
+def end_with_bootloader() -> None:
+    """Ask the kernel to kill this process when the bootloader of the binary ends (D62).
+
+    The bootloader is the process that was started. It unpacked the program, and is its parent.
+    Without the binary, this does nothing.
+
+    Raises ProcessLookupError if the bootloader has already ended.
+    """
+    if not getattr(sys, "frozen", False):
+        return
+    parent_id = os.getppid()
+    with suppress(PermissionError):  # The permissions of the binary can hide the link.
+        if not os.path.samefile(f"/proc/{parent_id}/exe", "/proc/self/exe"):
+            raise ProcessLookupError("the process that was started has already ended")
+    end_with_parent(parent_id)
+
+
+def call_at_end_of_parent(parent_id: int, do: Callable[[], object]) -> None:
+    """Call `do` in a thread of its own when the parent ends, or at once if it has already ended.
+
+    A signal handler would be late: Python delays it until a call that waits, such as for a lock of
+    SQLite, has returned.
+    """
+    # The kernel must deliver other signals to the main thread, or it would not wake up.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+    def wait() -> None:
+        if is_there:
+            signal.sigwait({_ENDED})
+        do()
+
+    try:
+        is_there = _ask_for_signal(_ENDED, parent_id)
+        threading.Thread(target=wait, name="end of parent", daemon=True).start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, {*mask, _ENDED})
+
+
+def _ask_for_signal(number: int, parent_id: int) -> bool:
+    """Ask the kernel for a signal when the parent ends. Return False if it has already ended."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    return os.getppid() == parent_id
+
+
+# Starts commands of this program that outlive the request, the worker and the browser (D135).
+
+_SHELL = ("/bin/sh", "-c", '"$@" &', "sh")
+"""The shell ends at once, so that init adopts the command, and no worker has to wait for it."""
+
+
+def start(*arguments: str, kept: int) -> None:
+    """Start a command with the settings and the user of this process.
+
+    Args:
+        kept: a descriptor that stays open in the command.
+
+    Raises OSError.
+    """
+    is_binary = getattr(sys, "frozen", False)
+    program = [sys.executable] if is_binary else [sys.executable, "-m", "app"]
+    # The binary unpacks itself again: the directory of the service ends with the service.
+    environ = {**os.environ, "PYINSTALLER_RESET_ENVIRONMENT": "1"}
+    subprocess.run(  # noqa: S603 - our own program, with arguments that the caller makes
+        [*_SHELL, *program, *arguments],
+        check=False,
+        pass_fds=[kept],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env=environ,
+        start_new_session=True,
+    )
+
+
+# Forks workers: processes that do a part of a load on another core.
+#
+# If a worker fails, its parent does the same work again, and reports the error if it fails, too.
+
+CORES = len(os.sched_getaffinity(0))
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+class ForkedWorker:
+    """A process that does one piece of work. It ends when its parent ends, even by a kill.
+
+    Args:
+        work: is called in the process, which succeeds if this does not raise.
+        kept: the files that stay open in the process, besides the standard streams. `work` must
+            use nothing else that the parent has open, above all no database connection.
+    """
+
+    def __init__(self, work: Callable[[], object], kept: Iterable[BinaryIO]) -> None:
+        self._parent_id = os.getpid()
+        # Signals that stop the load are held back: until `_work` resets their handlers, the worker
+        # would handle them as its parent does.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        try:
+            self._process_id = os.fork()
+            if self._process_id == 0:
+                self._work(work, kept)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def wait(self) -> bool:
+        """Wait until the worker ends; return whether it succeeded."""
+        _, status = os.waitpid(self._process_id, 0)
+        self._process_id = 0
+        return status == 0
+
+    def stop(self) -> None:
+        """Send TERM to the worker if it still runs."""
+        if self._process_id:
+            with suppress(ProcessLookupError):
+                os.kill(self._process_id, signal.SIGTERM)
+
+    def end(self) -> None:
+        """Kill the worker if it still runs, and wait until it has ended."""
+        if self._process_id:
+            # Ctrl-C can arrive after `waitpid` in `wait`, before the process ID is cleared.
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self._process_id, signal.SIGKILL)
+                os.waitpid(self._process_id, 0)
+
+    def _work(self, work: Callable[[], object], kept: Iterable[BinaryIO]) -> NoReturn:
+        """Do the work in the new process, then end the process."""
+        status = 1
+        try:
+            for number in _STOPS:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+            end_with_parent(self._parent_id)
+            # An open descriptor holds the register's lock, which must end with the parent.
+            _close_all_but(sorted(file.fileno() for file in kept))
+            gc.disable()
+            work()
+            status = 0
+        finally:
+            # NOTE: nothing is reported here: the parent does the work again and reports.
+            os._exit(status)
+
+
+def _close_all_but(kept: Iterable[int]) -> None:
+    """Close all descriptors from 3 on but these, which must be in ascending order."""
+    start = 3
+    for descriptor in kept:
+        os.closerange(start, descriptor)
+        start = descriptor + 1
+    os.closerange(start, os.sysconf("SC_OPEN_MAX"))

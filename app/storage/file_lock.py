@@ -1,0 +1,145 @@
+"""Locks that processes of one host hold on a file (`flock`).
+
+A lock ends when the process that holds it and all its forked children have ended, for whatever
+reason. Nobody needs to remove the file. If somebody removes it while a process waits for the lock,
+that process opens the file again. So two processes never hold the lock of one path.
+
+NOTE: app.serve.limits.store has a lock of its own: it keeps its file open and waits for a limited
+time.
+"""
+
+import fcntl
+import os
+import pwd
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_MODE = 0o600
+
+
+@contextmanager
+def locked(path: Path, *, shared: bool = False, create: bool = True) -> Iterator[None]:
+    """Wait until no other process holds the lock of a file, and hold it.
+
+    Args:
+        shared: allow other processes to hold a shared lock at the same time.
+        create: create the file if it is missing. Its directory must exist.
+
+    Raises OSError if the file cannot be opened or is a symbolic link.
+    """
+    descriptor = _opened_and_locked(path, _operation(shared), create=create)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def tried(
+    path: Path, *, shared: bool = False, create: bool = True, outlast_shared: bool = False
+) -> Iterator[bool]:
+    """Try to lock a file without waiting. Yield True if the lock is held, else False.
+
+    Takes the same arguments as `locked`, and raises the same errors.
+
+    Args:
+        outlast_shared: try again while others hold only shared locks. Use it if they hold these
+            just long enough to see whether the lock is free.
+    """
+    descriptor = _try(path, shared=shared, create=create)
+    while descriptor is None and outlast_shared and _is_only_shared(path, create=create):
+        descriptor = _try(path, shared=shared, create=create)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+@contextmanager
+def handed_over(path: Path) -> Iterator[int]:
+    """Lock a file that nobody else uses, for a process that this one starts.
+
+    Yields the descriptor to pass on to that process. The lock ends with the process, even if that
+    is killed; without one, it ends with the context. Raises OSError.
+    """
+    descriptor = _opened_and_locked(path, _operation(shared=False) | fcntl.LOCK_NB, create=True)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def hold_until_exit(path: Path, *, shared: bool = False) -> bool:
+    """Lock a file until this process and its forked children have ended.
+
+    Returns False at once if another process holds the lock. Raises OSError as `locked` does.
+    """
+    return _try(path, shared=shared, create=True) is not None
+
+
+def wait_for(descriptor: int) -> None:
+    """Wait until no other process holds the lock of an open file, and hold it alone.
+
+    Closing the file ends the lock. The file may have been removed while this waited.
+    """
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _try(path: Path, *, shared: bool, create: bool) -> int | None:
+    try:
+        return _opened_and_locked(path, _operation(shared) | fcntl.LOCK_NB, create=create)
+    except BlockingIOError:
+        return None
+
+
+def _is_only_shared(path: Path, *, create: bool) -> bool:
+    """Tell whether a shared lock is possible now, so nobody holds the lock alone."""
+    descriptor = _try(path, shared=True, create=create)
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is not None
+
+
+def _operation(shared: bool) -> int:
+    return fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+
+
+def _opened_and_locked(path: Path, operation: int, *, create: bool) -> int:
+    """Lock the file that has this path, and return its descriptor."""
+    flags = os.O_NOFOLLOW | (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY)
+    while True:
+        descriptor = os.open(path, flags, _MODE)
+        try:
+            fcntl.flock(descriptor, operation)
+            if os.fstat(descriptor).st_nlink:
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+# Creates directories that other users cannot read, and names the user of this process.
+
+_OWNER_ONLY = 0o750
+
+
+def make_directory(path: Path) -> None:
+    """Create a directory and its missing parents with mode 0750, less what the umask removes.
+
+    Raises OSError.
+    """
+    if not path.parent.exists():
+        # SEC: Path.mkdir(parents=True) would create the parents with the default mode.
+        make_directory(path.parent)
+    path.mkdir(mode=_OWNER_ONLY, exist_ok=True)
+
+
+def user_name() -> str:
+    """Return the name of the user of this process, or the number of one without a name."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

@@ -19,12 +19,12 @@ from app.cli.audit_options import add_directories, digest, directories_of
 from app.cli.loads import NICENESS
 from app.cli.output import counted, print_document, print_item, print_sentence, waiting_for
 from app.cli.parser import Commands, add_command, add_group, number_of, whole_number
-from app.cli.session import ended_like_ctrl_c, opened_database
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks, Results
 from app.logs import progress_log
-from app.processes import end_with_parent
+from app.processes import end_with_parent, ended_like_ctrl_c
+from app.storage.session import opened_database
 
 # `verifyd audit carry-out`: what somebody asks of the trail in the console (D138).
 

@@ -9,10 +9,10 @@ from app.backup.take import Registers, take
 from app.cli.nightly import nightly
 from app.cli.output import counted, print_item, waiting_for
 from app.cli.parser import Commands, add_command, add_scheduled
-from app.cli.session import opened_database, require_owner
 from app.config import Config
 from app.logs import progress_log
 from app.setting_values import sqlite_path
+from app.storage.session import opened_database, require_owner
 
 
 def add_commands(commands: Commands) -> None:

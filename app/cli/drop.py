@@ -22,7 +22,6 @@ from app.cli.load_options import options_of
 from app.cli.load_process import Ended, LoadProcess
 from app.cli.nightly import Job, NotAllLoaded, NotLoaded, nightly
 from app.cli.output import counted, print_item, print_items, print_sentence, waiting_for
-from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
 from app.logs import progress_log
@@ -30,6 +29,7 @@ from app.registers.dropped import kept
 from app.registers.dropped.batch import Batch, keep, put_aside, remove
 from app.registers.dropped.directory import batches
 from app.storage.file_lock import make_directory, tried
+from app.storage.session import opened_database
 
 _LOCK = "drop.lock"
 _log = logging.getLogger("app.cli.drop")

@@ -31,7 +31,6 @@ from app.cli.parser import (
     number_of,
     register_name,
 )
-from app.cli.session import opened_database
 from app.cli.suggest_map import suggest_map
 from app.config import Config
 from app.errors import OperatorError
@@ -49,6 +48,7 @@ from app.registers.past_load import PastLoad, find_rejects, past_load
 from app.registers.reading.sources import STANDARD_INPUT
 from app.registers.reading.streams import printable
 from app.registers.reject_limit import Reason
+from app.storage.session import opened_database
 from app.storage.tables import Kind
 
 # `verifyd imports list` and `show`: the history of attempts to load (D69).

@@ -12,9 +12,9 @@ import peewee
 from tqdm import tqdm
 
 from app import clock
-from app.cli.session import ended_like_ctrl_c, opened_database
 from app.config import Config
 from app.errors import Hindered, OperatorError
+from app.processes import ended_like_ctrl_c
 from app.registers import history
 from app.registers.attempts import Attempt, NotedProgress, file_columns, note_attempt, reason_of
 from app.registers.load import load
@@ -23,6 +23,7 @@ from app.registers.request import LoadRequest, LoadResult
 from app.storage import reserve
 from app.storage.errors import message_of
 from app.storage.interface import Waiting
+from app.storage.session import opened_database
 
 NICENESS = 10
 """The niceness of a load, so that the service comes first."""

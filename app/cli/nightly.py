@@ -12,11 +12,12 @@ from app.alerts.conditions import Gathered, gathered
 from app.alerts.loads import shown_files
 from app.alerts.nightly import Run, record, running, shortened
 from app.alerts.report import report
-from app.cli.session import ended_like_ctrl_c, opened_database, require_owner
 from app.config import Config
 from app.errors import OperatorError
+from app.processes import ended_like_ctrl_c
 from app.setting_values import sqlite_path
 from app.storage.errors import is_out_of_space
+from app.storage.session import opened_database, require_owner
 
 _UNUSABLE = (OperatorError, OSError, peewee.PeeweeException)
 

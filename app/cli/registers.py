@@ -10,10 +10,10 @@ from functools import partial
 from app.cli.loads import NICENESS
 from app.cli.output import add_yes, confirm, print_item, waiting_for
 from app.cli.parser import Commands, add_command, number_of, register_name, whole_number
-from app.cli.session import ended_like_ctrl_c, opened_database
 from app.config import Config
 from app.jobs.register_tasks import Tasks
 from app.logs import progress_log
+from app.processes import ended_like_ctrl_c
 from app.registers.generations import Generations
 from app.registers.history import History
 from app.registers.undo import (
@@ -24,6 +24,7 @@ from app.registers.undo import (
     undrop_register,
 )
 from app.storage.engine import Engine
+from app.storage.session import opened_database
 from app.storage.tables import Kind
 
 _REGISTER_HELP = "name of the register"

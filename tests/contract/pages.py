@@ -25,6 +25,7 @@ def _pages() -> dict[str, str]:
 PAGES = _pages()
 """The text of each page, by its path in the repository."""
 
+
 class Decision(NamedTuple):
     """A decision: the room it is in, its number, such as D20, and its text without the title."""
 

@@ -25,7 +25,8 @@ from app.version import line as version_line
 COMMANDS: Mapping[str, Sequence[str]] = {
     "service": ("serve", "check", "migrate"),
     "demo": ("demo",),
-    "imports": ("import", "imports"),
+    "imports": ("import",),
+    "registers": ("imports",),
     "lookup": ("lookup",),
     "accounts": ("accounts", "plans", "keys"),
     "limits": ("limits",),

@@ -38,8 +38,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "notify": ("notify", "watch"),
     "console": ("console",),
     "copy": ("copy",),
-    "completion": ("completion",),
-    "version": ("version",),
+    "program": ("completion", "version"),
 }
 """The modules of this package and the commands of each, in the order of `--help`."""
 _FAILED = 1

@@ -30,7 +30,7 @@ from app.cli.demo_service import (
     print_lines,
 )
 from app.cli.output import print_item
-from app.cli.parser import Commands, add_command
+from app.cli.parser import Group, flag
 from app.config import Config
 from app.console.roles import Role
 from app.console.sessions import create_link
@@ -53,20 +53,16 @@ _REGISTER = "demo"
 _LABEL = "demo"
 
 
-def add_commands(commands: Commands) -> None:
-    """Add the command."""
-    command = add_command(
-        commands,
-        "demo",
-        _demo,
-        "fill an empty database with invented vehicles to try the service",
-        examples=["demo", "demo --serve", "demo --json"],
-    )
-    command.add_argument(
-        "--serve", action="store_true", help="serve the demo until Ctrl-C, as make run does"
-    )
+_commands = Group()
+add_commands = _commands.add_to
 
 
+@_commands.command(
+    "demo",
+    "fill an empty database with invented vehicles to try the service",
+    flag("--serve", "serve the demo until Ctrl-C, as make run does"),
+    examples=["demo", "demo --serve", "demo --json"],
+)
 def _demo(args: argparse.Namespace) -> None:
     config = Config.from_env()
     access_log = demo_service.claim(config) if args.serve else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app import clock
-from app.cli import invocation
+from app.cli.program import run_again
 from app.config import Config
 from app.errors import OperatorError
 from app.registers.demo import CAST
@@ -180,7 +180,7 @@ def print_lines(config: Config, keys: Keys, *, is_served: bool) -> None:
     Args:
         is_served: whether this process is about to serve the demo.
     """
-    exports, program = invocation.program(config)
+    exports, program = run_again(config)
     if not is_served:
         print("\n".join(["\nServe the demo:\n", *exports, f"{program} serve"]))
     print("\nPaste these lines into another terminal, one by one or all at once:\n")

@@ -18,7 +18,7 @@ from app.audit.state import claim_for_command
 from app.audit.trail import Trail
 from app.cli.lookup_files import new_output, opened_input
 from app.cli.output import counted, print_item, say_if_terminal_is_read
-from app.cli.parser import Parser
+from app.cli.parser import Argument
 from app.cli.plate_file import Line, PlateFile
 from app.config import Config
 from app.registers.reading.sources import STANDARD_INPUT
@@ -35,20 +35,17 @@ Recorder = Callable[[Sequence[Found], Read], None]
 """Records plates and the registers that they were looked up in. Raises AuditError."""
 
 
-def add_enquiry(command: Parser) -> None:
-    """Add `--reason` and `--reference`."""
-    command.add_argument(
-        "--reason",
-        type=_text,
-        metavar="CODE",
-        help="why you look the plates up, for the audit trail",
-    )
-    command.add_argument(
-        "--reference",
-        type=_text,
-        metavar="TEXT",
-        help="case number or the like, for the audit trail",
-    )
+def _text(text: str) -> str:
+    fault = enquiry_text_fault(text)
+    if fault:
+        raise ValueError(fault)
+    return text
+
+
+ENQUIRY = (
+    Argument("--reason CODE", "why you look the plates up, for the audit trail", type=_text),
+    Argument("--reference TEXT", "case number or the like, for the audit trail", type=_text),
+)
 
 
 @contextmanager
@@ -86,13 +83,6 @@ def recording(
         trail.sync()
     finally:
         trail.close()
-
-
-def _text(text: str) -> str:
-    fault = enquiry_text_fault(text)
-    if fault:
-        raise argparse.ArgumentTypeError(fault)
-    return text
 
 
 BATCH_LINES = BATCH_PLATES

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from app import clock
@@ -42,10 +43,8 @@ class Parser(argparse.ArgumentParser):
     It suggests the command, option or value that was probably meant.
     """
 
-    settings_by_option: Mapping[str, str] = {}
-    """Options that people look for here, and the settings that they need instead."""
+    settings_by_option: Mapping[str, str] = MappingProxyType({})
     option_of_words: str = ""
-    """The option that words without one are probably meant for."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -256,6 +255,7 @@ def add_command(  # noqa: PLR0913 - all that declares a command
     prints_data: bool = True,
     is_job: bool = False,
     option_of_words: str = "",
+    settings_by_option: Mapping[str, str] = MappingProxyType({}),
     **values: object,
 ) -> Parser:
     """Add a command and return its parser.
@@ -269,6 +269,7 @@ def add_command(  # noqa: PLR0913 - all that declares a command
         is_job: write log lines for programs, and the reason of a failure, too, unless the command
             takes `--scheduled` and does not get it (D75).
         option_of_words: the option that words without one are probably meant for.
+        settings_by_option: options that people look for here, and the settings to use instead.
         values: further members of `args`.
     """
     command = commands.add_parser(
@@ -280,6 +281,7 @@ def add_command(  # noqa: PLR0913 - all that declares a command
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.option_of_words = option_of_words
+    command.settings_by_option = settings_by_option
     command.set_defaults(run=run, is_job=is_job, command=command, **values)
     if prints_data:
         flag("--json", "print one JSON document").add_to(command)
@@ -349,6 +351,5 @@ ACCOUNT = Argument("ACCOUNT", "name of the account")
 SCHEDULED = flag(
     "--scheduled", "mark this run as a timer's, so that a missing next run is reported"
 )
-add_scheduled = SCHEDULED.add_to
 YES = flag("--yes", "do not ask for confirmation")
 """It answers the question of `confirm`."""

@@ -4,6 +4,7 @@ import argparse
 import http.client
 import socket
 import time
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from app.alerts.conditions import REFUSED, gathered
 from app.alerts.delivery import obstacle
 from app.audit.state import AuditState, audit_state, owner_fault
 from app.cli.output import counted, print_item, waiting_for
-from app.cli.parser import Commands, add_command
+from app.cli.parser import Argument, Group, flag
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.monitoring.directories import (
@@ -30,7 +31,7 @@ from app.setting_values import socket_address
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
-from app.storage.registers import find_unreadable
+from app.storage.registers import require_readable
 from app.storage.schema import migrate, pending_migrations
 from app.storage.session import opened_database
 from app.storage.versions import Versions, versions
@@ -98,11 +99,7 @@ def _require_readable(engine: Engine, found: Versions) -> None:
         if found.can_migrate and found.database:
             return
         raise OperatorError(refusal)
-    missing = find_unreadable(engine)
-    if missing is not None:
-        raise OperatorError(
-            f"the register {missing.name} cannot be read: restore it, or drop it and load it again"
-        )
+    require_readable(engine)
 
 
 # Ask a service whether it is ready, as a client does (`verifyd check --ready`).
@@ -143,6 +140,8 @@ def _fault(address: str) -> str | None:
     return None if response.status == http.HTTPStatus.OK else body
 
 
+_commands = Group()
+add_commands = _commands.add_to
 _SETTINGS_OF_SERVE = {
     **dict.fromkeys(("address", "b", "host", "listen", "p", "port", "socket"), "bind"),
     **dict.fromkeys(("d", "database", "db"), "database_url"),
@@ -154,45 +153,16 @@ _SETTINGS_OF_SERVE = {
 """What other servers have as options, by the setting of `serve`."""
 
 
-def add_commands(commands: Commands) -> None:
-    """Add the three commands."""
-    serve = add_command(
-        commands,
-        "serve",
-        _serve,
-        "serve until TERM or Ctrl-C",
-        examples=["serve"],
-        prints_data=False,
-        is_job=True,
-    )
-    serve.settings_by_option = _SETTINGS_OF_SERVE
+@_commands.command(
+    "serve",
+    "serve until TERM or Ctrl-C",
+    examples=["serve"],
+    prints_data=False,
+    is_job=True,
+    settings_by_option=_SETTINGS_OF_SERVE,
     # Somebody who starts it reads why it does not start.
-    serve.set_defaults(scheduled=False)
-    check = add_command(
-        commands,
-        "check",
-        _check,
-        "report everything that is wrong with settings, database and registers",
-        examples=["check", "check --ready unix:/run/verifyd.sock"],
-    )
-    check.add_argument(
-        "--ready",
-        metavar="ADDRESS",
-        type=_address,
-        help="also wait until a service is ready at ADDRESS:PORT or unix:/PATH",
-    )
-    migrated = add_command(
-        commands,
-        "migrate",
-        _migrate,
-        "create the database, or bring it up to date",
-        examples=["migrate", "migrate --status"],
-    )
-    migrated.add_argument(
-        "--status", action="store_true", help="show what would be done, and change nothing"
-    )
-
-
+    scheduled=False,
+)
 def _serve(_args: argparse.Namespace) -> None:
     with opened_database(check_schema=False):
         pass  # It checks that the settings are right, and that this user owns the file (D27).
@@ -202,6 +172,16 @@ def _serve(_args: argparse.Namespace) -> None:
     serve()
 
 
+@_commands.command(
+    "check",
+    "report everything that is wrong with settings, database and registers",
+    Argument(
+        "--ready ADDRESS",
+        "also wait until a service is ready at ADDRESS:PORT or unix:/PATH",
+        type=SETTINGS["bind"].parse,
+    ),
+    examples=["check", "check --ready unix:/run/verifyd.sock"],
+)
 def _check(args: argparse.Namespace) -> None:
     config, faults = Config.read()
     # A wrong setting is reported once.
@@ -211,18 +191,20 @@ def _check(args: argparse.Namespace) -> None:
     if args.ready:
         with waiting_for(args, f"the service at {args.ready}, up to {DEADLINE_SECONDS} s"):
             faults += unreadiness(args.ready)
-    if args.json:
-        members = {"ok": not faults, "faults": faults, "warnings": warnings}
-        print_item(args, members | {"audit": audit and _audit_item(audit)})
-    elif not faults:
-        if audit and audit.text != "off":
-            print(f"audit trail: {audit.text}")
-        for warning in warnings:
-            print(f"warning: {warning}")
-        count = f"; {counted(len(warnings), 'warning')}" if warnings else ""
-        print(f"all settings are right; the database can be used{count}")
+    members = {"ok": not faults, "faults": faults, "warnings": warnings}
+    members |= {"audit": audit and _audit_item(audit)}
+    text = [] if faults else [*_check_lines(audit, warnings)]
+    print_item(args, members, text=text)
     if faults:
         raise OperatorError("\n".join(faults))
+
+
+def _check_lines(audit: AuditState | None, warnings: Sequence[str]) -> Iterator[str]:
+    if audit and audit.text != "off":
+        yield f"audit trail: {audit.text}"
+    yield from (f"warning: {warning}" for warning in warnings)
+    count = f"; {counted(len(warnings), 'warning')}" if warnings else ""
+    yield f"all settings are right; the database can be used{count}"
 
 
 def _audit_item(audit: AuditState) -> dict[str, object]:
@@ -236,13 +218,12 @@ def _audit_item(audit: AuditState) -> dict[str, object]:
     }
 
 
-def _address(text: str) -> str:
-    try:
-        return str(SETTINGS["bind"].parse(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
+@_commands.command(
+    "migrate",
+    "create the database, or bring it up to date",
+    flag("--status", "show what would be done, and change nothing"),
+    examples=["migrate", "migrate --status"],
+)
 def _migrate(args: argparse.Namespace) -> None:
     if args.status:
         _migration_status(args)
@@ -252,26 +233,17 @@ def _migrate(args: argparse.Namespace) -> None:
             applied = migrate(engine)
         found = versions(engine)
         reserve.fill(engine)
-    if args.json:
-        print_item(args, {"applied": applied, "schema": found.database})
-        return
-    for script in applied:
-        print(f"applied {script}")
-    print(f"the database is at schema {found.database}")
+    text = [f"applied {script}" for script in applied]
+    text.append(f"the database is at schema {found.database}")
+    print_item(args, {"applied": applied, "schema": found.database}, text=text)
 
 
 def _migration_status(args: argparse.Namespace) -> None:
     with opened_database(check_schema=False) as engine:
         found = versions(engine)
         pending = pending_migrations(engine)
-    if args.json:
-        print_item(args, found._asdict() | {"pending": pending})
-        return
-    print(f"the database is at schema {found.database}, this program at {found.program}")
-    for script in pending:
-        print(f"pending {script}")
-    if pending:
-        count = counted(len(pending), "migration")
-        print(f'{count} pending; run "verifyd migrate"')
-    else:
-        print("nothing is pending")
+    text = [f"the database is at schema {found.database}, this program at {found.program}"]
+    text += [f"pending {script}" for script in pending]
+    count = counted(len(pending), "migration")
+    text.append(f'{count} pending; run "verifyd migrate"' if pending else "nothing is pending")
+    print_item(args, found._asdict() | {"pending": pending}, text=text)

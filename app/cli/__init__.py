@@ -25,7 +25,7 @@ from app.version import line as version_line
 COMMANDS: Mapping[str, Sequence[str]] = {
     "service": ("serve", "check", "migrate"),
     "demo": ("demo",),
-    "imports": ("import",),
+    "loads": ("import",),
     "registers": ("imports",),
     "lookup": ("lookup",),
     "accounts": ("accounts", "plans", "keys"),

@@ -6,7 +6,6 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from app import clock
-from app.cli.demo_service import base_url
 from app.cli.output import counted, print_item
 from app.cli.parser import Argument, Group
 from app.config import SETTINGS, Config
@@ -26,6 +25,16 @@ def _url(text: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
         raise ValueError("must be the address of the service: https://HOST")
     return text.rstrip("/")
+
+
+def base_url(bind: str) -> str:
+    """Return where a client on this host finds the service."""
+    if bind.startswith("unix:"):
+        return "http://localhost"
+    address, _, port = bind.rpartition(":")
+    if address in ("0.0.0.0", "[::]"):  # noqa: S104 - read, not bound
+        address = "127.0.0.1"
+    return f"http://{address}:{port}"
 
 
 def link_url(config: Config, token: str, url: str | None = None) -> str:

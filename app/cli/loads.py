@@ -14,6 +14,7 @@ from tqdm import tqdm
 from app import actions, clock
 from app.cli.load_options import OPTIONS, options_of, request_of, require_same_register
 from app.cli.output import (
+    Item,
     counted,
     print_item,
     print_items,

@@ -144,5 +144,5 @@ def build_parser(argv: Sequence[str] = ()) -> Parser:
     commands: Commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
     needed = [name for name, names in COMMANDS.items() if argv and argv[0] in names]
     for name in needed or COMMANDS:
-        importlib.import_module(f"{__name__}.{name}").add_commands(commands)
+        importlib.import_module(f"{__name__}.{name}").commands.add_to(commands)
     return parser

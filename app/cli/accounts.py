@@ -22,7 +22,6 @@ from app.cli.parser import (
     ACCOUNT,
     YES,
     Argument,
-    Commands,
     Group,
     day_argument,
     whole_number,
@@ -34,13 +33,9 @@ from app.storage.session import opened_database
 accounts = Group("accounts", "create, list, suspend and delete accounts")
 plans = Group("plans", "create, change, list and delete plans")
 keys = Group("keys", "create, list, revoke and rotate API keys")
-
-
-def add_commands(commands: Commands) -> None:
-    """Add the command groups."""
-    for group in (accounts, plans, keys):
-        group.add_to(commands)
-
+commands = Group()
+for group in (accounts, plans, keys):
+    commands.include(group)
 
 ACCOUNTS = Table[Account](
     "name plan status tag created_at suspended_at",
@@ -166,24 +161,18 @@ def _delete_account(args: argparse.Namespace) -> None:
     print_item(args, deleted, f"account {args.name} and its {number} deleted")
 
 
+def _number(usage: str, meaning: str) -> Argument:
+    return Argument(usage, meaning, type=whole_number, required=True)
+
+
 @plans.command(
     "set",
     "create a plan, or change one from the next request of its accounts",
     _PLAN,
-    Argument("--requests N", "requests per window", type=whole_number, required=True),
-    Argument("--window SECONDS", "length of the window", type=whole_number, required=True),
-    Argument(
-        "--bulk-max N",
-        f"registrations in one bulk request, at most {BULK_MAX:,}",
-        type=whole_number,
-        required=True,
-    ),
-    Argument(
-        "--domains-max N",
-        "domains of one account, at most 1,000,000",
-        type=whole_number,
-        required=True,
-    ),
+    _number("--requests N", "requests per window"),
+    _number("--window SECONDS", "length of the window"),
+    _number("--bulk-max N", f"registrations in one bulk request, at most {BULK_MAX:,}"),
+    _number("--domains-max N", "domains of one account, at most 1,000,000"),
     Argument(
         "--enquiry off|optional|required",
         "whether look-ups are asked for a reason [unchanged, off for a new plan]",

@@ -15,8 +15,7 @@ from app.cli.output import Table, counted, shown
 from app.cli.parser import Argument, Group, day_argument, limit
 from app.storage.session import opened_database
 
-actions = Group("actions", "list what operators changed")
-add_commands = actions.add_to
+commands = Group("actions", "list what operators changed")
 _DAY_SECONDS = 86_400
 
 
@@ -43,7 +42,7 @@ def _action(text: str) -> str:
     return text
 
 
-@actions.command(
+@commands.command(
     "list",
     "list what operators changed, latest first",
     Argument("--by NAME", "list only what this login, sudo user or console user did"),

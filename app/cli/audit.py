@@ -10,7 +10,7 @@ from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of
 from app.cli.output import Table, counted, print_document, print_item, print_sentence, waiting_for
-from app.cli.parser import Argument, Commands, Group, add_group, flag, number_of, whole_number
+from app.cli.parser import Argument, Group, flag, number_of, whole_number
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTaskJob
@@ -18,23 +18,13 @@ from app.jobs.job import run
 from app.jobs.trail import PruneTrail, SealTrail
 from app.processes import end_with_parent
 
-_first, _last = Group(), Group()
-"""The commands before and after those of `audit_search` in the help."""
+commands = Group("audit", "seal, verify, search, export, report and prune the audit trail")
 VERDICTS = Table[Verdict](
     "segments records pruned pruned_before unsealed unsealed_records digest faults"
 )
 
 
-def add_commands(commands: Commands) -> None:
-    """Add the command group."""
-    audit = add_group(
-        commands, "audit", "seal, verify, search, export, report and prune the audit trail"
-    )
-    for part in (_first, audit_search.commands, _last):
-        part.add_to(audit)
-
-
-@_first.command(
+@commands.command(
     "seal",
     "seal everything that was recorded until now, and print the latest digest",
     flag("--scheduled", "seal only hours that are over, and do nothing if there is no trail"),
@@ -73,7 +63,7 @@ def _seal(args: argparse.Namespace) -> None:
     print_item(args, members, f"{counted(records, 'record')} sealed; {advice}")
 
 
-@_first.command(
+@commands.command(
     "verify",
     "tell whether anything was changed, removed or added since it was sealed",
     Argument("--digest DIGEST", "a digest that seal printed earlier", type=parsed_digest),
@@ -121,7 +111,11 @@ def _counts(segments: int, records: int) -> str:
     return f"{counted(segments, 'segment')}, {counted(records, 'record')}"
 
 
-@_last.command(
+# In the help, these are here.
+commands.include(audit_search.commands)
+
+
+@commands.command(
     "carry-out",
     "do what somebody asked for in the console, which runs this by itself",
     Argument("ID", "number of the task", type=number_of("a task")),
@@ -133,7 +127,7 @@ def _carry_out(args: argparse.Namespace) -> None:
     run(AuditTaskJob(args.id))
 
 
-@_last.command(
+@commands.command(
     "prune",
     "remove sealed records that are older than an age; the chain still verifies",
     Argument(

@@ -4,6 +4,7 @@ import argparse
 import heapq
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -43,14 +44,6 @@ DIRECTORIES = Argument(
 )
 
 
-def _since(text: str) -> str:
-    return _moment(text, is_end=False)
-
-
-def _until(text: str) -> str:
-    return _moment(text, is_end=True)
-
-
 def _moment(text: str, *, is_end: bool) -> str:
     try:
         return last_moment(text) if is_end else first_moment(text)
@@ -72,12 +65,15 @@ def _from(default: str) -> Argument:
         "--from TIME",
         f"first day (UTC) or time, such as 2026-11-01 or 2026-11-01T15:00Z [{default}]",
         dest="since",
-        type=_since,
+        type=partial(_moment, is_end=False),
     )
 
 
 _TO = Argument(
-    "--to TIME", "last day (UTC) or time, which is included [now]", dest="until", type=_until
+    "--to TIME",
+    "last day (UTC) or time, which is included [now]",
+    dest="until",
+    type=partial(_moment, is_end=True),
 )
 
 
@@ -177,9 +173,8 @@ def _query(args: argparse.Namespace) -> Query:
     period = period_of(args)
     if args.plate is not None:
         return Query("plate", recorded_registration(args.plate), period)
-    if args.account is not None:
-        return Query("account", args.account, period)
-    return Query("user", args.user, period)
+    kind = "user" if args.account is None else "account"
+    return Query(kind, getattr(args, kind), period)
 
 
 def _criteria(args: argparse.Namespace, **wanted: str) -> Criteria:

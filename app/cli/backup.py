@@ -14,8 +14,7 @@ from app.jobs.job import run
 from app.setting_values import sqlite_path
 from app.storage.session import require_owner
 
-_commands = Group()
-add_commands = _commands.add_to
+commands = Group()
 
 
 def _count(text: str) -> int:
@@ -24,7 +23,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-@_commands.command(
+@commands.command(
     "backup",
     "take a backup, while the service runs or not",
     Argument(
@@ -79,7 +78,7 @@ def _backup(args: argparse.Namespace) -> None:
     print_item(args, members, f"backup {taken.directory} taken{older}")
 
 
-@_commands.command(
+@commands.command(
     "restore",
     "replace the database with a backup, while the service is stopped",
     Argument("SRC", "directory of one backup", dest="backup", type=Path),

@@ -16,8 +16,7 @@ from app.serve.listening import chosen_by_systemd
 from app.storage import reserve
 from app.storage.session import opened_database
 
-console = Group("console", "let people into the console, and end their sessions")
-add_commands = console.add_to
+commands = Group("console", "let people into the console, and end their sessions")
 
 
 def _url(text: str) -> str:
@@ -51,7 +50,7 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
     return f"{url}/console/sign-in/{token}"
 
 
-@console.command(
+@commands.command(
     "link",
     "print a link that opens the console once, within ten minutes",
     Argument("--as NAME", "name of the person", dest="name", required=True),
@@ -92,7 +91,7 @@ def _link(args: argparse.Namespace) -> None:
     print_item(args, members, sentence, text=[link])
 
 
-@console.command(
+@commands.command(
     "end",
     "end the sessions of a person, or of everybody, and withdraw their links",
     Argument("NAME", "name of the person [everybody]", nargs="?"),

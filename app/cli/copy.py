@@ -11,8 +11,7 @@ from app.cli.parser import Argument, Group
 from app.config import SETTINGS, Config, is_set
 from app.storage.session import opened_database
 
-_commands = Group()
-add_commands = _commands.add_to
+commands = Group()
 
 
 def _database(option: str, dest: str, meaning: str) -> Argument:
@@ -26,7 +25,7 @@ def _database(option: str, dest: str, meaning: str) -> Argument:
     )
 
 
-@_commands.command(
+@commands.command(
     "copy",
     "copy everything into an empty database, and compare: from SQLite to Postgres, or back",
     _database("--from", "source", "database to copy"),

@@ -48,8 +48,7 @@ from app.storage.registers import Register
 from app.storage.schema import migrate
 from app.storage.session import opened_database, require_owner
 
-_commands = Group()
-add_commands = _commands.add_to
+commands = Group()
 _ACCOUNT = "demo"
 _LIMITED = "demo-limited"
 """The account to try 429 with, and its plan (D122)."""
@@ -116,7 +115,7 @@ _STEPS = (
 """What to try. In zsh a comment is a command, so what it shows has nothing special to a shell."""
 
 
-@_commands.command(
+@commands.command(
     "demo",
     "fill an empty database with invented vehicles to try the service",
     flag("--serve", "serve the demo until Ctrl-C, as make run does"),

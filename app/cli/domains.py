@@ -10,13 +10,12 @@ from app.domains.repository import Domains, HeldDomain, set_domain_status
 from app.errors import OperatorError
 from app.storage.session import opened_database
 
-domains = Group("domains", "list, suspend and activate accounts' domains")
-add_commands = domains.add_to
+commands = Group("domains", "list, suspend and activate accounts' domains")
 DOMAINS = Table[HeldDomain]("id name status created_at", columns="name status id created_at")
 _NAME = Argument("NAME", "name of the domain")
 
 
-@domains.command("list", "list an account's domains", ACCOUNT, examples=["domains list acme"])
+@commands.command("list", "list an account's domains", ACCOUNT, examples=["domains list acme"])
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         account = require_account(engine, args.account)
@@ -24,7 +23,7 @@ def _list(args: argparse.Namespace) -> None:
     DOMAINS.print_list(args, found, counted(len(found), "domain"))
 
 
-@domains.command(
+@commands.command(
     "suspend",
     "set a domain's status to suspended",
     ACCOUNT,
@@ -32,7 +31,7 @@ def _list(args: argparse.Namespace) -> None:
     examples=["domains suspend acme example.com"],
     status="suspended",
 )
-@domains.command(
+@commands.command(
     "activate",
     "set a domain's status to active",
     ACCOUNT,

@@ -17,11 +17,10 @@ from app.storage.engine import Engine
 from app.storage.session import opened_database
 from app.storage.versions import database_id
 
-limits = Group("limits", "show and reset accounts' rate limits")
-add_commands = limits.add_to
+commands = Group("limits", "show and reset accounts' rate limits")
 
 
-@limits.command(
+@commands.command(
     "show",
     "show how many requests an account has left",
     ACCOUNT,
@@ -34,7 +33,7 @@ def _show(args: argparse.Namespace) -> None:
     _print(args, account, plan_rate, outcome)
 
 
-@limits.command(
+@commands.command(
     "reset",
     "give an account all its requests back",
     ACCOUNT,

@@ -34,8 +34,7 @@ from app.registers.reading.sources import STANDARD_INPUT
 from app.registers.request import LoadRequest, LoadResult
 from app.storage.tables import Kind
 
-_commands = Group()
-add_commands = _commands.add_to
+commands = Group()
 _ONE = {Kind.VEHICLES.value: "vehicle", Kind.POLICIES.value: "policy", Kind.FINES.value: "fine"}
 
 
@@ -67,7 +66,7 @@ def _directory(text: str) -> Path:
     return Path(text)
 
 
-@_commands.command(
+@commands.command(
     "import",
     "load register files, all or nothing",
     Argument("FILE", "register file: plain, .gz or .zip; - is stdin", dest="files", nargs="*"),

@@ -20,8 +20,7 @@ from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 
-_commands = Group()
-add_commands = _commands.add_to
+commands = Group()
 
 # The text of `verifyd lookup` for people: wrapped at a terminal, unwrapped in a file.
 
@@ -139,7 +138,7 @@ def _output(text: str) -> Path | None:
     return None if text == "-" else Path(text)
 
 
-@_commands.command(
+@commands.command(
     "lookup",
     "show what the service answers for plates, and why; or answer a file of plates",
     Argument("PLATE", "plate, in any spelling", dest="plates", nargs="*"),

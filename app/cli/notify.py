@@ -19,15 +19,14 @@ from app.storage.session import require_owner
 _NEEDED = ("data_dir", "notify", "notify_secret")
 
 
-_commands = Group()
-add_commands = _commands.add_to
+commands = Group()
 OUTCOMES = Table[Outcome](
     "destination outcome reason", outcome=lambda each: "failed" if each.reason else "sent"
 )
 PROBLEMS = Table[Condition]("key problem remedy", problem=lambda each: each.warning)
 
 
-@_commands.command(
+@commands.command(
     "notify",
     "deliver queued alerts, or test the delivery",
     OneOf(
@@ -82,7 +81,7 @@ def _queue_faults(config: Config) -> list[str]:
     return []
 
 
-@_commands.command(
+@commands.command(
     "watch",
     "report what is wrong now, and queue an alert about what is new",
     examples=["watch", "watch --json"],

@@ -230,6 +230,10 @@ class Group:
 
         return declare
 
+    def include(self, group: "Group") -> None:
+        """Have the commands of another group here in the order."""
+        self._commands.append(group.add_to)
+
     def add_to(self, commands: Commands) -> None:
         """Add the commands to a parser."""
         if self._name:

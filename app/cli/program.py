@@ -24,11 +24,10 @@ _FILES = {"FILE", "SRC"}
 _DIRECTORIES = {"DEST", "DIR"}
 _WRAPPER, _USER = "verifyd.sh", "verifyd"
 """The script beside an installed program that runs it with its settings, as this user."""
-_commands = Group()
-add_commands = _commands.add_to
+commands = Group()
 
 
-@_commands.command(
+@commands.command(
     "completion",
     "print a script that completes commands and options in a shell",
     Argument("SHELL", "bash or zsh", choices=("bash", "zsh")),
@@ -62,7 +61,7 @@ def _arguments(parser: Parser) -> Iterator[argparse.Action]:
             yield action
 
 
-@_commands.command(
+@commands.command(
     "version",
     "show the versions of the program and of what it uses",
     examples=["version", "version --json"],

@@ -33,8 +33,7 @@ from app.storage.engine import Engine
 from app.storage.session import opened_database
 from app.storage.tables import Kind
 
-imports = Group("imports", "list past loads; roll back, drop and undrop registers")
-add_commands = imports.add_to
+commands = Group("imports", "list past loads; roll back, drop and undrop registers")
 _CHECKSUM_DIGITS_SHOWN = 12
 _COLUMNS = (
     "id register kind mode status rows loaded changed rejected skipped held started_at seconds "
@@ -52,7 +51,7 @@ LOADS = Table[PastLoad](
 _REGISTER = Argument("NAME", "name of the register", dest="register", type=register_name)
 
 
-@imports.command(
+@commands.command(
     "list",
     "list attempts to load, latest first",
     Argument("--register NAME", "list only attempts to load this register", type=register_name),
@@ -71,7 +70,7 @@ def _list(args: argparse.Namespace) -> None:
     LOADS.print_list(args, loads, counted(len(loads), "attempt") + more)
 
 
-@imports.command(
+@commands.command(
     "show",
     "show everything that is known about one attempt to load",
     Argument("ID", "number of the attempt in the list", type=number_of("a load")),
@@ -110,7 +109,7 @@ def _sentence(load: PastLoad) -> str:
     return f"{number}: {load.mode} of {register} done"
 
 
-@imports.command(
+@commands.command(
     "rollback",
     "restore what a register held before its last replace",
     Argument(
@@ -136,7 +135,7 @@ def _roll_back(args: argparse.Namespace) -> None:
     print_item(args, done, f"register {done['register']} holds what load {done['load']} left")
 
 
-@imports.command(
+@commands.command(
     "drop",
     "drop a register with everything in it",
     _REGISTER,
@@ -172,7 +171,7 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
     return f"Drop the register {name} ({rows})?"
 
 
-@imports.command(
+@commands.command(
     "undrop",
     "bring a dropped register back",
     _REGISTER,
@@ -185,7 +184,7 @@ def _undrop(args: argparse.Namespace) -> None:
     print_item(args, members, f"register {entry.name} ({entry.described()}) is back")
 
 
-@imports.command(
+@commands.command(
     "carry-out",
     "do what somebody asked for in the console, which runs this by itself",
     Argument("ID", "number of the task", type=number_of("a task")),

@@ -140,8 +140,7 @@ def _fault(address: str) -> str | None:
     return None if response.status == http.HTTPStatus.OK else body
 
 
-_commands = Group()
-add_commands = _commands.add_to
+commands = Group()
 _SETTINGS_OF_SERVE = {
     **dict.fromkeys(("address", "b", "host", "listen", "p", "port", "socket"), "bind"),
     **dict.fromkeys(("d", "database", "db"), "database_url"),
@@ -153,7 +152,7 @@ _SETTINGS_OF_SERVE = {
 """What other servers have as options, by the setting of `serve`."""
 
 
-@_commands.command(
+@commands.command(
     "serve",
     "serve until TERM or Ctrl-C",
     examples=["serve"],
@@ -172,7 +171,7 @@ def _serve(_args: argparse.Namespace) -> None:
     serve()
 
 
-@_commands.command(
+@commands.command(
     "check",
     "report everything that is wrong with settings, database and registers",
     Argument(
@@ -218,7 +217,7 @@ def _audit_item(audit: AuditState) -> dict[str, object]:
     }
 
 
-@_commands.command(
+@commands.command(
     "migrate",
     "create the database, or bring it up to date",
     flag("--status", "show what would be done, and change nothing"),

@@ -24,8 +24,7 @@ from app.config import Config
 from app.storage.engine import Engine
 from app.storage.session import opened_database
 
-_commands = Group()
-add_commands = _commands.add_to
+commands = Group()
 _BY = (By.KEY, By.DAY, By.HOUR, By.OPERATION)
 
 
@@ -37,7 +36,7 @@ def _month(text: str) -> Period:
     return month
 
 
-@_commands.command(
+@commands.command(
     "usage",
     "show how many answers and vehicles accounts have used",
     Argument("--account NAME", "show only this account [all accounts]"),

@@ -11,7 +11,6 @@ from app.cli.parser import SCHEDULED, Argument, Group, OneOf, flag
 from app.config import Config
 from app.jobs.backup import Backup
 from app.jobs.job import run
-from app.setting_values import sqlite_path
 from app.storage.session import require_owner
 
 commands = Group()
@@ -86,9 +85,7 @@ def _backup(args: argparse.Namespace) -> None:
 )
 def _restore(args: argparse.Namespace) -> None:
     config = Config.from_env()
-    database = sqlite_path(config.database_url)
-    if database:
-        require_owner(database)
+    require_owner(config)
     with waiting_for(args, f"the check and copy of {args.backup}"):
         restored = restore(config, args.backup)
     members = {

@@ -41,7 +41,6 @@ from app.registers.history import REPLACE
 from app.registers.load import load
 from app.registers.request import LoadRequest
 from app.serve import instance, listening
-from app.setting_values import sqlite_path
 from app.storage.engine import Engine
 from app.storage.file_lock import hold_until_exit, make_directory
 from app.storage.registers import Register
@@ -248,9 +247,7 @@ def _claim(config: Config) -> Path:
     Raises OperatorError with what to do.
     """
     try:
-        database = sqlite_path(config.database_url)
-        if database is not None:
-            require_owner(database)
+        require_owner(config)
         if _is_running(config.state_dir):
             raise OperatorError(_RUNNING)
         listening.require_free(config)

@@ -13,7 +13,6 @@ from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
 from app.jobs.job import gathered_now
 from app.logs import progress_log
-from app.setting_values import sqlite_path
 from app.storage.session import require_owner
 
 _NEEDED = ("data_dir", "notify", "notify_secret")
@@ -89,7 +88,7 @@ def _queue_faults(config: Config) -> list[str]:
 )
 def _watch(args: argparse.Namespace) -> None:
     config, wrong = Config.read()  # Wrong settings are reported like other problems.
-    _require_owner(config)
+    require_owner(config)
     with progress_log():
         found, message = report(config, lambda: gathered_now(config, wrong))
     problems = [PROBLEMS.item(each) for each in found.conditions]
@@ -109,7 +108,7 @@ def _config() -> Config:
     """Return the settings. Only faults of those that alerts need are an error."""
     config, wrong = Config.read()
     _require_deliverable(wrong)
-    _require_owner(config)
+    require_owner(config)
     return config
 
 
@@ -119,9 +118,3 @@ def _require_deliverable(wrong: Sequence[str]) -> None:
     faults = [fault for fault in wrong if fault.startswith(needed)]
     if faults:
         raise ConfigError(faults)
-
-
-def _require_owner(config: Config) -> None:
-    database = sqlite_path(config.database_url)
-    if database:
-        require_owner(database)

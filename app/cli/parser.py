@@ -217,81 +217,69 @@ class Group:
         self._name, self._summary = name, summary
         self._commands: list[Callable[[Commands], object]] = []
 
-    def command(
-        self, name: str, summary: str, *arguments: Argument | OneOf, **options: Any
+    def command(  # noqa: PLR0913 - all that declares a command
+        self,
+        name: str,
+        summary: str,
+        *arguments: Argument | OneOf,
+        examples: Sequence[str],
+        details: str = "",
+        prints_data: bool = True,
+        is_job: bool = False,
+        option_of_words: str = "",
+        settings_by_option: Mapping[str, str] = MappingProxyType({}),
+        **values: object,
     ) -> Callable[[Run], Run]:
-        """Return a decorator for the function of a command. It takes what `add_command` takes."""
+        """Return a decorator for the function that does what a command says.
+
+        The function gets the arguments, and as `args.command` the parser, for mistakes that only
+        the function sees.
+
+        Args:
+            summary: what it does, as a short imperative in lower case without a full stop.
+            examples: command lines for its `--help`, without the leading `verifyd`.
+            details: more lines for its `--help`, after the summary.
+            prints_data: give it `--json`, for one JSON document on stdout.
+            is_job: write log lines for programs, and the reason of a failure, too, unless the
+                command takes `--scheduled` and does not get it (D75).
+            option_of_words: the option that words without one are probably meant for.
+            settings_by_option: options that people look for here, and the settings to use instead.
+            values: further members of `args`.
+        """
 
         def declare(run: Run) -> Run:
-            self._commands.append(
-                lambda commands: add_command(commands, name, run, summary, *arguments, **options)
-            )
+            def add(commands: Commands) -> None:
+                command = commands.add_parser(
+                    name,
+                    help=summary,
+                    description=f"{summary}\n\n{details}" if details else summary,
+                    epilog="\n  ".join(["examples:", *(f"verifyd {each}" for each in examples)]),
+                    # The details and the epilog keep their lines.
+                    formatter_class=argparse.RawDescriptionHelpFormatter,
+                )
+                command.option_of_words = option_of_words
+                command.settings_by_option = settings_by_option
+                command.set_defaults(run=run, is_job=is_job, command=command, **values)
+                printed = [flag("--json", "print one JSON document")] if prints_data else []
+                for argument in (*printed, *arguments):
+                    argument.add_to(command)
+
+            self._commands.append(add)
             return run
 
         return declare
 
     def include(self, group: "Group") -> None:
-        """Have the commands of another group here in the order."""
+        """Put another group here in the order of the help."""
         self._commands.append(group.add_to)
 
     def add_to(self, commands: Commands) -> None:
         """Add the commands to a parser."""
         if self._name:
-            commands = add_group(commands, self._name, self._summary)
+            group = commands.add_parser(self._name, help=self._summary, description=self._summary)
+            commands = group.add_subparsers(required=True, metavar="COMMAND", title="commands")
         for add in self._commands:
             add(commands)
-
-
-def add_group(commands: Commands, name: str, summary: str) -> Commands:
-    """Add a command that has subcommands; return the object to add them to."""
-    group = commands.add_parser(name, help=summary, description=summary)
-    return group.add_subparsers(required=True, metavar="COMMAND", title="commands")
-
-
-def add_command(  # noqa: PLR0913 - all that declares a command
-    commands: Commands,
-    name: str,
-    run: Run,
-    summary: str,
-    *arguments: Argument | OneOf,
-    examples: Sequence[str],
-    details: str = "",
-    prints_data: bool = True,
-    is_job: bool = False,
-    option_of_words: str = "",
-    settings_by_option: Mapping[str, str] = MappingProxyType({}),
-    **values: object,
-) -> Parser:
-    """Add a command and return its parser.
-
-    Args:
-        run: what it does. `args.command` is its parser, for mistakes that only `run` sees.
-        summary: what it does, as a short imperative in lower case without a full stop.
-        examples: command lines for its `--help`, without the leading `verifyd`.
-        details: more lines for its `--help`, after the summary.
-        prints_data: give it `--json`, for one JSON document on stdout.
-        is_job: write log lines for programs, and the reason of a failure, too, unless the command
-            takes `--scheduled` and does not get it (D75).
-        option_of_words: the option that words without one are probably meant for.
-        settings_by_option: options that people look for here, and the settings to use instead.
-        values: further members of `args`.
-    """
-    command = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary}\n\n{details}" if details else summary,
-        epilog="\n  ".join(["examples:", *(f"verifyd {example}" for example in examples)]),
-        # The details and the epilog keep their lines.
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.option_of_words = option_of_words
-    command.settings_by_option = settings_by_option
-    command.set_defaults(run=run, is_job=is_job, command=command, **values)
-    if prints_data:
-        flag("--json", "print one JSON document").add_to(command)
-    for argument in arguments:
-        argument.add_to(command)
-    return command
 
 
 # Arguments and values that several commands have.

@@ -122,7 +122,7 @@ _STEPS = (
 )
 def _demo(args: argparse.Namespace) -> None:
     config = Config.from_env()
-    access_log = _claim(config) if args.serve else None
+    access_log = claim(config) if args.serve else None
     with opened_database(create=True, check_schema=False) as engine:
         migrate(engine)
         _require_demo_or_empty(engine)
@@ -240,7 +240,7 @@ def _revoke_keys(engine: Engine, account: str) -> int:
     return len(keys)
 
 
-def _claim(config: Config) -> Path:
+def claim(config: Config) -> Path:
     """Make sure that this process alone may serve the demo; return the path of its access log.
 
     Nothing is created if the demo is running already, or if another program uses the address.

@@ -407,6 +407,7 @@ def test_a_typing_error_that_somebody_saw_warns_nobody(cli, monkeypatch, words):
     command = ("import", *words, "--register", "fleet")
     with monkeypatch.context() as patched:
         patched.setattr("app.jobs.loads.is_attended", lambda: True)
+        patched.setattr("app.cli.loads.is_attended", lambda: True)
         reason = cli.refusal(*command).strip()
         cli.refusal("import", *words)
     assert cli.json("check")["warnings"] == []

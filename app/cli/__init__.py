@@ -110,7 +110,7 @@ def _message_of(error: Exception) -> tuple[str, Mapping[str, object]]:
 def _report(
     args: argparse.Namespace, message: str, members: Mapping[str, object] | None = None
 ) -> None:
-    """Report why a command failed: in a sentence, but for what a timer starts in its log (D75).
+    """Report why a command failed: in a sentence, or for a job of a timer in a log line (D75).
 
     With `--json` the members are a document on stdout, too.
     """

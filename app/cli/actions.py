@@ -1,4 +1,4 @@
-"""`verifyd actions`: the record of what operators changed (D130)."""
+"""`verifyd actions`: the record of what operators changed."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`verifyd audit`: seal, verify and prune the audit trail (D116, D119)."""
+"""`verifyd audit`: seal, verify and prune the audit trail."""
 
 import argparse
 from functools import partial

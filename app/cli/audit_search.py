@@ -1,4 +1,4 @@
-"""`verifyd audit search`, `export` and `report`, whose use is recorded in the trail (D118)."""
+"""`verifyd audit search`, `export` and `report`, whose use is recorded in the trail."""
 
 import argparse
 import heapq

@@ -1,4 +1,4 @@
-"""`verifyd backup` and `verifyd restore` (D47, D48)."""
+"""`verifyd backup` and `verifyd restore`."""
 
 import argparse
 from functools import partial

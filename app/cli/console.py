@@ -1,4 +1,4 @@
-"""`verifyd console`: links that open the console, and the end of its sessions (D132)."""
+"""`verifyd console`: links that open the console, and the end of its sessions."""
 
 import argparse
 import socket
@@ -76,7 +76,7 @@ def _link(args: argparse.Namespace) -> None:
         variable = SETTINGS["console"].variable
         raise OperatorError(f"the console is off; set {variable}=on and restart the service")
     with opened_database(config) as engine:
-        # Whoever frees a full disk must get in (D57).
+        # Also on a full disk: whoever frees it may need the console (D57).
         create = partial(create_link, engine, args.name, Role(args.role))
         token = reserve.with_reserve(engine, create)
     name, link = args.name.strip(), link_url(config, token, args.url)
@@ -99,7 +99,7 @@ def _link(args: argparse.Namespace) -> None:
 )
 def _end(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        # Somebody can be shut out on a full disk, too (D57).
+        # Also on a full disk (D57).
         sessions, links = reserve.with_reserve(engine, lambda: end_sessions(engine, args.name))
     ended = {"sessions": sessions, "links": links}
     sentence = f"{counted(sessions, 'session')} ended, {counted(links, 'unused link')} withdrawn"

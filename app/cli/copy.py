@@ -1,4 +1,4 @@
-"""`verifyd copy`: copies an installation into an empty database (D46)."""
+"""`verifyd copy`: copies an installation into an empty database."""
 
 import argparse
 import sys

@@ -1,6 +1,6 @@
-"""`verifyd demo`: a demo register, accounts, domains and keys, which it can serve (D42, D122).
+"""`verifyd demo`: a demo register, accounts, domains and keys, which it can serve.
 
-It is served at most once per database, with the access log in a file (D98).
+It is served at most once per database, with the access log in a file.
 """
 
 import argparse
@@ -50,7 +50,7 @@ from app.storage.session import opened_database, require_owner
 commands = Group()
 _ACCOUNT = "demo"
 _LIMITED = "demo-limited"
-"""The account to try 429 with, and its plan (D122)."""
+"""The account to try 429 with, and its plan."""
 _LIMITED_REQUESTS, _LIMITED_SECONDS = 5, 10
 """The limit of that plan."""
 _REGISTER = "demo"
@@ -201,7 +201,7 @@ def _account_named(engine: Engine, name: str) -> Account:
 
 
 def _load_register(engine: Engine, config: Config) -> int:
-    """Load the vehicles of today; whatever an earlier day's policies were, they are gone.
+    """Replace the register by vehicles whose policies fit today; return the number of rows.
 
     A load that fails leaves the register as it was.
     """

@@ -1,4 +1,4 @@
-"""`verifyd limits`: show and reset an account's bucket (D8, D11)."""
+"""`verifyd limits`: show and reset an account's bucket."""
 
 import argparse
 from functools import partial

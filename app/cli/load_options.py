@@ -1,4 +1,4 @@
-"""The options for how files are loaded, and the request made from them (D28)."""
+"""The options for how files are loaded, and the request made from them."""
 
 import argparse
 import re
@@ -163,7 +163,7 @@ def _require_place(rejects: Path) -> None:
         raise OperatorError(f"--rejects: {rejects} is a directory; name a file")
 
 
-# The option files of `verifyd import --drop`: one for each register (D60).
+# The option files of `verifyd import --drop`: one for each register.
 
 _COMMENT_OR_WORD = re.compile(
     r"""#[^\n]*|((?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+)""", re.DOTALL

@@ -1,4 +1,4 @@
-"""`verifyd import`: loads files, or the files of the drop directory (D28)."""
+"""`verifyd import`: loads files, or the files of the drop directory."""
 
 import argparse
 import logging

@@ -1,4 +1,4 @@
-"""`verifyd lookup`: what the service answers for plates, and why (D83)."""
+"""`verifyd lookup`: what the service answers for plates, and why."""
 
 import argparse
 import shutil
@@ -96,10 +96,7 @@ def _explain(
     with recording(args, config, engine, day) as record:
         record([each.found for each in explained.plates], explained.registers)
     document = document_of(explained, day, reader.mot_first_years)
-    if args.json:
-        print_item(args, document)
-    else:
-        _print_for_people(document)
+    print_item(args, document, text=_lines(document))
     _require_all_answered(args, document)
 
 
@@ -114,18 +111,14 @@ def _require_all_answered(args: argparse.Namespace, document: Document) -> None:
         print_sentence(f"{counted(len(plates), 'plate')} answered")
 
 
-def _print_for_people(document: Document) -> None:
-    """Print the answer for each plate, what decided it, and what each register holds.
-
-    The text is wrapped at a terminal only.
-    """
+def _lines(document: Document) -> Iterator[str]:
+    """Yield the answer for each plate, what decided it, and what each register holds."""
     # NOTE: a pipe or a file has no width, so its lines are not wrapped.
     width = shutil.get_terminal_size((_UNWRAPPED, 0)).columns
     for place, plate in enumerate(document["plates"]):
         if place:
-            print()
-        for line in _plate(plate, document, width):
-            print(_printable(line).rstrip())
+            yield ""
+        yield from (_printable(line).rstrip() for line in _plate(plate, document, width))
 
 
 def _plate(plate: Document, document: Document, width: int) -> Iterator[str]:

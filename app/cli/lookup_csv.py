@@ -1,4 +1,4 @@
-"""`verifyd lookup --csv`: copies a file and adds the answer to each line (D84)."""
+"""`verifyd lookup --csv`: copies a file and adds the answer to each line."""
 
 import argparse
 import io
@@ -66,7 +66,7 @@ ENQUIRY = (
 def recording(
     args: argparse.Namespace, config: Config, engine: Engine, day: str
 ) -> Iterator[Recorder]:
-    """Yield what records answers in this host's audit trail; it does nothing if the trail is off.
+    """Yield a function that records answers in this host's audit trail, if it is on.
 
     Everything is on disk at the end. Raises AuditError if that fails.
     """
@@ -146,7 +146,7 @@ def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
 def _look_up(
     engine: Engine, reader: VehicleReader, batch: Sequence[Line], day: str
 ) -> tuple[list[Found], Read]:
-    """Look the lines of a batch up that have a plate."""
+    """Look up the plates of a batch; lines with a fault have none."""
     asked = [line.plate for line in batch if not line.fault]
     return with_current_registers(engine, lambda state: reader.look_up(state, asked, day))
 

@@ -1,4 +1,4 @@
-"""`verifyd notify` and `verifyd watch`: deliver alerts, and find what is wrong (D76 to D78)."""
+"""`verifyd notify` and `verifyd watch`: deliver alerts, and find what is wrong."""
 
 import argparse
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""How commands and their arguments are declared, and how the parser answers mistakes (D88).
+"""How commands and their arguments are declared, and how the parser answers mistakes.
 
 The texts of the parser are the same on all versions of Python. No colour is used.
 """
@@ -176,7 +176,7 @@ class Argument:
         self._options = options | {"help": meaning}
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Add it to a command, or to one of the groups that its help has."""
+        """Add it to a command, or to options that exclude each other."""
         parser.add_argument(self._name, **self._options)
 
 

@@ -1,4 +1,4 @@
-"""`verifyd imports`: the history of attempts to load (D69), and the ends of registers."""
+"""`verifyd imports`: past loads; rollback, drop and undrop of registers."""
 
 import argparse
 from functools import partial

@@ -1,4 +1,4 @@
-"""`verifyd import --suggest-map`: print a first mapping for a CSV file (D99)."""
+"""`verifyd import --suggest-map`: print a first mapping for a CSV file."""
 
 import argparse
 import os

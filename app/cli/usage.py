@@ -1,4 +1,4 @@
-"""`verifyd usage`: how much accounts have used (D128)."""
+"""`verifyd usage`: how much accounts have used."""
 
 import argparse
 import sys

@@ -28,7 +28,7 @@ from app.storage.versions import Versions, versions
 
 
 class Findings(NamedTuple):
-    """A sentence for each fault, and for each condition that does not affect look-ups (D76)."""
+    """A sentence for each fault, and for each condition that does not affect look-ups."""
 
     faults: list[str]
     warnings: list[str]
@@ -83,7 +83,7 @@ def _require_readable(engine: Engine, found: Versions) -> None:
     """Raise OperatorError if `serve` could not read the database or a register."""
     refusal = found.refusal()
     if refusal is not None:
-        # `serve` migrates an older database by itself (D39).
+        # `serve` migrates an older database by itself.
         if found.can_migrate and found.database:
             return
         raise OperatorError(refusal)

@@ -20,7 +20,8 @@ from app.actions import (
 )
 from app.console.listing import Listing, Permitted, is_day
 from app.console.plans import segment_of
-from app.console.rendering import ConsoleRequest, Services
+from app.console.rendering import ConsoleRequest
+from app.console.resources import Resource, Values, view
 from app.errors import without_keys
 from app.registers.history import RegisterLoad
 from app.storage.engine import Engine
@@ -45,35 +46,27 @@ Subjects = Mapping[tuple[SubjectKind, str], tuple[str, ...]]
 """The paths of the pages of subjects that exist, as segments, by kind and name."""
 
 
-class ActionList:
+class ActionList(Resource):
     """What operators changed, by command and in the console."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+    @view("actions.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console/actions. Parameters: those of `verifyd actions list`, `sort`, `page`.
 
         `from` and `to` are days in the operator's time zone.
         """
-        engine = self._services.engine
         listing = Listing(req, _SORTABLE, Action.id, _FILTERS, default="-when")
         for name in ("by", "subject", "account"):
             # SEC: no link of the list may hold a key; the record has none either.
             listing.filters[name] = without_keys(listing.filters[name])
-        criteria = _criteria(listing.filters, self._services.config.timezone)
-        actions = [recorded(row) for row in listing.rows(selected(criteria), engine)]
-        self._services.pages.send(
-            req,
-            resp,
-            "actions.html",
-            listing=listing,
-            actions=[(action, members_of(action)) for action in actions],
-            choices=_CHOICES,
-            subjects=_subjects(engine, actions, listing.filters["account"]),
-        )
-
-    on_head = on_get
+        criteria = _criteria(listing.filters, self.config.timezone)
+        actions = [recorded(row) for row in listing.rows(selected(criteria), self.engine)]
+        return {
+            "listing": listing,
+            "actions": [(action, members_of(action)) for action in actions],
+            "choices": _CHOICES,
+            "subjects": _subjects(self.engine, actions, listing.filters["account"]),
+        }
 
 
 def _criteria(filters: Mapping[str, str], zone: tzinfo) -> Criteria:

@@ -13,6 +13,8 @@ from app.console.entrance import Entrance, SignInRefused
 from app.console.pages import PAGES, menu
 from app.console.rendering import ROOT, ConsoleRequest, PageError, Renderer, Services
 from app.errors import RETRY_AFTER_SECONDS, Problem
+from app.jobs.audit_tasks import AuditTasks
+from app.jobs.register_tasks import Tasks
 from app.serve.http.context import LISTENER, REFUSAL, Request
 from app.serve.http.limits import Limits
 from app.serve.limits.store import LimitStore
@@ -204,7 +206,15 @@ def create_console(
         outermost: the middleware that the API has, too: what counts, logs and reads requests.
     """
     pages = Renderer(config.timezone, menu())
-    services = Services(engine, config, limits, pages, trail)
+    services = Services(
+        engine,
+        config,
+        limits,
+        pages,
+        trail,
+        tasks=Tasks(engine, config.state_dir),
+        audit_tasks=AuditTasks(engine, config),
+    )
     rights = {page.resource: page.rights for page in PAGES}
     app: ConsoleApplication = falcon.App(
         request_type=ConsoleRequest,

@@ -5,6 +5,7 @@ SEC: what is asked is sent with POST only. So plates are in no URL, log or histo
 
 import re
 import secrets
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import falcon
@@ -16,9 +17,12 @@ from app.audit.report import first_reported_day
 from app.audit.seal import Summary
 from app.audit.search import first_moment, last_moment
 from app.audit.state import audit_state, owner_fault
+from app.config import Config
 from app.console.forms import VERSION_FIELD, Field, Form, read_fields, version_of
-from app.console.rendering import ConsoleRequest, PageError, Services, redirect, session_of
-from app.jobs.audit_tasks import EXPORT, REPORT, SEARCH, VERIFY, AuditTasks, Question, Wanted
+from app.console.rendering import ConsoleRequest, PageError, redirect, session_of
+from app.console.resources import FormPage, Values
+from app.jobs.audit_tasks import EXPORT, REPORT, SEARCH, VERIFY, Question, Wanted
+from app.storage.engine import Engine
 from app.vehicles.registration import recorded_registration
 
 PLACE = "audit"
@@ -62,139 +66,89 @@ class TrailState(NamedTuple):
     """The latest one; empty if nothing was sealed."""
 
 
-class _Asking:
-    """A form that asks something of the trail.
+class _AuditForm(FormPage[None]):
+    """A form that asks something of the trail: POST begins a task, and leads to its page."""
 
-    Args:
-        kind: what the task does.
-        template: shows the form.
-    """
+    kind: str
+    """What the task does."""
 
-    def __init__(self, services: Services, kind: str, template: str) -> None:
-        self._services = services
-        self._kind = kind
-        self._template = template
-        self._tasks = AuditTasks(services.engine, services.config)
+    def _find(self) -> None:
+        """The form says what it is about."""
 
-    def show(self, req: ConsoleRequest, resp: falcon.Response, form: Form | None = None) -> None:
-        """Show the form."""
-        name = session_of(req).name
-        latest = self._tasks.latest(name, _LATEST_MAX) if self._kind == SEARCH else []
-        given = {"from": first_reported_day()} if self._kind == REPORT else {}
-        self._services.pages.send(
-            req,
-            resp,
-            self._template,
-            form=form or Form(_FIELDS[self._kind], given),
-            version=secrets.token_hex(8),
-            trail=state_of(self._services),
-            tasks=[(each, self._tasks.results.find_question(each)) for each in latest],
-        )
+    def _fields(self, _found: None) -> Sequence[Field]:
+        return _FIELDS[self.kind]
 
-    def begin(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """Begin the task that the form asks for, and lead to its page."""
-        token = read_fields(req).get(VERSION_FIELD, "")
-        if not _TOKEN.fullmatch(token):
+    def _values(self, req: ConsoleRequest, _found: None) -> Values:
+        return {"version": secrets.token_hex(8), "trail": _state(self.engine, self.config)}
+
+    def _received(self, req: ConsoleRequest, _found: None) -> Form:
+        if not _TOKEN.fullmatch(read_fields(req).get(VERSION_FIELD, "")):
             text = "Nothing was asked. Open the page again, and send the form there."
             raise PageError(409, "This form is incomplete", text, (PLACE,))
-        form = Form.received(req, _FIELDS[self._kind])
-        if self._kind == REPORT and not form["from"]:
-            form.values["from"] = first_reported_day()
-        criteria = _criteria(form)
-        digest = _digest(form)
+        return super()._received(req, None)
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
+        asked = Question(_criteria(form), form.values.get("format", ""), _digest(form))
         if not form.is_sound:
-            resp.status = falcon.HTTP_422
-            self.show(req, resp, form)
             return
-        question = Question(criteria, form.values.get("format", ""), digest)
-        wanted = Wanted(self._kind, version_of(token, question), session_of(req).name)
-        known = Question(criteria, question.form, digest, req.context.request_id)
+        seen = version_of(read_fields(req)[VERSION_FIELD], asked)
+        wanted = Wanted(self.kind, seen, session_of(req).name)
+        question = Question(asked.criteria, asked.form, asked.digest, req.context.request_id)
         try:
-            task = self._tasks.begin(wanted, known, _start)
+            task = self.services.audit_tasks.begin(wanted, question, _start)
         except OSError as error:
             text = f"Nothing was asked: the state directory cannot be used ({error.strerror})."
             raise PageError(503, "This cannot be done now", text, (PLACE,)) from error
         if task.seen != wanted.seen:
             raise PageError(
                 409,
-                f"Your last {'verification' if self._kind == VERIFY else self._kind} still runs",
+                f"Your last {'verification' if self.kind == VERIFY else self.kind} still runs",
                 "Only one runs at a time. Ask again when it has ended.",
                 (PLACE, "tasks", str(task.id)),
             )
         redirect(req, resp, PLACE, "tasks", str(task.id))
 
 
-class AuditPage:
-    """The state of the trail, a search, and what the person asked for in the last day."""
+class AuditPage(_AuditForm):
+    """GET, POST /console/audit. The state of the trail, a search, and what the person asked for."""
 
-    def __init__(self, services: Services) -> None:
-        self._asking = _Asking(services, SEARCH, "audit/search.html")
+    kind, template = SEARCH, "audit/search.html"
 
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/audit."""
-        self._asking.show(req, resp)
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/audit. Begins a search."""
-        self._asking.begin(req, resp)
+    def _values(self, req: ConsoleRequest, _found: None) -> Values:
+        tasks = self.services.audit_tasks
+        latest = tasks.latest(session_of(req).name, _LATEST_MAX)
+        questions = [(task, tasks.results.find_question(task)) for task in latest]
+        return {**super()._values(req, None), "tasks": questions}
 
 
-class AuditExport:
-    """An export of a period."""
+class AuditExport(_AuditForm):
+    """GET, POST /console/audit/export. An export of a period."""
 
-    def __init__(self, services: Services) -> None:
-        self._asking = _Asking(services, EXPORT, "audit/export.html")
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/audit/export."""
-        self._asking.show(req, resp)
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/audit/export. Begins an export."""
-        self._asking.begin(req, resp)
+    kind, template = EXPORT, "audit/export.html"
 
 
-class AuditReport:
-    """A report of a period."""
+class AuditReport(_AuditForm):
+    """GET, POST /console/audit/report. A report of a period."""
 
-    def __init__(self, services: Services) -> None:
-        self._asking = _Asking(services, REPORT, "audit/report.html")
+    kind, template = REPORT, "audit/report.html"
 
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/audit/report."""
-        self._asking.show(req, resp)
+    def _initial(self, _found: None) -> Mapping[str, str]:
+        return {"from": first_reported_day()}
 
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/audit/report. Begins a report."""
-        self._asking.begin(req, resp)
+    def _received(self, req: ConsoleRequest, _found: None) -> Form:
+        form = super()._received(req, None)
+        form.values["from"] = form["from"] or first_reported_day()
+        return form
 
 
-class AuditVerify:
-    """A verification of the whole trail."""
+class AuditVerify(_AuditForm):
+    """GET, POST /console/audit/verify. A verification of the whole trail."""
 
-    def __init__(self, services: Services) -> None:
-        self._asking = _Asking(services, VERIFY, "audit/verify.html")
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/audit/verify."""
-        self._asking.show(req, resp)
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/audit/verify. Begins a verification."""
-        self._asking.begin(req, resp)
+    kind, template = VERIFY, "audit/verify.html"
 
 
-def state_of(services: Services) -> TrailState:
+def _state(engine: Engine, config: Config) -> TrailState:
     """Return the state of this host's trail."""
-    engine, config = services.engine, services.config
     state = audit_state(engine, config)
     fault, digest = state.fault, ""
     if state.summary is not None:

@@ -16,8 +16,8 @@ from app.console.audit import PLACE
 from app.console.charts import Series
 from app.console.forms import REFRESH_SECONDS, refresh
 from app.console.listing import Listing
-from app.console.register_actions import number
-from app.console.rendering import ConsoleRequest, PageError, Services, session_of
+from app.console.rendering import ConsoleRequest, PageError, session_of
+from app.console.resources import Resource, Values, missing, number, view
 from app.jobs.audit_tasks import (
     EXPORT,
     FOUND_MAX,
@@ -28,6 +28,7 @@ from app.jobs.audit_tasks import (
     AuditTasks,
     Found,
     Question,
+    Results,
     Task,
 )
 from app.jobs.tasks import DONE
@@ -53,64 +54,50 @@ _SHOWN_MAX = 20
 _FAULTS_MAX = 100
 
 
-class AuditTaskPage:
+class AuditTaskPage(Resource):
     """One task, whether it runs or has ended, with its result."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._tasks = AuditTasks(services.engine, services.config)
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, audit_task: str) -> None:
+    @view("audit/task.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, audit_task: str) -> Values:
         """GET /console/audit/tasks/{audit_task}. Parameters: `page` of a search, `refresh`."""
-        task = _require_task(self._tasks, req, audit_task)
-        question = self._tasks.results.find_question(task)
+        tasks = self.services.audit_tasks
+        task = _require_task(tasks, req, audit_task)
+        question = tasks.results.find_question(task)
         result = None
         if task.status == DONE:
-            result = self._tasks.results.find(task, _RESULTS[task.kind])
+            result = tasks.results.find(task, _RESULTS[task.kind])
         # Most end at once.
         is_new = clock.now() - task.asked_at < _SOON_SECONDS
         seconds = _QUICK_SECONDS if is_new else REFRESH_SECONDS
-        self._services.pages.send(
-            req,
-            resp,
-            "audit/task.html",
-            task=task,
-            question=question,
-            result=result,
-            is_here=task.host == self._tasks.host,
-            files=self._files(task, question) if result is not None else {},
-            most=FOUND_MAX,
-            faults_most=_FAULTS_MAX,
-            shown_most=_SHOWN_MAX,
-            listing=_pages_of(req, result),
-            days=_days_of(result),
-            refreshes=refresh(req, resp, is_running=task.is_running, seconds=seconds),
-        )
-
-    on_head = on_get
-
-    def _files(self, task: Task, question: Question | None) -> Mapping[str, int]:
-        """Return the sizes of the files of a task that is done."""
-        sizes = {form: self._tasks.results.size(task, form) for form in _forms(task, question)}
-        return {form: size for form, size in sizes.items() if size is not None}
+        return {
+            "task": task,
+            "question": question,
+            "result": result,
+            "is_here": task.host == tasks.host,
+            "files": {} if result is None else _sizes(tasks.results, task, question),
+            "most": FOUND_MAX,
+            "faults_most": _FAULTS_MAX,
+            "shown_most": _SHOWN_MAX,
+            "listing": _pages_of(req, result),
+            "days": _days_of(result),
+            "refreshes": refresh(req, resp, is_running=task.is_running, seconds=seconds),
+        }
 
 
-class AuditFile:
+class AuditFile(Resource):
     """A file of a task, as a download."""
-
-    def __init__(self, services: Services) -> None:
-        self._tasks = AuditTasks(services.engine, services.config)
 
     def on_get(
         self, req: ConsoleRequest, resp: falcon.Response, audit_task: str, file: str
     ) -> None:
         """GET /console/audit/tasks/{audit_task}/{file}. The file is `csv`, `html` and so on."""
-        task = _require_task(self._tasks, req, audit_task)
-        question = self._tasks.results.find_question(task)
+        tasks = self.services.audit_tasks
+        task = _require_task(tasks, req, audit_task)
+        question = tasks.results.find_question(task)
         if task.status != DONE or file not in _forms(task, question):
             raise _missing(task)
         try:
-            body = FileBody(self._tasks.results.path(task, file))
+            body = FileBody(tasks.results.path(task, file))
         except OSError as error:
             raise _missing(task) from error
         resp.content_type = _TYPES[file]
@@ -118,18 +105,12 @@ class AuditFile:
         resp.content_length = body.length
         resp.stream = body
 
-    on_head = on_get
-
 
 def _require_task(tasks: AuditTasks, req: ConsoleRequest, text: str) -> Task:
     task = tasks.find_of(number(text), session_of(req).name)
     if task is None:
-        raise PageError(
-            404,
-            "There is no such task",
-            "Results are kept for a day, and shown only to the person who asked. Ask again.",
-            (PLACE,),
-        )
+        text = "Results are kept for a day, and shown only to the person who asked. Ask again."
+        raise missing("task", text, PLACE)
     return task
 
 
@@ -139,10 +120,16 @@ def _forms(task: Task, question: Question | None) -> tuple[str, ...]:
     return _FORMS[task.kind]
 
 
+def _sizes(results: Results, task: Task, question: Question | None) -> Mapping[str, int]:
+    """Return the sizes of the files of a task that is done."""
+    sizes = {form: results.size(task, form) for form in _forms(task, question)}
+    return {form: size for form, size in sizes.items() if size is not None}
+
+
 def _missing(task: Task) -> PageError:
     hours = KEPT_SECONDS // 3600
     text = f"Files are kept for {hours} hours, on the host where they were asked for."
-    return PageError(404, "There is no such file", text, (PLACE, "tasks", str(task.id)))
+    return missing("file", text, PLACE, "tasks", str(task.id))
 
 
 def _pages_of(req: ConsoleRequest, result: object) -> Listing | None:

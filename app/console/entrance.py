@@ -141,8 +141,13 @@ class Entrance:
         try:
             require_link(self._engine, token)
         except LinkRefused as refused:
-            return SignInRefused("This link does not work", str(refused))
+            return link_refusal(refused)
         return None
+
+
+def link_refusal(refused: LinkRefused) -> SignInRefused:
+    """Return the answer to a link that opens no session."""
+    return SignInRefused("This link does not work", str(refused))
 
 
 def _not_signed_in() -> SignInRefused:

@@ -2,7 +2,8 @@
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -13,7 +14,7 @@ import msgspec
 from app import clock
 from app.accounts.models import NAME_CHARACTERS_MAX
 from app.console.rendering import ConsoleRequest, PageError
-from app.errors import Problem
+from app.errors import OperatorError, Problem
 
 VERSION_FIELD = "version"
 """The field that holds the version of what a form shows."""
@@ -71,6 +72,15 @@ class Form:
     def day(self, name: str) -> date | None:
         """Return the value of a day's field that is sound; None if it is empty."""
         return clock.parse_iso_date(self.values[name])
+
+    @contextmanager
+    def refused_for(self, name: str) -> Iterator[None]:
+        """Turn an OperatorError into a fault of a field."""
+        try:
+            yield
+        except OperatorError as error:
+            text = error.sentence
+            self.faults[name] = f"{text[:1].upper()}{text[1:]}."
 
     @property
     def filled(self) -> list[str]:

@@ -1,18 +1,34 @@
-"""The pages of keys: all of them, one, and the one that somebody has at hand (D3, D136)."""
+"""The pages of keys: all of them, one, the one at hand, and every change of a key (D41, D136).
 
-from typing import Any
+SEC: a new key is in the answer to the form that made it, and nowhere else. A form that is sent
+again, as by reloading that page, makes no second key: its version is that of an earlier state.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import falcon
+import peewee
 
 from app import clock
-from app.accounts.administration import status_of_key
-from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, parse_token
+from app.accounts import administration
+from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECONDS, status_of_key
+from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, Token, parse_token
 from app.accounts.models import Account, ApiKey
 from app.accounts.usage.report import last_days
-from app.console.accounts import find_account
-from app.console.forms import Field, Form
+from app.actions import Actor, changing
+from app.console.accounts import ACCOUNTS, account_rows, find_account
+from app.console.forms import Field, Form, require_version, version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, Services, redirect
+from app.console.rendering import ConsoleRequest, PageError, actor_of, redirect
+from app.console.resources import (
+    Confirmation,
+    Entity,
+    FormPage,
+    Question,
+    Resource,
+    Values,
+    view,
+)
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
 
@@ -24,96 +40,37 @@ _SORTABLE = {
     "label": ApiKey.label,
     "expires": ApiKey.expires_at,
 }
-_LOST = Field(
+_HOUR_SECONDS = 3600
+_AT_HAND = Field(
     "key",
     "Key, or its id",
     f"A whole key of {LENGTH} characters, or the {KEY_ID_CHARACTERS} characters of an id.",
 )
-
-
-class KeyList:
-    """The keys of all accounts, or of one."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/keys. Parameters: `q`, `status`, `account` (a tag), `sort`, `page`."""
-        engine = self._services.engine
-        filters = {"q": (), "status": STATUSES, "account": ()}
-        listing = Listing(req, _SORTABLE, ApiKey.id, filters, default="-created")
-        if KEY_PREFIX in listing.filters["q"]:  # SEC: no link of the list may hold a key.
-            redirect(req, resp, PLACE, "find")
-            return
-        keys = listing.rows(_chosen(listing.filters), engine)
-        tag = listing.filters["account"]
-        self._services.pages.send(
-            req,
-            resp,
-            "keys/list.html",
-            listing=listing,
-            keys=[(key, status_of_key(key)) for key in keys],
-            statuses=STATUSES,
-            account=find_account(engine, tag) if tag else None,
-        )
-
-    on_head = on_get
-
-
-class KeyPage:
-    """One key, without its secret."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, key_id: str) -> None:
-        """GET /console/keys/{key_id}."""
-        engine = self._services.engine
-        key = require_key(engine, key_id)
-        former = ApiKey.select(ApiKey.id).where(ApiKey.replaced_by == key.id).scalar(engine)
-        self._services.pages.send(
-            req,
-            resp,
-            "keys/detail.html",
-            key=key,
-            status=status_of_key(key),
-            replaces=former,
-            used=last_days(engine, key.account.id, [key.id]),
-            done=req.get_param("done"),
-        )
-
-    on_head = on_get
-
-
-class KeySearch:
-    """The search for a key that somebody has at hand, such as one that was leaked.
-
-    SEC: it is sent with POST, because the list's search is a part of the URL, which logs keep.
-    """
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/keys/find."""
-        self._services.pages.send(req, resp, "keys/find.html", form=Form([_LOST]))
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/keys/find. Opens the page of the key."""
-        form = Form.received(req, [_LOST])
-        if form.is_sound:
-            # Whether the secret is right does not matter, as for `verifyd keys revoke`.
-            token = parse_token(form["key"])
-            key = find_key(self._services.engine, token.key_id if token else form["key"])
-            if key is not None:
-                redirect(req, resp, PLACE, key.id)
-                return
-            form.faults["key"] = "No account has this key. It may be mistyped or deleted."
-        form.values["key"] = ""  # SEC: a page must not show a key.
-        resp.status = falcon.HTTP_422
-        self._services.pages.send(req, resp, "keys/find.html", form=form)
+_CREATION = (
+    Field("label", "Label", "Tells keys apart, such as billing or test.", is_required=False),
+    Field(
+        "expires",
+        "Last day",
+        "The key works until the end of this day in UTC. Without a day it does not expire.",
+        is_required=False,
+        kind="date",
+    ),
+)
+_ROTATION = (
+    Field(
+        "grace",
+        "Hours",
+        "How long the old key still works, so that the new one can be put in place. 0 ends it now.",
+        kind="number",
+        most=GRACE_SECONDS_MAX // _HOUR_SECONDS,
+    ),
+)
+_SENT_BEFORE = (
+    "The keys have changed meanwhile",
+    "No key was created by this form. If you have sent it before, as by reloading the page with "
+    "the new key: that key exists, and is not shown again. Revoke it if nobody saved it.",
+)
+"""Why a form that has made a key already is refused: a heading and a text."""
 
 
 def find_key(engine: Engine, key_id: str) -> ApiKey | None:
@@ -124,17 +81,40 @@ def find_key(engine: Engine, key_id: str) -> ApiKey | None:
     return key
 
 
-def require_key(engine: Engine, key_id: str) -> ApiKey:
-    """Return the key with this id and its account. Raises PageError if there is none."""
-    key = find_key(engine, key_id)
-    if key is None:
-        text = "Its account was deleted, or it never was."
-        raise PageError(404, "There is no such key", text, back=(PLACE,))
-    return key
+def _rows(key_id: str) -> "peewee.ModelSelect[ApiKey]":
+    return ApiKey.select().where(ApiKey.id == key_id)
 
 
-def _chosen(filters: dict[str, str]) -> Any:
-    """Return a query for the keys that the filters leave, with their accounts."""
+def _version(key: ApiKey) -> str:
+    return version_of(key.id, key.label, key.expires_at, key.revoked_at, key.replaced_by)
+
+
+_KEYS = Entity("key", PLACE, find_key, _rows, _version, "Its account was deleted, or it never was.")
+
+
+class KeyList(Resource):
+    """The keys of all accounts, or of one."""
+
+    @view("keys/list.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values | None:
+        """GET /console/keys. Parameters: `q`, `status`, `account` (a tag), `sort`, `page`."""
+        filters = {"q": (), "status": STATUSES, "account": ()}
+        listing = Listing(req, _SORTABLE, ApiKey.id, filters, default="-created")
+        if KEY_PREFIX in listing.filters["q"]:  # SEC: no link of the list may hold a key.
+            redirect(req, resp, PLACE, "find")
+            return None
+        keys = listing.rows(_matching(listing.filters), self.engine)
+        tag = listing.filters["account"]
+        return {
+            "listing": listing,
+            "keys": [(key, status_of_key(key)) for key in keys],
+            "statuses": STATUSES,
+            "account": find_account(self.engine, tag) if tag else None,
+        }
+
+
+def _matching(filters: Mapping[str, str]) -> "peewee.ModelSelect[ApiKey]":
+    """Return a query for the keys that match the filters, with their accounts."""
     query = ApiKey.select(ApiKey, Account).join(Account)
     text = filters["q"]
     if text:
@@ -147,8 +127,8 @@ def _chosen(filters: dict[str, str]) -> Any:
     return query
 
 
-def _has_status(status: str) -> Any:
-    """Return the condition that a key has a status, as `status_of_key` tells it."""
+def _has_status(status: str) -> peewee.Expression:
+    """Return the condition that a key has a status, as `status_of_key` defines it."""
     is_revoked = ApiKey.revoked_at.is_null(False)
     is_expired = ApiKey.expires_at.is_null(False) & (ApiKey.expires_at <= clock.now())
     is_usable = ApiKey.revoked_at.is_null() & (
@@ -160,3 +140,164 @@ def _has_status(status: str) -> Any:
         "active": is_usable & Account.suspended_at.is_null(),
         "suspended": is_usable & Account.suspended_at.is_null(False),
     }[status]
+
+
+class KeyPage(Resource):
+    """One key, without its secret."""
+
+    @view("keys/detail.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, key_id: str) -> Values:
+        """GET /console/keys/{key_id}."""
+        key = _KEYS.require(self.engine, key_id)
+        former = ApiKey.select(ApiKey.id).where(ApiKey.replaced_by == key.id).scalar(self.engine)
+        return {
+            "key": key,
+            "status": status_of_key(key),
+            "replaces": former,
+            "used": last_days(self.engine, key.account.id, [key.id]),
+            "done": req.get_param("done"),
+        }
+
+
+class KeySearch(FormPage[None]):
+    """GET, POST /console/keys/find. Opens the page of a key at hand, such as one that was leaked.
+
+    SEC: it is sent with POST, because logs keep URLs, and the list's search is a part of them.
+    """
+
+    template = "keys/find.html"
+
+    def _find(self) -> None:
+        """The form names the key."""
+
+    def _fields(self, _found: None) -> Sequence[Field]:
+        return (_AT_HAND,)
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
+        # Whether the secret is right does not matter, as for `verifyd keys revoke`.
+        token = parse_token(form["key"])
+        key = find_key(self.engine, token.key_id if token else form["key"])
+        if key is None:
+            form.faults["key"] = "No account has this key. It may be mistyped or deleted."
+        else:
+            redirect(req, resp, PLACE, key.id)
+
+    def _show(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
+        form.values["key"] = ""  # SEC: a page must not show a key.
+        super()._show(req, resp, None, form)
+
+
+class KeyCreation(FormPage[Account]):
+    """GET, POST /console/accounts/{tag}/keys/new. A new key of an account."""
+
+    template = "keys/new.html"
+
+    def _find(self, tag: str) -> Account:
+        return ACCOUNTS.require(self.engine, tag)
+
+    def _fields(self, _found: Account) -> Sequence[Field]:
+        return _CREATION
+
+    def _values(self, _req: ConsoleRequest, found: Account) -> Values:
+        return {"account": found, "version": self._version(found)}
+
+    def _accept(
+        self, req: ConsoleRequest, resp: falcon.Response, found: Account, form: Form
+    ) -> None:
+        with form.refused_for("expires"):
+            _show_new_key(self, req, resp, self._create(req, found.tag, form))
+
+    def _create(self, req: ConsoleRequest, tag: str, form: Form) -> tuple[ApiKey, Token]:
+        day = form.day("expires")
+        with changing(self.engine):
+            self.engine.lock_rows(account_rows(tag))
+            account = ACCOUNTS.require(self.engine, tag)
+            back = (ACCOUNTS.place, tag)
+            require_version(req, self._version(account), back, *_SENT_BEFORE)
+            return administration.create_key(
+                self.engine,
+                account.name,
+                form["label"],
+                administration.end_of_day(day) if day else None,
+                actor=actor_of(req),
+            )
+
+    def _version(self, account: Account) -> str:
+        keys = ApiKey.select(ApiKey.id).where(ApiKey.account == account).order_by(ApiKey.id)
+        return version_of(account.tag, [key.id for key in keys.execute(self.engine)])
+
+
+class KeyRotation(FormPage[ApiKey]):
+    """GET, POST /console/keys/{key_id}/rotate. The successor of a key."""
+
+    template = "keys/rotate.html"
+
+    def _find(self, key_id: str) -> ApiKey:
+        return _KEYS.require(self.engine, key_id)
+
+    def _fields(self, _found: ApiKey) -> Sequence[Field]:
+        return _ROTATION
+
+    def _initial(self, found: ApiKey) -> Mapping[str, str]:
+        _require_rotatable(found)
+        return {"grace": str(ROTATION_GRACE_SECONDS // _HOUR_SECONDS)}
+
+    def _values(self, _req: ConsoleRequest, found: ApiKey) -> Values:
+        return {"key": found, "version": _version(found)}
+
+    def _accept(
+        self, req: ConsoleRequest, resp: falcon.Response, found: ApiKey, form: Form
+    ) -> None:
+        grace_seconds = form.number("grace") * _HOUR_SECONDS
+        with changing(self.engine):
+            self.engine.lock_rows(_rows(found.id))
+            key = _KEYS.require(self.engine, found.id)
+            require_version(req, _version(key), (PLACE, key.id), *_SENT_BEFORE)
+            _require_rotatable(key)
+            made = administration.rotate_key(
+                self.engine, key.id, grace_seconds, actor=actor_of(req)
+            )
+            old = _KEYS.require(self.engine, key.id)
+        _show_new_key(self, req, resp, made, old)
+
+
+def _show_new_key(
+    resource: Resource,
+    req: ConsoleRequest,
+    resp: falcon.Response,
+    made: tuple[ApiKey, Token],
+    replaced: ApiKey | None = None,
+) -> None:
+    """Answer with the text of a new key, which nothing shows again."""
+    key, token = made
+    is_over = replaced is not None and (replaced.expires_at or 0) <= clock.now()
+    values = {"key": key, "text": token.text, "replaced": replaced, "is_over": is_over}
+    resource.show(req, resp, "keys/shown_once.html", values)
+
+
+def _require_rotatable(key: ApiKey) -> None:
+    """Refuse to rotate a key that no longer works, or was rotated before. Raises PageError."""
+    if status_of_key(key) in ("revoked", "expired"):
+        text = "Rotating would bring back access that was ended. Create a new key instead."
+        raise PageError(409, "This key no longer works", text, back=(PLACE, key.id))
+    if key.replaced_by is not None:
+        text = f"The key {key.replaced_by} has replaced it. Rotate that one instead."
+        raise PageError(409, "This key was rotated before", text, back=(PLACE, key.id))
+
+
+class KeyRevocation(Confirmation[ApiKey]):
+    """GET, POST /console/keys/{key_id}/revoke. The key is refused for good."""
+
+    entity, done, works_on_full_disk = _KEYS, "revoked", True
+
+    def _question(self, row: ApiKey) -> Question:
+        label = f" ({row.label})" if row.label else ""
+        return Question(
+            f"Revoke the key {row.id}?",
+            f"From the next request on, this key of {row.account.name}{label} gets 401. "
+            "This cannot be undone; whoever uses it needs a new key.",
+            "Revoke the key",
+        )
+
+    def _change(self, row: ApiKey, actor: Actor) -> None:
+        administration.revoke_key(self.engine, row.id, actor=actor)

@@ -13,6 +13,7 @@ from app.accounts.enquiry import TEXT_CHARACTERS_MAX, enquiry_text_fault
 from app.audit.record import AuditError, Record, time_of
 from app.console.forms import Field, Form, read_fields
 from app.console.rendering import ConsoleRequest, PageError, Services, session_of
+from app.console.resources import FormPage, Values
 from app.csv_cells import text_cell
 from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells, heading
@@ -120,35 +121,39 @@ _FIELDS = (
 )
 
 
-class LookUp:
-    """Answers a person as the API answers a client, but charges no account.
+class LookUp(FormPage[None]):
+    """GET, POST /console/look-up. A page, or a CSV file if the field `as` is `csv`.
+
+    Answers a person as the API answers a client, but charges no account.
 
     SEC: plates are sent with POST only. So they are in no URL, log or history of a browser.
     """
 
+    template = "look_up.html"
+
     def __init__(self, services: Services) -> None:
-        self._services = services
-        config = services.config
-        self._reader = VehicleReader(Records(services.engine, config.register_order), config)
+        super().__init__(services)
+        order = services.config.register_order
+        self._reader = VehicleReader(Records(services.engine, order), services.config)
 
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/look-up."""
-        self._show(req, resp, Form(_FIELDS))
+    def _find(self) -> None:
+        """The form names the plates."""
 
-    on_head = on_get
+    def _fields(self, _found: None) -> Sequence[Field]:
+        return _FIELDS
 
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/look-up. A page, or a CSV file if the field `as` is `csv`."""
-        form = Form.received(req, _FIELDS)
-        asked = _plates(form["plates"])
-        _check(form, asked)
-        if not form.is_sound:
-            resp.status = falcon.HTTP_422
-            self._show(req, resp, form)
-            return
+    def _values(self, _req: ConsoleRequest, _found: None) -> Values:
+        return _answers("", [], None)
+
+    def _received(self, req: ConsoleRequest, _found: None) -> Form:
+        form = super()._received(req, None)
+        _check(form, _plates(form["plates"]))
+        return form
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
         day = self._reader.day(form["day"] or None)
         try:
-            found, registers, document = self._look_up(asked, day)
+            found, registers, document = self._look_up(_plates(form["plates"]), day)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             self._raise_unreadable(error)
         self._record(req, form, day, found, registers)
@@ -158,11 +163,11 @@ class LookUp:
             resp.data = csv_file(found, day, self._reader.mot_first_years)
         else:
             rows = rows_of(found, day, self._reader.mot_first_years)
-            self._show(req, resp, form, day=day, rows=rows, document=document)
+            self.show(req, resp, self.template, {**_answers(day, rows, document), "form": form})
 
     def _look_up(self, asked: Sequence[str], day: str) -> tuple[list[Found], Read, Document | None]:
         """Return what was found, and where; of a few plates also what explains the answers."""
-        engine, config = self._services.engine, self._services.config
+        engine, config = self.engine, self.config
         reader = self._reader
         if len(asked) > _EXPLAINED_MAX:
             many = with_current_registers(engine, lambda state: reader.look_up(state, asked, day))
@@ -175,7 +180,7 @@ class LookUp:
         self, req: ConsoleRequest, form: Form, day: str, found: Sequence[Found], registers: Read
     ) -> None:
         """Record what is about to be shown (D125). Raises PageError if that is impossible."""
-        trail = self._services.trail
+        trail = self.services.trail
         if trail is None:
             return
         record = Record(
@@ -202,7 +207,7 @@ class LookUp:
 
     def _raise_unreadable(self, error: peewee.PeeweeException) -> NoReturn:
         """Raise the error, or PageError with the name of the register that cannot be read."""
-        register = find_unreadable(self._services.engine)
+        register = find_unreadable(self.engine)
         if register is None:
             raise error
         raise PageError(
@@ -213,27 +218,16 @@ class LookUp:
             back=("look-up",),
         ) from error
 
-    def _show(
-        self,
-        req: ConsoleRequest,
-        resp: falcon.Response,
-        form: Form,
-        *,
-        day: str | None = None,
-        rows: Sequence[Row] = (),
-        document: Document | None = None,
-    ) -> None:
-        self._services.pages.send(
-            req,
-            resp,
-            "look_up.html",
-            form=form,
-            day=day,
-            rows=rows[:_ROWS_MAX],
-            counts=counts_of(rows),
-            total=len(rows),
-            document=document,
-        )
+
+def _answers(day: str, rows: Sequence[Row], document: Document | None) -> Values:
+    """Return what the page shows of answers; of none before plates were sent."""
+    return {
+        "day": day,
+        "rows": rows[:_ROWS_MAX],
+        "counts": counts_of(rows),
+        "total": len(rows),
+        "document": document,
+    }
 
 
 def _plates(text: str) -> list[str]:

@@ -18,7 +18,8 @@ from app.alerts.message import Condition
 from app.audit.state import audit_state
 from app.config import SETTINGS, Config
 from app.console.charts import Series, chart_of_hours
-from app.console.rendering import ConsoleRequest, Services
+from app.console.rendering import ConsoleRequest
+from app.console.resources import Resource, Values, view
 from app.monitoring.directories import (
     audit_warnings,
     data_warnings,
@@ -147,34 +148,26 @@ def loads_by_day(engine: Engine, zone: tzinfo) -> tuple[list[str], list[Series]]
     ]
 
 
-class Overview:
+class Overview(Resource):
     """Readiness, registers, answers, loads, disks and the version."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+    @view("overview.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console."""
-        engine, config, limits, pages, _ = self._services
+        engine, config = self.engine, self.config
         ages = freshness(engine, config.stale_after)
-        current = health(engine, config, limits, ages)
         days, series = loads_by_day(engine, config.timezone)
-        pages.send(
-            req,
-            resp,
-            "overview.html",
-            health=current,
-            registers=ages,
-            answers=chart_of_hours(engine, config.timezone),
-            classes=CLASSES,
-            seconds=INTERVAL_SECONDS,
-            kinds=list(Kind),
-            loads=latest_loads(engine),
-            disks=disks(engine, config),
-            days=days,
-            series=series,
-            program=line(),
-            has_documentation=not config.console_bind,
-        )
-
-    on_head = on_get
+        return {
+            "health": health(engine, config, self.services.limits, ages),
+            "registers": ages,
+            "answers": chart_of_hours(engine, config.timezone),
+            "classes": CLASSES,
+            "seconds": INTERVAL_SECONDS,
+            "kinds": list(Kind),
+            "loads": latest_loads(engine),
+            "disks": disks(engine, config),
+            "days": days,
+            "series": series,
+            "program": line(),
+            "has_documentation": not config.console_bind,
+        }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 import falcon
@@ -19,7 +19,9 @@ from app.console.charts import CLASS_NAMES, columns_chart
 from app.console.roles import RIGHTS, Right
 from app.console.sessions import Session
 from app.documentation import resources as documentation
-from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset, send_asset
+from app.jobs.audit_tasks import AuditTasks
+from app.jobs.register_tasks import Tasks
+from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset
 from app.serve.http.context import Request, RequestContext
 from app.serve.limits.store import LimitStore
 from app.storage.disk import size_text
@@ -27,9 +29,6 @@ from app.storage.engine import Engine
 from app.version import VERSION
 
 # What a request of the console carries, and what its resources work with.
-
-if TYPE_CHECKING:
-    pass  # REMOVED
 
 ROOT = "/console"
 """The path of the overview; all other paths of the console are below it."""
@@ -62,6 +61,10 @@ class Services(NamedTuple):
     pages: "Renderer"
     trail: Trail | None
     """Where look-ups are recorded; None if the audit trail is off."""
+    tasks: Tasks
+    """What people do to registers."""
+    audit_tasks: AuditTasks
+    """What people ask of the audit trail."""
 
 
 class PageError(Exception):
@@ -104,22 +107,6 @@ ASSETS: Mapping[str, Asset] = {
     "icon.svg": documentation.ASSETS["icon.svg"],
     "console.js": own_asset("app.console", "console.js", JAVASCRIPT),
 }
-_BY_SERVED_NAME = {asset.served_name: asset for asset in ASSETS.values()}
-
-
-class ConsoleAsset:
-    """A style sheet or script; everybody may read it."""
-
-    def __init__(self, services: Services) -> None:
-        pass
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response, asset: str) -> None:
-        """GET /console/assets/{asset}. Raises falcon.HTTPNotFound for any name but the current."""
-        if asset not in _BY_SERVED_NAME:  # SEC: only these names ever become a path.
-            raise falcon.HTTPNotFound
-        send_asset(req, resp, _BY_SERVED_NAME[asset])
-
-    on_head = on_get
 
 
 _HTML = "text/html; charset=utf-8"

@@ -29,7 +29,8 @@ from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS, Usage
 from app.console.charts import UsageChart, chart_of_days
 from app.console.keys import find_key
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, Services, redirect
+from app.console.rendering import ConsoleRequest, redirect
+from app.console.resources import Resource, Values, view
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
 
@@ -182,53 +183,46 @@ class KnownKey(NamedTuple):
     status: str
 
 
-class UsagePage:
+class UsagePage(Resource):
     """What accounts have used in a month, or on some days."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+    @view("usage.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values | None:
         """GET /console/usage.
 
         Parameters: `account` (a name, also of a deleted one), `key` (an id), `month`, or `from`
         and `to`, `by`, `sort`, `page`, and `as=csv` for a file.
         """
-        engine, config, _, pages, _ = self._services
-        today = clock.today(config.timezone)
+        engine, zone = self.engine, self.config.timezone
+        today = clock.today(zone)
         asked = question(req, engine, today)
         if KEY_PREFIX in asked.given["account"] + asked.given["key"]:
             # SEC: no link of the page may hold a key.
             redirect(req, resp, "keys", "find")
-            return
+            return None
         listing = _listing(req, asked)
-        values: dict[str, object] = {}
+        values: Values = {}
         if asked.faults:
             resp.status = falcon.HTTP_422
         else:
             used = usage_of_days(engine, *asked.period, asked.groups, asked.whose)
             if req.get_param("as") == "csv":
                 _send_csv(resp, asked, used)
-                return
+                return None
             values = _shown(engine, asked, listing, used)
-        pages.send(
-            req,
-            resp,
-            "usage.html",
-            asked=asked,
-            listing=listing,
-            choices=CHOICES,
-            classes=CLASSES,
-            names=_names(engine),
-            before=month_before(asked.period, today),
-            after=month_after(asked.period, today),
-            zone=str(config.timezone),
-            seconds=INTERVAL_SECONDS,
-            days_kept=KEPT_DAYS,
+        return {
+            "asked": asked,
+            "listing": listing,
+            "choices": CHOICES,
+            "classes": CLASSES,
+            "names": _names(engine),
+            "before": month_before(asked.period, today),
+            "after": month_after(asked.period, today),
+            "zone": str(zone),
+            "seconds": INTERVAL_SECONDS,
+            "days_kept": KEPT_DAYS,
             **values,
-        )
-
-    on_head = on_get
+        }
 
 
 def _listing(req: ConsoleRequest, asked: Question) -> Listing:
@@ -242,9 +236,7 @@ def _listing(req: ConsoleRequest, asked: Question) -> Listing:
     return Listing(req, columns, filters=dict.fromkeys(FILTERS, ()), default=default)
 
 
-def _shown(
-    engine: Engine, asked: Question, listing: Listing, used: Sequence[Used]
-) -> dict[str, object]:
+def _shown(engine: Engine, asked: Question, listing: Listing, used: Sequence[Used]) -> Values:
     """Return what the page shows of the usage that was asked for."""
     rows = listing.part_of(used)
     accounts = _accounts(engine, rows)

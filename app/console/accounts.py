@@ -7,22 +7,13 @@ import falcon
 import peewee
 
 from app.accounts import administration, lifecycle
-from app.accounts.administration import status_of_key
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.usage.report import last_days
 from app.actions import Actor
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, Services, actor_of, redirect
-from app.console.resources import (
-    Confirmation,
-    Entity,
-    FormPage,
-    Question,
-    Resource,
-    Values,
-    view,
-)
+from app.console.rendering import ConsoleRequest, PageError, actor_of, redirect
+from app.console.resources import Confirmation, Entity, FormPage, Question, Resource, Values, view
 from app.domains.repository import Domains
 from app.serve.limits.bucket import rate
 from app.serve.limits.file import StoreError
@@ -39,6 +30,11 @@ _SORTABLE = {
     "plan": Account.plan,
     "status": Account.suspended_at,
     "created": Account.created_at,
+}
+_CONDITIONS = {
+    "q": Account.name.contains,
+    "plan": lambda plan: Account.plan == plan,
+    "status": lambda status: Account.suspended_at.is_null(status == ACTIVE),
 }
 
 
@@ -75,28 +71,12 @@ class AccountList(Resource):
     @view("accounts/list.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console/accounts. Parameters: `q`, `plan`, `status`, `sort`, `page`."""
-        plans = _plan_names(self.engine)
-        filters = {"q": (), "plan": plans, "status": STATUSES}
+        filters = {"q": (), "plan": _plan_names(self.engine), "status": STATUSES}
         listing = Listing(req, _SORTABLE, Account.id, filters)
         return {
             "listing": listing,
-            "accounts": listing.rows(_matching(listing.filters), self.engine),
-            "plans": plans,
-            "statuses": STATUSES,
-            "done": req.get_param("done"),
+            "accounts": listing.rows(Account.select(), self.engine, _CONDITIONS),
         }
-
-
-def _matching(filters: Mapping[str, str]) -> "peewee.ModelSelect[Account]":
-    """Return a query for the accounts that match the filters."""
-    query = Account.select()
-    if filters["q"]:
-        query = query.where(Account.name.contains(filters["q"]))
-    if filters["plan"]:
-        query = query.where(Account.plan == filters["plan"])
-    if filters["status"]:
-        query = query.where(Account.suspended_at.is_null(filters["status"] == ACTIVE))
-    return query
 
 
 class AccountPage(Resource):
@@ -114,11 +94,10 @@ class AccountPage(Resource):
             "account": account,
             "plan": plan,
             "requests_left": requests_left(self.services.limits, account, plan),
-            "keys": [(key, status_of_key(key)) for key in latest],
+            "keys": latest,
             "used": last_days(self.engine, account.id, [key.id for key in latest]),
             "keys_total": keys.count(self.engine),
             "domains": Domains(self.engine).count_domains(account.id),
-            "done": req.get_param("done"),
         }
 
 
@@ -130,17 +109,17 @@ class AccountCreation(FormPage[None]):
     def _find(self) -> None:
         """There is no account yet."""
 
-    def _fields(self, _found: None) -> Sequence[Field]:
+    def _fields(self, row: None) -> Sequence[Field]:
         plans = _plan_names(self.engine)
         return (
             Field("name", "Name", "What you call the customer. No other account may have it."),
             Field("plan", "Plan", "Sets the limits. You can change it later.", choices=plans),
         )
 
-    def _initial(self, _found: None) -> Mapping[str, str]:
+    def _initial(self, row: None) -> Mapping[str, str]:
         return {"plan": administration.DEFAULT_PLAN}
 
-    def _accept(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         with form.refused_for("name"):
             made = administration.create_account(
                 self.engine, form["name"], form["plan"], actor=actor_of(req)
@@ -155,11 +134,11 @@ class _AccountForm(FormPage[Account]):
         return ACCOUNTS.require(self.engine, tag)
 
     def change(
-        self, req: ConsoleRequest, found: Account, change: Callable[[Account], object]
+        self, req: ConsoleRequest, row: Account, change: Callable[[Account], object]
     ) -> None:
         """Change the account. Works on a full disk, too (D57)."""
         reserve.with_reserve(
-            self.engine, partial(ACCOUNTS.change, req, self.engine, found.tag, change)
+            self.engine, partial(ACCOUNTS.change, req, self.engine, row.tag, change)
         )
 
 
@@ -168,28 +147,26 @@ class AccountPlan(_AccountForm):
 
     template = "accounts/plan.html"
 
-    def _fields(self, _found: Account) -> Sequence[Field]:
+    def _fields(self, row: Account) -> Sequence[Field]:
         hint = "It counts from the next request on."
         return (Field("plan", "Plan", hint, choices=_plan_names(self.engine)),)
 
-    def _initial(self, found: Account) -> Mapping[str, str]:
-        return {"plan": found.plan_id}
+    def _initial(self, row: Account) -> Mapping[str, str]:
+        return {"plan": row.plan_id}
 
-    def _values(self, _req: ConsoleRequest, found: Account) -> Values:
+    def _values(self, _req: ConsoleRequest, row: Account) -> Values:
         plans = administration.list_plans(self.engine)
-        return {"account": found, "plans": plans, "version": _version(found)}
+        return {"account": row, "plans": plans, "version": _version(row)}
 
-    def _accept(
-        self, req: ConsoleRequest, resp: falcon.Response, found: Account, form: Form
-    ) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
         def move(account: Account) -> None:
             administration.set_account_plan(
                 self.engine, account.name, form["plan"], actor=actor_of(req)
             )
 
         with form.refused_for("plan"):  # The plan was deleted a moment ago.
-            self.change(req, found, move)
-            redirect(req, resp, PLACE, found.tag, done="moved")
+            self.change(req, row, move)
+            redirect(req, resp, PLACE, row.tag, done="moved")
 
 
 class AccountDeletion(_AccountForm):
@@ -197,29 +174,27 @@ class AccountDeletion(_AccountForm):
 
     template = "accounts/delete.html"
 
-    def _fields(self, _found: Account) -> Sequence[Field]:
+    def _fields(self, row: Account) -> Sequence[Field]:
         return (Field("name", "Name of the account", "Type it to confirm."),)
 
-    def _initial(self, found: Account) -> Mapping[str, str]:
-        self._require_without_domains(found)
+    def _initial(self, row: Account) -> Mapping[str, str]:
+        self._require_without_domains(row)
         return {}
 
-    def _values(self, _req: ConsoleRequest, found: Account) -> Values:
-        keys = ApiKey.select().where(ApiKey.account == found).count(self.engine)
-        return {"account": found, "keys": keys, "version": _version(found)}
+    def _values(self, _req: ConsoleRequest, row: Account) -> Values:
+        keys = ApiKey.select().where(ApiKey.account == row).count(self.engine)
+        return {"account": row, "keys": keys, "version": _version(row)}
 
-    def _accept(
-        self, req: ConsoleRequest, resp: falcon.Response, found: Account, form: Form
-    ) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
         def delete(account: Account) -> None:
             self._require_without_domains(account)
             count = Domains(self.engine).count_domains
             lifecycle.delete_account(self.engine, account.name, count, actor=actor_of(req))
 
-        if form["name"] != found.name:
+        if form["name"] != row.name:
             form.faults["name"] = "This is not the name of the account."
             return
-        self.change(req, found, delete)
+        self.change(req, row, delete)
         redirect(req, resp, PLACE, done="deleted")
 
     def _require_without_domains(self, account: Account) -> None:
@@ -270,13 +245,9 @@ class AccountReset(Confirmation[Account]):
 
     entity, done, works_on_full_disk = ACCOUNTS, "reset", True
 
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
-        self._limits = services.limits
-
     def _question(self, row: Account) -> Question:
         plan = administration.require_plan(self.engine, row.plan_id)
-        left = requests_left(self._limits, row, plan)
+        left = requests_left(self.services.limits, row, plan)
         now = "" if left is None else f"It has {left:,} of {plan.requests:,} left. "
         return Question(
             f"Give {row.name} all its requests back?",
@@ -289,7 +260,7 @@ class AccountReset(Confirmation[Account]):
         plan = administration.require_plan(self.engine, row.plan_id)
         plan_rate = rate(plan.requests, plan.window_seconds)
         try:
-            reset_limit(self.engine, self._limits, row.id, row.name, plan_rate, actor=actor)
+            reset_limit(self.engine, self.services.limits, row.id, row.name, plan_rate, actor=actor)
         except StoreError:
             text = "Nothing was changed. The overview says what is wrong with the file of limits."
             raise PageError(503, "The rate limits cannot be used", text) from None

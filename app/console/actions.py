@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta, tzinfo
 
 import falcon
+import peewee
 
 from app import clock
 from app.accounts.models import Account, ApiKey, Plan
@@ -64,7 +65,6 @@ class ActionList(Resource):
         return {
             "listing": listing,
             "actions": [(action, members_of(action)) for action in actions],
-            "choices": _CHOICES,
             "subjects": _subjects(self.engine, actions, listing.filters["account"]),
         }
 
@@ -88,23 +88,19 @@ def _subjects(engine: Engine, actions: Sequence[Recorded], account: str) -> Subj
         return [action.subject for action in actions if action.subject_kind == kind]
 
     owners = [action.account for action in actions if action.account]
-    accounts = Account.select(Account.name, Account.tag).where(
-        Account.name.in_([*named("account"), *owners, account])
-    )
-    keys = ApiKey.select(ApiKey.id).where(ApiKey.id.in_(named("key")))
-    plans = Plan.select(Plan.name).where(Plan.name.in_(named("plan")))
-    registers = RegisterLoad.select(RegisterLoad.register).where(
-        RegisterLoad.register.in_(named("register"))
-    )
+    register = RegisterLoad.register
+    queries: Mapping[SubjectKind, peewee.Query] = {
+        "account": Account.select(Account.name, Account.tag).where(
+            Account.name.in_([*named("account"), *owners, account])
+        ),
+        "key": ApiKey.select(ApiKey.id, ApiKey.id).where(ApiKey.id.in_(named("key"))),
+        "plan": Plan.select(Plan.name, Plan.name).where(Plan.name.in_(named("plan"))),
+        "register": RegisterLoad.select(register, register)
+        .where(register.in_(named("register")))
+        .distinct(),
+    }
     return {
-        **{("account", name): ("accounts", tag) for name, tag in accounts.tuples().execute(engine)},
-        **{("key", key): ("keys", key) for (key,) in keys.tuples().execute(engine)},
-        **{
-            ("plan", name): ("plans", segment_of(name))
-            for (name,) in plans.tuples().execute(engine)
-        },
-        **{
-            ("register", name): ("registers", name)
-            for (name,) in registers.distinct().tuples().execute(engine)
-        },
+        (kind, name): (f"{kind}s", segment_of(segment) if kind == "plan" else segment)
+        for kind, query in queries.items()
+        for name, segment in query.tuples().execute(engine)
     }

@@ -75,19 +75,19 @@ class _AuditForm(FormPage[None]):
     def _find(self) -> None:
         """The form says what it is about."""
 
-    def _fields(self, _found: None) -> Sequence[Field]:
+    def _fields(self, row: None) -> Sequence[Field]:
         return _FIELDS[self.kind]
 
-    def _values(self, req: ConsoleRequest, _found: None) -> Values:
+    def _values(self, req: ConsoleRequest, row: None) -> Values:
         return {"version": secrets.token_hex(8), "trail": _state(self.engine, self.config)}
 
-    def _received(self, req: ConsoleRequest, _found: None) -> Form:
+    def _received(self, req: ConsoleRequest, row: None) -> Form:
         if not _TOKEN.fullmatch(read_fields(req).get(VERSION_FIELD, "")):
             text = "Nothing was asked. Open the page again, and send the form there."
             raise PageError(409, "This form is incomplete", text, (PLACE,))
         return super()._received(req, None)
 
-    def _accept(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         asked = Question(_criteria(form), form.values.get("format", ""), _digest(form))
         if not form.is_sound:
             return
@@ -114,7 +114,7 @@ class AuditPage(_AuditForm):
 
     kind, template = SEARCH, "audit/search.html"
 
-    def _values(self, req: ConsoleRequest, _found: None) -> Values:
+    def _values(self, req: ConsoleRequest, row: None) -> Values:
         tasks = self.services.audit_tasks
         latest = tasks.latest(session_of(req).name, _LATEST_MAX)
         questions = [(task, tasks.results.find_question(task)) for task in latest]
@@ -132,10 +132,10 @@ class AuditReport(_AuditForm):
 
     kind, template = REPORT, "audit/report.html"
 
-    def _initial(self, _found: None) -> Mapping[str, str]:
+    def _initial(self, row: None) -> Mapping[str, str]:
         return {"from": first_reported_day()}
 
-    def _received(self, req: ConsoleRequest, _found: None) -> Form:
+    def _received(self, req: ConsoleRequest, row: None) -> Form:
         form = super()._received(req, None)
         form.values["from"] = form["from"] or first_reported_day()
         return form

@@ -1,6 +1,5 @@
 """The pages of domains: all of them, one, suspend and activate (D16, D136)."""
 
-from collections.abc import Mapping
 from typing import Protocol
 
 import falcon
@@ -22,6 +21,11 @@ _SORTABLE = {
     "account": Account.name,
     "status": Domain.status,
     "created": Domain.created_at,
+}
+_CONDITIONS = {
+    "q": Domain.name.contains,
+    "status": lambda status: Domain.status == status,
+    "account": lambda tag: Account.tag == tag,
 }
 
 
@@ -81,22 +85,9 @@ class DomainList(Resource):
         tag = listing.filters["account"]
         return {
             "listing": listing,
-            "domains": listing.rows(_matching(listing.filters), self.engine),
-            "statuses": STATUSES,
+            "domains": listing.rows(_domains(), self.engine, _CONDITIONS),
             "account": find_account(self.engine, tag) if tag else None,
         }
-
-
-def _matching(filters: Mapping[str, str]) -> "peewee.ModelSelect[Domain]":
-    """Return a query for the domains that match the filters."""
-    query = _domains()
-    if filters["q"]:
-        query = query.where(Domain.name.contains(filters["q"]))
-    if filters["status"]:
-        query = query.where(Domain.status == filters["status"])
-    if filters["account"]:
-        query = query.where(Account.tag == filters["account"])
-    return query
 
 
 class DomainPage(Resource):
@@ -105,8 +96,7 @@ class DomainPage(Resource):
     @view("domains/detail.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, domain_id: str) -> Values:
         """GET /console/domains/{domain_id}."""
-        domain = _DOMAINS.require(self.engine, domain_id)
-        return {"domain": domain, "done": req.get_param("done")}
+        return {"domain": _DOMAINS.require(self.engine, domain_id)}
 
 
 class DomainSuspension(Confirmation[_OwnedDomain]):

@@ -57,7 +57,8 @@ class Form:
         form = cls(fields, read_fields(req))
         for field in form.fields:
             form.values[field.name] = value = form.values[field.name].strip()
-            fault = _fault(field, value)
+            is_given = value or field.is_required
+            fault = next(_faults(field, value), None) if is_given else None
             if fault:
                 form.faults[field.name] = fault
         return form
@@ -118,6 +119,14 @@ def read_fields(req: ConsoleRequest) -> Mapping[str, str]:
     return fields
 
 
+Refusal = tuple[str, str]
+"""Why a form from an older state is refused: a heading and a text."""
+CHANGED_MEANWHILE: Refusal = (
+    "Somebody else has changed this meanwhile",
+    "Nothing was changed by you. Look at the page as it is now, and decide again.",
+)
+
+
 def version_of(*shown: object) -> str:
     """Return a text that differs if what a page shows differs.
 
@@ -130,54 +139,46 @@ def require_version(
     req: ConsoleRequest,
     current: str,
     back: tuple[str, ...],
-    heading: str = "Somebody else has changed this meanwhile",
-    text: str = "Nothing was changed by you. Look at the page as it is now, and decide again.",
+    refusal: Refusal = CHANGED_MEANWHILE,
 ) -> None:
     """Refuse a form that was made from an older state. Raises PageError.
 
     Call it within the transaction that changes the row, after the row was locked.
     """
     if read_fields(req).get(VERSION_FIELD) != current:
-        raise PageError(409, heading, text, back=back)
+        raise PageError(409, *refusal, back=back)
 
 
-def _fault(field: Field, value: str) -> str | None:
-    if not value and not field.is_required:
-        return None
+def _faults(field: Field, value: str) -> Iterator[str]:
+    """Yield what is wrong with a value, the most important first."""
     if not value and field.kind != "number":
-        return f"{field.label} is needed."
+        yield f"{field.label} is needed."
     if len(value) > field.characters_max:
-        return (
+        yield (
             f"{field.label} can have at most {field.characters_max:,} characters; "
             f"this one has {len(value):,}."
         )
-    return _fault_of_text(field, value) or _fault_of_kind(field, value)
-
-
-def _fault_of_text(field: Field, value: str) -> str | None:
     if field.kind == "lines":
         # Other characters that are not printable get pasted with a text, unseen.
-        is_text = all(unicodedata.category(each) != "Cc" or each in "\r\n\t" for each in value)
-        return None if is_text else f"{field.label} must not contain control characters."
-    if not value.isprintable():
-        return f"{field.label} must not contain line breaks or control characters."
-    return None
-
-
-def _fault_of_kind(field: Field, value: str) -> str | None:
+        if any(unicodedata.category(each) == "Cc" and each not in "\r\n\t" for each in value):
+            yield f"{field.label} must not contain control characters."
+    elif not value.isprintable():
+        yield f"{field.label} must not contain line breaks or control characters."
     if field.choices and value not in field.choices:
-        return f"Choose one of the list as {field.label.lower()}."
+        yield f"Choose one of the list as {field.label.lower()}."
     if field.kind == "number" and not _is_within(value, field.least, field.most):
-        return f"{field.label} must be a whole number from {field.least:,} to {field.most:,}."
-    return _fault_of_day(field, value) if field.kind == "date" else None
+        yield f"{field.label} must be a whole number from {field.least:,} to {field.most:,}."
+    if field.kind == "date":
+        yield from _faults_of_day(field, value)
 
 
-def _fault_of_day(field: Field, value: str) -> str | None:
+def _faults_of_day(field: Field, value: str) -> Iterator[str]:
     day = clock.parse_iso_date(value)
     if day is None:
-        return f"{field.label} {clock.day_fault(value)}."
+        yield f"{field.label} {clock.day_fault(value)}."
     # The last day of the calendar has no end.
-    return f"{field.label} must be before {date.max}." if day == date.max else None
+    elif day == date.max:
+        yield f"{field.label} must be before {date.max}."
 
 
 def _is_within(text: str, least: int, most: int) -> bool:

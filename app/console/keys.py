@@ -15,20 +15,12 @@ from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECOND
 from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, Token, parse_token
 from app.accounts.models import Account, ApiKey
 from app.accounts.usage.report import last_days
-from app.actions import Actor, changing
-from app.console.accounts import ACCOUNTS, account_rows, find_account
-from app.console.forms import Field, Form, require_version, version_of
+from app.actions import Actor
+from app.console.accounts import ACCOUNTS, find_account
+from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, PageError, actor_of, redirect
-from app.console.resources import (
-    Confirmation,
-    Entity,
-    FormPage,
-    Question,
-    Resource,
-    Values,
-    view,
-)
+from app.console.resources import Confirmation, Entity, FormPage, Question, Resource, Values, view
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
 
@@ -41,6 +33,32 @@ _SORTABLE = {
     "expires": ApiKey.expires_at,
 }
 _HOUR_SECONDS = 3600
+
+
+def _mentions(text: str) -> peewee.Expression:
+    return ApiKey.label.contains(text) | Account.name.contains(text) | (ApiKey.id == text)
+
+
+def _has_status(status: str) -> peewee.Expression:
+    """Return the condition that a key has a status, as `status_of_key` defines it."""
+    is_revoked = ApiKey.revoked_at.is_null(False)
+    is_expired = ApiKey.expires_at.is_null(False) & (ApiKey.expires_at <= clock.now())
+    is_usable = ApiKey.revoked_at.is_null() & (
+        ApiKey.expires_at.is_null() | (ApiKey.expires_at > clock.now())
+    )
+    return {
+        "revoked": is_revoked,
+        "expired": ApiKey.revoked_at.is_null() & is_expired,
+        "active": is_usable & Account.suspended_at.is_null(),
+        "suspended": is_usable & Account.suspended_at.is_null(False),
+    }[status]
+
+
+_CONDITIONS = {
+    "q": _mentions,
+    "account": lambda tag: Account.tag == tag,
+    "status": _has_status,
+}
 _AT_HAND = Field(
     "key",
     "Key, or its id",
@@ -103,43 +121,13 @@ class KeyList(Resource):
         if KEY_PREFIX in listing.filters["q"]:  # SEC: no link of the list may hold a key.
             redirect(req, resp, PLACE, "find")
             return None
-        keys = listing.rows(_matching(listing.filters), self.engine)
+        query = ApiKey.select(ApiKey, Account).join(Account)
         tag = listing.filters["account"]
         return {
             "listing": listing,
-            "keys": [(key, status_of_key(key)) for key in keys],
-            "statuses": STATUSES,
+            "keys": listing.rows(query, self.engine, _CONDITIONS),
             "account": find_account(self.engine, tag) if tag else None,
         }
-
-
-def _matching(filters: Mapping[str, str]) -> "peewee.ModelSelect[ApiKey]":
-    """Return a query for the keys that match the filters, with their accounts."""
-    query = ApiKey.select(ApiKey, Account).join(Account)
-    text = filters["q"]
-    if text:
-        fits = ApiKey.label.contains(text) | Account.name.contains(text) | (ApiKey.id == text)
-        query = query.where(fits)
-    if filters["account"]:
-        query = query.where(Account.tag == filters["account"])
-    if filters["status"]:
-        query = query.where(_has_status(filters["status"]))
-    return query
-
-
-def _has_status(status: str) -> peewee.Expression:
-    """Return the condition that a key has a status, as `status_of_key` defines it."""
-    is_revoked = ApiKey.revoked_at.is_null(False)
-    is_expired = ApiKey.expires_at.is_null(False) & (ApiKey.expires_at <= clock.now())
-    is_usable = ApiKey.revoked_at.is_null() & (
-        ApiKey.expires_at.is_null() | (ApiKey.expires_at > clock.now())
-    )
-    return {
-        "revoked": is_revoked,
-        "expired": ApiKey.revoked_at.is_null() & is_expired,
-        "active": is_usable & Account.suspended_at.is_null(),
-        "suspended": is_usable & Account.suspended_at.is_null(False),
-    }[status]
 
 
 class KeyPage(Resource):
@@ -152,10 +140,9 @@ class KeyPage(Resource):
         former = ApiKey.select(ApiKey.id).where(ApiKey.replaced_by == key.id).scalar(self.engine)
         return {
             "key": key,
-            "status": status_of_key(key),
             "replaces": former,
+            "status": status_of_key(key),
             "used": last_days(self.engine, key.account.id, [key.id]),
-            "done": req.get_param("done"),
         }
 
 
@@ -170,10 +157,10 @@ class KeySearch(FormPage[None]):
     def _find(self) -> None:
         """The form names the key."""
 
-    def _fields(self, _found: None) -> Sequence[Field]:
+    def _fields(self, row: None) -> Sequence[Field]:
         return (_AT_HAND,)
 
-    def _accept(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         # Whether the secret is right does not matter, as for `verifyd keys revoke`.
         token = parse_token(form["key"])
         key = find_key(self.engine, token.key_id if token else form["key"])
@@ -182,7 +169,7 @@ class KeySearch(FormPage[None]):
         else:
             redirect(req, resp, PLACE, key.id)
 
-    def _show(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
+    def _show(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         form.values["key"] = ""  # SEC: a page must not show a key.
         super()._show(req, resp, None, form)
 
@@ -195,32 +182,27 @@ class KeyCreation(FormPage[Account]):
     def _find(self, tag: str) -> Account:
         return ACCOUNTS.require(self.engine, tag)
 
-    def _fields(self, _found: Account) -> Sequence[Field]:
+    def _fields(self, row: Account) -> Sequence[Field]:
         return _CREATION
 
-    def _values(self, _req: ConsoleRequest, found: Account) -> Values:
-        return {"account": found, "version": self._version(found)}
+    def _values(self, _req: ConsoleRequest, row: Account) -> Values:
+        return {"account": row, "version": self._version(row)}
 
-    def _accept(
-        self, req: ConsoleRequest, resp: falcon.Response, found: Account, form: Form
-    ) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
         with form.refused_for("expires"):
-            _show_new_key(self, req, resp, self._create(req, found.tag, form))
+            _show_new_key(self, req, resp, self._create(req, row.tag, form))
 
     def _create(self, req: ConsoleRequest, tag: str, form: Form) -> tuple[ApiKey, Token]:
         day = form.day("expires")
-        with changing(self.engine):
-            self.engine.lock_rows(account_rows(tag))
-            account = ACCOUNTS.require(self.engine, tag)
-            back = (ACCOUNTS.place, tag)
-            require_version(req, self._version(account), back, *_SENT_BEFORE)
+        ends_at = administration.end_of_day(day) if day else None
+
+        def create(account: Account) -> tuple[ApiKey, Token]:
             return administration.create_key(
-                self.engine,
-                account.name,
-                form["label"],
-                administration.end_of_day(day) if day else None,
-                actor=actor_of(req),
+                self.engine, account.name, form["label"], ends_at, actor=actor_of(req)
             )
+
+        accounts = ACCOUNTS._replace(version=self._version)
+        return accounts.change(req, self.engine, tag, create, _SENT_BEFORE)
 
     def _version(self, account: Account) -> str:
         keys = ApiKey.select(ApiKey.id).where(ApiKey.account == account).order_by(ApiKey.id)
@@ -235,30 +217,28 @@ class KeyRotation(FormPage[ApiKey]):
     def _find(self, key_id: str) -> ApiKey:
         return _KEYS.require(self.engine, key_id)
 
-    def _fields(self, _found: ApiKey) -> Sequence[Field]:
+    def _fields(self, row: ApiKey) -> Sequence[Field]:
         return _ROTATION
 
-    def _initial(self, found: ApiKey) -> Mapping[str, str]:
-        _require_rotatable(found)
+    def _initial(self, row: ApiKey) -> Mapping[str, str]:
+        _require_rotatable(row)
         return {"grace": str(ROTATION_GRACE_SECONDS // _HOUR_SECONDS)}
 
-    def _values(self, _req: ConsoleRequest, found: ApiKey) -> Values:
-        return {"key": found, "version": _version(found)}
+    def _values(self, _req: ConsoleRequest, row: ApiKey) -> Values:
+        return {"key": row, "version": _version(row)}
 
-    def _accept(
-        self, req: ConsoleRequest, resp: falcon.Response, found: ApiKey, form: Form
-    ) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: ApiKey, form: Form) -> None:
         grace_seconds = form.number("grace") * _HOUR_SECONDS
-        with changing(self.engine):
-            self.engine.lock_rows(_rows(found.id))
-            key = _KEYS.require(self.engine, found.id)
-            require_version(req, _version(key), (PLACE, key.id), *_SENT_BEFORE)
+
+        def rotate(key: ApiKey) -> tuple[tuple[ApiKey, Token], ApiKey]:
             _require_rotatable(key)
             made = administration.rotate_key(
                 self.engine, key.id, grace_seconds, actor=actor_of(req)
             )
-            old = _KEYS.require(self.engine, key.id)
-        _show_new_key(self, req, resp, made, old)
+            return made, _KEYS.require(self.engine, key.id)
+
+        made, replaced = _KEYS.change(req, self.engine, row.id, rotate, _SENT_BEFORE)
+        _show_new_key(self, req, resp, made, replaced)
 
 
 def _show_new_key(

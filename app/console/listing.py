@@ -10,14 +10,18 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import falcon
+import peewee
 
 from app import clock
+from app.storage.engine import Engine
 
 ROWS_PER_PAGE = 50
 _PAGE_DIGITS_MAX = 9
 _FILTER_CHARACTERS_MAX = 100
 Permitted = Sequence[str] | Callable[[str], bool]
 """The values that a filter can have, none for any text; or a function that tells them."""
+Condition = Callable[[str], peewee.Expression]
+"""Returns what a row must fulfil to match the value of a filter."""
 _Item = TypeVar("_Item")
 
 
@@ -51,9 +55,10 @@ class Listing:
         page = _single(req.params, "page")
         is_number = page.isascii() and page.isdigit() and len(page) <= _PAGE_DIGITS_MAX
         self.page = max(1, int(page)) if is_number else 1
+        self.permitted = filters or {}
         self.filters = {
             name: _permitted(_single(req.params, name), values)
-            for name, values in (filters or {}).items()
+            for name, values in self.permitted.items()
         }
         self.total = 0
 
@@ -77,12 +82,21 @@ class Listing:
         """The number of the last row on this page."""
         return min(self.page * ROWS_PER_PAGE, self.total)
 
-    def rows(self, query: Any, engine: Any) -> list[Any]:
+    def rows(
+        self,
+        query: "peewee.ModelSelect[Any]",
+        engine: Engine,
+        conditions: Mapping[str, Condition] | None = None,
+    ) -> list[Any]:
         """Return the rows of this page.
 
         Args:
-            query: selects all rows that the filters leave; a Peewee query without an order.
+            query: without an order; selects all rows that match the filters without a condition.
+            conditions: what the other filters demand of a row.
         """
+        for name, condition in (conditions or {}).items():
+            if self.filters[name]:
+                query = query.where(condition(self.filters[name]))
         self.total = query.count(engine)
         self.page = min(self.page, self.pages)
         column = self._columns[self.sort]

@@ -10,7 +10,7 @@ import peewee
 
 from app import clock
 from app.console.forms import refresh
-from app.console.listing import Listing
+from app.console.listing import Condition, Listing
 from app.console.registers import drop_directory
 from app.console.rendering import ConsoleRequest, session_of
 from app.console.resources import Resource, Values, missing, number, view
@@ -47,16 +47,17 @@ class LoadList(Resource):
     @view("loads/list.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console/loads. Parameters: `register`, `status`, `sort`, `page`."""
-        registers = _registers(self.engine)
         interrupted = interrupted_loads(self.engine)
-        filters = {"register": registers, "status": STATUSES}
+        filters = {"register": _registers(self.engine), "status": STATUSES}
         listing = Listing(req, _SORTABLE, RegisterLoad.id, filters, default="-started")
-        found = listing.rows(_matching(listing.filters, interrupted), self.engine)
+        conditions: Mapping[str, Condition] = {
+            "register": lambda register: RegisterLoad.register == register,
+            "status": lambda status: _has_status(status, interrupted),
+        }
+        found = listing.rows(RegisterLoad.select(), self.engine, conditions)
         return {
             "listing": listing,
             "loads": [past_load(each, interrupted) for each in found],
-            "registers": registers,
-            "statuses": STATUSES,
             "drop_directory": drop_directory(self.config.data_dir),
         }
 
@@ -89,22 +90,13 @@ def _registers(engine: Engine) -> list[str]:
     return [name for (name,) in names.tuples().execute(engine) if name]
 
 
-def _matching(
-    filters: Mapping[str, str], interrupted: Collection[int]
-) -> "peewee.ModelSelect[RegisterLoad]":
-    """Return a query for the loads that match the filters."""
-    query = RegisterLoad.select()
-    if filters["register"]:
-        query = query.where(RegisterLoad.register == filters["register"])
-    was_killed = RegisterLoad.id.in_(list(interrupted))
-    match filters["status"]:
-        case "interrupted":
-            query = query.where(was_killed)
-        case "running":
-            query = query.where((RegisterLoad.status == RUNNING) & ~was_killed)
-        case "done" | "failed" as status:
-            query = query.where(RegisterLoad.status == status)
-    return query
+def _has_status(status: str, interrupted: Collection[int]) -> peewee.Expression:
+    was_killed: peewee.Expression = RegisterLoad.id.in_(list(interrupted))
+    if status == INTERRUPTED:
+        return was_killed
+    matches: peewee.Expression = RegisterLoad.status == status
+    # A load that was killed is still recorded as running.
+    return matches & ~was_killed if status == RUNNING else matches
 
 
 def _percent(load: PastLoad) -> int | None:

@@ -139,18 +139,18 @@ class LookUp(FormPage[None]):
     def _find(self) -> None:
         """The form names the plates."""
 
-    def _fields(self, _found: None) -> Sequence[Field]:
+    def _fields(self, row: None) -> Sequence[Field]:
         return _FIELDS
 
-    def _values(self, _req: ConsoleRequest, _found: None) -> Values:
+    def _values(self, _req: ConsoleRequest, row: None) -> Values:
         return _answers("", [], None)
 
-    def _received(self, req: ConsoleRequest, _found: None) -> Form:
+    def _received(self, req: ConsoleRequest, row: None) -> Form:
         form = super()._received(req, None)
         _check(form, _plates(form["plates"]))
         return form
 
-    def _accept(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         day = self._reader.day(form["day"] or None)
         try:
             found, registers, document = self._look_up(_plates(form["plates"]), day)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import falcon
 
 from app import clock
-from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS
 from app.alerts.conditions import REFUSED, conditions_of
 from app.alerts.delivery import obstacle
 from app.alerts.disk import free_bytes_by_directory, write_fault
@@ -32,7 +31,6 @@ from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
-from app.storage.tables import Kind
 from app.storage.versions import versions
 from app.version import line
 
@@ -161,9 +159,6 @@ class Overview(Resource):
             "health": health(engine, config, self.services.limits, ages),
             "registers": ages,
             "answers": chart_of_hours(engine, config.timezone),
-            "classes": CLASSES,
-            "seconds": INTERVAL_SECONDS,
-            "kinds": list(Kind),
             "loads": latest_loads(engine),
             "disks": disks(engine, config),
             "days": days,

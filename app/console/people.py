@@ -4,7 +4,7 @@ from functools import partial
 
 import falcon
 
-from app.console.entrance import clear_cookie, link_refusal, session_token, set_cookie
+from app.console.entrance import SessionCookie, link_refusal
 from app.console.rendering import ConsoleRequest, actor_of, redirect, session_of
 from app.console.resources import Question, Resource, Values, missing, view
 from app.console.sessions import (
@@ -74,8 +74,8 @@ class SignIn(Resource):
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response, token: str) -> None:
         """POST /console/sign-in/{token}. Uses the link up, and opens the overview."""
-        proxies = self.config.trusted_proxies
-        former, idle_seconds = session_token(req, proxies), self.config.console_idle
+        cookie = SessionCookie(self.config.trusted_proxies)
+        former, idle_seconds = cookie.token(req), self.config.console_idle
         opening = partial(
             open_session, self.engine, token, idle_seconds=idle_seconds, former=former
         )
@@ -84,7 +84,7 @@ class SignIn(Resource):
             opened = reserve.with_reserve(self.engine, opening)
         except LinkRefused as refused:
             raise link_refusal(refused) from None
-        set_cookie(req, resp, proxies, opened)
+        cookie.give(req, resp, opened)
         redirect(req, resp)
 
 
@@ -125,6 +125,6 @@ class SignOutEverywhere(Resource):
 def _show_signed_out(
     resource: Resource, req: ConsoleRequest, resp: falcon.Response, text: str
 ) -> None:
-    clear_cookie(req, resp, resource.config.trusted_proxies)
+    SessionCookie(resource.config.trusted_proxies).clear(req, resp)
     req.context.session = None
     resource.show(req, resp, "signed_out.html", {"heading": "You are signed out", "text": text})

@@ -8,27 +8,13 @@ import peewee
 
 from app.accounts import administration, lifecycle
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
-from app.accounts.enquiry import (
-    ENQUIRIES,
-    REASONS_MAX,
-    TEXT_CHARACTERS_MAX,
-    Enquiry,
-    EnquiryChange,
-)
+from app.accounts.enquiry import ENQUIRIES, REASONS_MAX, TEXT_CHARACTERS_MAX, Enquiry, EnquiryChange
 from app.accounts.models import Account, Plan
 from app.actions import Actor, changing
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, PageError, actor_of, redirect
-from app.console.resources import (
-    Confirmation,
-    Entity,
-    FormPage,
-    Question,
-    Resource,
-    Values,
-    view,
-)
+from app.console.resources import Confirmation, Entity, FormPage, Question, Resource, Values, view
 from app.storage.engine import Engine
 
 PLACE = "plans"
@@ -132,7 +118,6 @@ class PlanList(Resource):
             "listing": listing,
             "plans": [(plan, segment_of(plan.name)) for plan in plans],
             "default": DEFAULT_PLAN,
-            "done": req.get_param("done"),
         }
 
 
@@ -156,7 +141,6 @@ class PlanPage(Resource):
             "accounts": listing.rows(accounts, self.engine),
             "listing": listing,
             "is_default": found.name == DEFAULT_PLAN,
-            "done": req.get_param("done"),
         }
 
 
@@ -171,14 +155,14 @@ class PlanCreation(FormPage[None]):
     def _find(self) -> None:
         """There is no plan yet."""
 
-    def _fields(self, _found: None) -> Sequence[Field]:
+    def _fields(self, row: None) -> Sequence[Field]:
         return (_NAME, *_FIELDS)
 
-    def _initial(self, _found: None) -> Mapping[str, str]:
+    def _initial(self, row: None) -> Mapping[str, str]:
         default = _find_plan(self.engine, DEFAULT_PLAN)
         return _limits(default) if default else {}
 
-    def _accept(self, req: ConsoleRequest, resp: falcon.Response, _found: None, form: Form) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         name = form["name"]
         with form.refused_for("enquiry_reasons"), changing(self.engine):
             if Plan.select().where(Plan.name == name).exists(self.engine):
@@ -197,26 +181,26 @@ class PlanChange(FormPage[Plan]):
     def _find(self, plan: str) -> Plan:
         return _PLANS.require(self.engine, plan)
 
-    def _fields(self, _found: Plan) -> Sequence[Field]:
+    def _fields(self, row: Plan) -> Sequence[Field]:
         return _FIELDS
 
-    def _initial(self, found: Plan) -> Mapping[str, str]:
-        return _settings(found)
+    def _initial(self, row: Plan) -> Mapping[str, str]:
+        return _settings(row)
 
-    def _values(self, _req: ConsoleRequest, found: Plan) -> Values:
+    def _values(self, _req: ConsoleRequest, row: Plan) -> Values:
         return {
-            "plan": found,
-            "segment": segment_of(found.name),
-            "accounts": _count_accounts(self.engine, found),
-            "version": _PLANS.version(found),
+            "plan": row,
+            "segment": segment_of(row.name),
+            "accounts": _count_accounts(self.engine, row),
+            "version": _PLANS.version(row),
         }
 
-    def _accept(self, req: ConsoleRequest, resp: falcon.Response, found: Plan, form: Form) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Plan, form: Form) -> None:
         def change(plan: Plan) -> None:
             # A plan that does not ask any more keeps its reasons, as with `plans set`.
             _set_plan(self.engine, form, plan.name, actor_of(req), plan.enquiry_reasons)
 
-        segment = segment_of(found.name)
+        segment = segment_of(row.name)
         with form.refused_for("enquiry_reasons"):
             _PLANS.change(req, self.engine, segment, change)
             redirect(req, resp, PLACE, segment, done="changed")
@@ -234,10 +218,7 @@ def _set_plan(
         EnquiryChange(
             cast("Enquiry", form["enquiry"]), None if reasons == former_reasons else reasons
         ),
-        requests=form.number("requests"),
-        window_seconds=form.number("window_seconds"),
-        bulk_max=form.number("bulk_max"),
-        domains_max=form.number("domains_max"),
+        **{name: form.number(name) for name in PLAN_LIMITS},
     )
 
 

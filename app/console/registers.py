@@ -21,7 +21,6 @@ from app.setting_values import is_register_name
 from app.storage.engine import Engine
 from app.storage.registers import Entry, Register
 from app.storage.stores import store_of
-from app.storage.tables import Kind
 
 PLACE = "registers"
 """The first segment of the paths of registers."""
@@ -61,13 +60,24 @@ class RegisterList(Resource):
         entries = [_entry(row) for row in listing.rows(Register.select(), engine)]
         ages = freshness(engine, config.stale_after)
         conditions = conditions_of(engine, config, ages=ages).conditions
-        running, tasks = _running(engine), self.services.tasks.running()
+        ages_by_name = {age.register.name: age for age in ages}
+        running = _running(engine)
+        tasks = {task.register: task for task in self.services.tasks.running()}
+        rows = [
+            Row(
+                entry,
+                ages_by_name.get(entry.name),
+                _warnings_of(entry.name, conditions),
+                running.get(entry.name),
+                tasks.get(entry.name),
+            )
+            for entry in entries
+        ]
         return {
             "listing": listing,
-            "rows": [_row(entry, ages, conditions, running, tasks) for entry in entries],
+            "rows": rows,
             "dropped": list_dropped(engine),
             "others": _without_register(conditions, {entry.name for entry in entries}),
-            "kinds": list(Kind),
             "drop_directory": drop_directory(config.data_dir),
         }
 
@@ -86,7 +96,7 @@ class RegisterPage(Resource):
         tasks = self.services.tasks.latest(name, _TASKS_SHOWN)
         return {
             "state": state,
-            "age": _age_of(name, ages),
+            "age": next((age for age in ages if age.register.name == name), None),
             "warnings": _warnings_of(name, conditions),
             "size_bytes": _size_bytes(engine, state),
             "running": _running(engine).get(name),
@@ -94,7 +104,6 @@ class RegisterPage(Resource):
             "has_more": len(lines) == _LINES_SHOWN,
             "tasks": tasks,
             "working": next((task for task in tasks if task.is_running), None),
-            "kinds": list(Kind),
         }
 
 
@@ -114,23 +123,6 @@ def drop_directory(data_dir: Path) -> str:
 
 def _entry(row: Register) -> Entry:
     return Entry(*(getattr(row, name) for name in Entry._fields))
-
-
-def _row(
-    entry: Entry,
-    ages: Sequence[Freshness],
-    conditions: Sequence[Condition],
-    running: dict[str, int],
-    tasks: Sequence[Task],
-) -> Row:
-    name = entry.name
-    task = next((each for each in tasks if each.register == name), None)
-    warnings = _warnings_of(name, conditions)
-    return Row(entry, _age_of(name, ages), warnings, running.get(name), task)
-
-
-def _age_of(name: str, ages: Sequence[Freshness]) -> Freshness | None:
-    return next((age for age in ages if age.register.name == name), None)
 
 
 def _warnings_of(name: str, conditions: Sequence[Condition]) -> list[Condition]:

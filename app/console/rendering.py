@@ -8,10 +8,11 @@ from urllib.parse import quote, urlencode
 
 import falcon
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from app import clock
-from app.accounts.usage.store import KEPT_DAYS
+from app.accounts.administration import status_of_key
+from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
 from app.audit.trail import Trail
 from app.config import Config
@@ -26,6 +27,7 @@ from app.serve.http.context import Request, RequestContext
 from app.serve.limits.store import LimitStore
 from app.storage.disk import size_text
 from app.storage.engine import Engine
+from app.storage.tables import Kind
 from app.version import VERSION
 
 # What a request of the console carries, and what its resources work with.
@@ -133,6 +135,8 @@ class View:
         self.is_read = req.method in ("GET", "HEAD")
         self.session = req.context.session
         self.request_id = req.context.request_id
+        self.done = req.get_param("done")
+        """What the form before this page did, such as `created`."""
         rights = RIGHTS[self.session.role] if self.session else frozenset()
         self._rights = rights
         self.menu = [item for item in menu if item.right in rights]
@@ -215,21 +219,12 @@ def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:
     return Markup(f'<time datetime="{clock.iso_utc(epoch_seconds)}">{text}</time>')  # noqa: S704
 
 
-def iso_moment(text: str, zone: tzinfo = UTC) -> Markup | str:
-    """Return a time of an answer (D21) as HTML, like `moment`; any other text as it is."""
+def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup | str:
+    """Return a time of an answer or a record as HTML, like `moment`; any other text as it is."""
     try:
-        there = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return moment(int(there.timestamp()), zone)
-
-
-def recorded_moment(text: str, zone: tzinfo = UTC) -> Markup:
-    """Return the time of a record (D115) as HTML, with seconds; the text if it is no time."""
-    try:
-        return moment(int(datetime.fromisoformat(text).timestamp()), zone, "%H:%M:%S")
+        return moment(int(datetime.fromisoformat(text).timestamp()), zone, clock_form)
     except (ValueError, OverflowError):
-        return escape(text)  # Somebody changed the record.
+        return text  # In a record: somebody changed it.
 
 
 def number(value: int | None) -> Markup | str:
@@ -243,11 +238,15 @@ _GLOBALS: Mapping[str, object] = {
     "class_names": CLASS_NAMES,
     "columns_chart": columns_chart,
     "release": VERSION,
+    "classes": CLASSES,
+    "kinds": tuple(Kind),
     "usage_days_kept": KEPT_DAYS,
+    "usage_seconds": INTERVAL_SECONDS,
 }
 _FILTERS: Mapping[str, Callable[..., object]] = {
     "capitalised": lambda text: text[:1].upper() + text[1:],
     "duration": clock.duration_text,
+    "key_status": status_of_key,
     "number": number,
     "size": size_text,
 }
@@ -267,7 +266,7 @@ def _environment(zone: tzinfo) -> jinja2.Environment:
         **_FILTERS,
         "moment": partial(moment, zone=zone),
         "iso_moment": partial(iso_moment, zone=zone),
-        "recorded_moment": partial(recorded_moment, zone=zone),
+        "recorded_moment": partial(iso_moment, zone=zone, clock_form="%H:%M:%S"),
     }
     # PERF: compiling takes 40 ms. Done at the start, it does not delay the first page.
     for name in environment.list_templates():

@@ -8,15 +8,8 @@ import falcon
 import peewee
 
 from app.actions import Actor, changing
-from app.console.forms import Field, Form, require_version
-from app.console.rendering import (
-    ASSETS,
-    ConsoleRequest,
-    PageError,
-    Services,
-    actor_of,
-    redirect,
-)
+from app.console.forms import CHANGED_MEANWHILE, Field, Form, Refusal, require_version
+from app.console.rendering import ASSETS, ConsoleRequest, PageError, Services, actor_of, redirect
 from app.serve.http.caching import send_asset
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -148,16 +141,21 @@ class Entity(NamedTuple, Generic[T]):
         return found
 
     def change(
-        self, req: ConsoleRequest, engine: Engine, segment: str, change: Callable[[T], R]
+        self,
+        req: ConsoleRequest,
+        engine: Engine,
+        segment: str,
+        change: Callable[[T], R],
+        refusal: Refusal = CHANGED_MEANWHILE,
     ) -> R:
         """Change a row in a transaction, and return what `change` returns.
 
-        Raises PageError if somebody else has changed the row since the form was made.
+        Raises PageError, which says `refusal`, if the row has changed since the form was made.
         """
         with changing(engine):
             engine.lock_rows(self.rows(segment))
             row = self.require(engine, segment)
-            require_version(req, self.version(row), (self.place, segment))
+            require_version(req, self.version(row), (self.place, segment), refusal)
             return change(row)
 
 
@@ -171,43 +169,43 @@ class FormPage(Resource, Generic[T]):
     _find: Callable[..., T]
     """Takes the segments of the path, and returns what they name. Raises PageError."""
 
-    def _fields(self, _found: T) -> Sequence[Field]:
+    def _fields(self, row: T) -> Sequence[Field]:
         """Return the fields."""
         raise NotImplementedError
 
-    def _initial(self, _found: T) -> Mapping[str, str]:
+    def _initial(self, row: T) -> Mapping[str, str]:
         """Return the values to begin with. Raises PageError if there is nothing to fill in now."""
         return {}
 
-    def _values(self, _req: ConsoleRequest, _found: T) -> Values:
+    def _values(self, _req: ConsoleRequest, row: T) -> Values:
         """Return what the template shows besides `form`."""
         return {}
 
-    def _received(self, req: ConsoleRequest, found: T) -> Form:
+    def _received(self, req: ConsoleRequest, row: T) -> Form:
         """Return the form that a browser has sent, with its faults."""
-        return Form.received(req, self._fields(found))
+        return Form.received(req, self._fields(row))
 
-    def _accept(self, req: ConsoleRequest, resp: falcon.Response, found: T, form: Form) -> None:
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: T, form: Form) -> None:
         """Do what a sound form asks for, and answer; or add to the form why that is refused."""
         raise NotImplementedError
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
         """Show the form."""
-        found = self._find(**segments)
-        self._show(req, resp, found, Form(self._fields(found), self._initial(found)))
+        row = self._find(**segments)
+        self._show(req, resp, row, Form(self._fields(row), self._initial(row)))
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
         """Do what the form asks for, or show it again."""
-        found = self._find(**segments)
-        form = self._received(req, found)
+        row = self._find(**segments)
+        form = self._received(req, row)
         if form.is_sound:
-            self._accept(req, resp, found, form)
+            self._accept(req, resp, row, form)
         if not form.is_sound:
             resp.status = falcon.HTTP_422
-            self._show(req, resp, found, form)
+            self._show(req, resp, row, form)
 
-    def _show(self, req: ConsoleRequest, resp: falcon.Response, found: T, form: Form) -> None:
-        self.show(req, resp, self.template, {**self._values(req, found), "form": form})
+    def _show(self, req: ConsoleRequest, resp: falcon.Response, row: T, form: Form) -> None:
+        self.show(req, resp, self.template, {**self._values(req, row), "form": form})
 
 
 class Confirmation(Resource, Generic[T]):

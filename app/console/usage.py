@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 import falcon
 
 from app import clock
-from app.accounts.administration import status_of_key
 from app.accounts.authentication import KEY_ID_CHARACTERS
 from app.accounts.models import NAME_CHARACTERS_MAX, Account, ApiKey
 from app.accounts.usage.report import (
@@ -25,7 +24,7 @@ from app.accounts.usage.report import (
     period,
     usage_of_days,
 )
-from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS, UsageAccount
+from app.accounts.usage.store import CLASSES, KEPT_DAYS, UsageAccount
 from app.console.charts import UsageChart, chart_of_days
 from app.console.keys import find_key
 from app.console.listing import Listing
@@ -176,13 +175,6 @@ _COLUMNS: Mapping[str, Callable[[Used], Any]] = {
 }
 
 
-class KnownKey(NamedTuple):
-    """What is known of a key that still exists."""
-
-    label: str
-    status: str
-
-
 class UsagePage(Resource):
     """What accounts have used in a month, or on some days."""
 
@@ -214,13 +206,10 @@ class UsagePage(Resource):
             "asked": asked,
             "listing": listing,
             "choices": CHOICES,
-            "classes": CLASSES,
             "names": _names(engine),
             "before": month_before(asked.period, today),
             "after": month_after(asked.period, today),
             "zone": str(zone),
-            "seconds": INTERVAL_SECONDS,
-            "days_kept": KEPT_DAYS,
             **values,
         }
 
@@ -239,12 +228,11 @@ def _listing(req: ConsoleRequest, asked: Question) -> Listing:
 def _shown(engine: Engine, asked: Question, listing: Listing, used: Sequence[Used]) -> Values:
     """Return what the page shows of the usage that was asked for."""
     rows = listing.part_of(used)
-    accounts = _accounts(engine, rows)
     by_class = [sum(each.by_class[place] for each in used) for place in range(len(CLASSES))]
     return {
         "rows": rows,
         "has_any": bool(used) or UsageAccount.select().exists(engine),
-        "accounts": accounts,
+        "accounts": _accounts(engine, rows),
         "keys": _keys(engine, asked, rows),
         "shows_account": By.ACCOUNT in asked.groups and not _is_one_account(asked, used),
         "by_class": by_class,
@@ -274,24 +262,22 @@ def _accounts(engine: Engine, rows: Iterable[Used]) -> Mapping[int, str]:
     return dict(query.tuples().execute(engine))
 
 
-def _keys(engine: Engine, asked: Question, rows: Iterable[Used]) -> Mapping[str, KnownKey]:
+def _keys(engine: Engine, asked: Question, rows: Iterable[Used]) -> Mapping[str, ApiKey]:
     """Return the keys that still exist, by their ids."""
     if asked.by is not By.KEY:
         return {}
     ids = {each.key for each in rows}
     query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id.in_(ids))
-    return {key.id: KnownKey(key.label, status_of_key(key)) for key in query.execute(engine)}
+    return {key.id: key for key in query.execute(engine)}
 
 
 def _subject(engine: Engine, asked: Question) -> Account | ApiKey | None:
     """Return the account or the key that the page is about; None if it does not exist any more."""
     if asked.given["key"]:
         return find_key(engine, asked.given["key"])
-    if not asked.given["account"]:
-        return None
-    account: Account | None = (
-        Account.select().where(Account.name == asked.given["account"]).first(engine)
-    )
+    account: Account | None = None
+    if asked.given["account"]:
+        account = Account.select().where(Account.name == asked.given["account"]).first(engine)
     return account
 
 

@@ -1,7 +1,6 @@
 """The pages of accounts: list, detail, and every change of an account (D81, D134)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 import falcon
 import peewee
@@ -18,7 +17,6 @@ from app.domains.repository import Domains
 from app.serve.limits.bucket import rate
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore, account_slot, reset_limit
-from app.storage import reserve
 from app.storage.engine import Engine
 
 ACTIVE = "active"
@@ -128,18 +126,10 @@ class AccountCreation(FormPage[None]):
 
 
 class _AccountForm(FormPage[Account]):
-    """A form that changes an account."""
+    """A form about an account."""
 
     def _find(self, tag: str) -> Account:
         return ACCOUNTS.require(self.engine, tag)
-
-    def change(
-        self, req: ConsoleRequest, row: Account, change: Callable[[Account], object]
-    ) -> None:
-        """Change the account. Works on a full disk, too (D57)."""
-        reserve.with_reserve(
-            self.engine, partial(ACCOUNTS.change, req, self.engine, row.tag, change)
-        )
 
 
 class AccountPlan(_AccountForm):
@@ -154,7 +144,7 @@ class AccountPlan(_AccountForm):
     def _initial(self, row: Account) -> Mapping[str, str]:
         return {"plan": row.plan_id}
 
-    def _values(self, _req: ConsoleRequest, row: Account) -> Values:
+    def _values(self, req: ConsoleRequest, row: Account) -> Values:
         plans = administration.list_plans(self.engine)
         return {"account": row, "plans": plans, "version": _version(row)}
 
@@ -165,7 +155,7 @@ class AccountPlan(_AccountForm):
             )
 
         with form.refused_for("plan"):  # The plan was deleted a moment ago.
-            self.change(req, row, move)
+            ACCOUNTS.change(req, self.engine, row.tag, move, uses_reserve=True)
             redirect(req, resp, PLACE, row.tag, done="moved")
 
 
@@ -181,7 +171,7 @@ class AccountDeletion(_AccountForm):
         self._require_without_domains(row)
         return {}
 
-    def _values(self, _req: ConsoleRequest, row: Account) -> Values:
+    def _values(self, req: ConsoleRequest, row: Account) -> Values:
         keys = ApiKey.select().where(ApiKey.account == row).count(self.engine)
         return {"account": row, "keys": keys, "version": _version(row)}
 
@@ -194,7 +184,7 @@ class AccountDeletion(_AccountForm):
         if form["name"] != row.name:
             form.faults["name"] = "This is not the name of the account."
             return
-        self.change(req, row, delete)
+        ACCOUNTS.change(req, self.engine, row.tag, delete, uses_reserve=True)
         redirect(req, resp, PLACE, done="deleted")
 
     def _require_without_domains(self, account: Account) -> None:
@@ -213,7 +203,7 @@ class AccountDeletion(_AccountForm):
 class AccountSuspension(Confirmation[Account]):
     """GET, POST /console/accounts/{tag}/suspend. The account's keys are refused."""
 
-    entity, done, works_on_full_disk = ACCOUNTS, "suspended", True
+    entity, done, uses_reserve = ACCOUNTS, "suspended", True
 
     def _question(self, row: Account) -> Question:
         return Question(
@@ -230,7 +220,7 @@ class AccountSuspension(Confirmation[Account]):
 class AccountResumption(Confirmation[Account]):
     """GET, POST /console/accounts/{tag}/resume. The account's keys are accepted again."""
 
-    entity, done, works_on_full_disk = ACCOUNTS, "resumed", True
+    entity, done, uses_reserve = ACCOUNTS, "resumed", True
 
     def _question(self, row: Account) -> Question:
         text = "From the next request on, the keys of this account are accepted again."
@@ -243,7 +233,7 @@ class AccountResumption(Confirmation[Account]):
 class AccountReset(Confirmation[Account]):
     """GET, POST /console/accounts/{tag}/reset. The account gets all its requests back."""
 
-    entity, done, works_on_full_disk = ACCOUNTS, "reset", True
+    entity, done, uses_reserve = ACCOUNTS, "reset", True
 
     def _question(self, row: Account) -> Question:
         plan = administration.require_plan(self.engine, row.plan_id)

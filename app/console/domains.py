@@ -35,10 +35,8 @@ class _OwnedDomain(Protocol):
     id: str
     name: str
     status: str
-    created_at: int
     account_id: int
     account_name: str
-    account_tag: str
 
 
 def _domains() -> "peewee.ModelSelect[Domain]":

@@ -185,7 +185,7 @@ class KeyCreation(FormPage[Account]):
     def _fields(self, row: Account) -> Sequence[Field]:
         return _CREATION
 
-    def _values(self, _req: ConsoleRequest, row: Account) -> Values:
+    def _values(self, req: ConsoleRequest, row: Account) -> Values:
         return {"account": row, "version": self._version(row)}
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
@@ -201,8 +201,8 @@ class KeyCreation(FormPage[Account]):
                 self.engine, account.name, form["label"], ends_at, actor=actor_of(req)
             )
 
-        accounts = ACCOUNTS._replace(version=self._version)
-        return accounts.change(req, self.engine, tag, create, _SENT_BEFORE)
+        accounts = ACCOUNTS._replace(version=self._version, refusal=_SENT_BEFORE)
+        return accounts.change(req, self.engine, tag, create)
 
     def _version(self, account: Account) -> str:
         keys = ApiKey.select(ApiKey.id).where(ApiKey.account == account).order_by(ApiKey.id)
@@ -224,7 +224,7 @@ class KeyRotation(FormPage[ApiKey]):
         _require_rotatable(row)
         return {"grace": str(ROTATION_GRACE_SECONDS // _HOUR_SECONDS)}
 
-    def _values(self, _req: ConsoleRequest, row: ApiKey) -> Values:
+    def _values(self, req: ConsoleRequest, row: ApiKey) -> Values:
         return {"key": row, "version": _version(row)}
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: ApiKey, form: Form) -> None:
@@ -237,7 +237,8 @@ class KeyRotation(FormPage[ApiKey]):
             )
             return made, _KEYS.require(self.engine, key.id)
 
-        made, replaced = _KEYS.change(req, self.engine, row.id, rotate, _SENT_BEFORE)
+        keys = _KEYS._replace(refusal=_SENT_BEFORE)
+        made, replaced = keys.change(req, self.engine, row.id, rotate)
         _show_new_key(self, req, resp, made, replaced)
 
 
@@ -268,7 +269,7 @@ def _require_rotatable(key: ApiKey) -> None:
 class KeyRevocation(Confirmation[ApiKey]):
     """GET, POST /console/keys/{key_id}/revoke. The key is refused for good."""
 
-    entity, done, works_on_full_disk = _KEYS, "revoked", True
+    entity, done, uses_reserve = _KEYS, "revoked", True
 
     def _question(self, row: ApiKey) -> Question:
         label = f" ({row.label})" if row.label else ""

@@ -142,7 +142,7 @@ class LookUp(FormPage[None]):
     def _fields(self, row: None) -> Sequence[Field]:
         return _FIELDS
 
-    def _values(self, _req: ConsoleRequest, row: None) -> Values:
+    def _values(self, req: ConsoleRequest, row: None) -> Values:
         return _answers("", [], None)
 
     def _received(self, req: ConsoleRequest, row: None) -> Form:

@@ -187,7 +187,7 @@ class PlanChange(FormPage[Plan]):
     def _initial(self, row: Plan) -> Mapping[str, str]:
         return _settings(row)
 
-    def _values(self, _req: ConsoleRequest, row: Plan) -> Values:
+    def _values(self, req: ConsoleRequest, row: Plan) -> Values:
         return {
             "plan": row,
             "segment": segment_of(row.name),

@@ -54,7 +54,7 @@ class _RegisterAction(Resource):
     action: str
     """Its mode in the history."""
 
-    def _question(self, _state: RegisterState, _to: int | None) -> Question:
+    def _question(self, _state: RegisterState, to: int | None) -> Question:
         """Return the question. Raises PageError if the register's state makes it pointless.
 
         Args:
@@ -141,7 +141,7 @@ class RegisterDrop(_RegisterAction):
 
     action = DROP
 
-    def _question(self, state: RegisterState, _to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> Question:
         if state.current is None:
             raise _impossible(
                 state, "There is nothing to drop", "The register was dropped already."
@@ -159,7 +159,7 @@ class RegisterUndrop(_RegisterAction):
 
     action = UNDROP
 
-    def _question(self, state: RegisterState, _to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> Question:
         if state.dropped is None:
             raise _impossible(
                 state,
@@ -179,7 +179,7 @@ class RegisterPurge(_RegisterAction):
 
     action = PURGE
 
-    def _question(self, state: RegisterState, _to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> Question:
         if not state.can_be_purged:
             raise _impossible(state, "There is nothing to remove", "The register holds no data.")
         if state.current is not None:

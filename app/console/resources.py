@@ -1,7 +1,8 @@
 """The shapes that resources of the console have: a view, a form, and a question before a change."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import falcon
@@ -132,6 +133,8 @@ class Entity(NamedTuple, Generic[T]):
     version: Callable[[T], str]
     """Returns the version of what pages show of a row."""
     why_missing: str = "It was deleted, or never was."
+    refusal: Refusal = CHANGED_MEANWHILE
+    """What is said of a form from an older state."""
 
     def require(self, engine: Engine, segment: str) -> T:
         """Return the row that a segment names. Raises PageError if there is none."""
@@ -146,38 +149,46 @@ class Entity(NamedTuple, Generic[T]):
         engine: Engine,
         segment: str,
         change: Callable[[T], R],
-        refusal: Refusal = CHANGED_MEANWHILE,
+        *,
+        uses_reserve: bool = False,
     ) -> R:
         """Change a row in a transaction, and return what `change` returns.
 
-        Raises PageError, which says `refusal`, if the row has changed since the form was made.
+        Args:
+            uses_reserve: whether this must work on a full disk (D57).
+
+        Raises PageError if the row has changed since the form was made.
         """
-        with changing(engine):
-            engine.lock_rows(self.rows(segment))
-            row = self.require(engine, segment)
-            require_version(req, self.version(row), (self.place, segment), refusal)
-            return change(row)
+
+        def locked_change() -> R:
+            with changing(engine):
+                engine.lock_rows(self.rows(segment))
+                row = self.require(engine, segment)
+                require_version(req, self.version(row), (self.place, segment), self.refusal)
+                return change(row)
+
+        return reserve.with_reserve(engine, locked_change) if uses_reserve else locked_change()
 
 
-class FormPage(Resource, Generic[T]):
+class FormPage(Resource, ABC, Generic[T]):
     """A form: GET shows it, and POST does what it asks for, or shows it again with its faults.
 
-    T is what the path names; None if it names nothing.
+    T is the type of the row that the path names; None if the path names no row.
     """
 
     template: str
     _find: Callable[..., T]
-    """Takes the segments of the path, and returns what they name. Raises PageError."""
+    """Takes the segments of the path; returns the row that they name, or raises PageError."""
 
+    @abstractmethod
     def _fields(self, row: T) -> Sequence[Field]:
         """Return the fields."""
-        raise NotImplementedError
 
     def _initial(self, row: T) -> Mapping[str, str]:
         """Return the values to begin with. Raises PageError if there is nothing to fill in now."""
         return {}
 
-    def _values(self, _req: ConsoleRequest, row: T) -> Values:
+    def _values(self, req: ConsoleRequest, row: T) -> Values:
         """Return what the template shows besides `form`."""
         return {}
 
@@ -185,9 +196,9 @@ class FormPage(Resource, Generic[T]):
         """Return the form that a browser has sent, with its faults."""
         return Form.received(req, self._fields(row))
 
+    @abstractmethod
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: T, form: Form) -> None:
-        """Do what a sound form asks for, and answer; or add to the form why that is refused."""
-        raise NotImplementedError
+        """Do what a form without faults asks for, and answer; or add the faults found now."""
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
         """Show the form."""
@@ -208,7 +219,7 @@ class FormPage(Resource, Generic[T]):
         self.show(req, resp, self.template, {**self._values(req, row), "form": form})
 
 
-class Confirmation(Resource, Generic[T]):
+class Confirmation(Resource, ABC, Generic[T]):
     """A question before a row is changed: GET asks it, and POST changes the row."""
 
     entity: Entity[T]
@@ -216,16 +227,16 @@ class Confirmation(Resource, Generic[T]):
     """What the next page says was done."""
     ends_row = False
     """Whether the row is gone then: the next page is the list."""
-    works_on_full_disk = False
-    """D57."""
+    uses_reserve = False
+    """Whether it must work on a full disk (D57)."""
 
-    def _question(self, _row: T) -> Question:
+    @abstractmethod
+    def _question(self, row: T) -> Question:
         """Return the question. Raises PageError if the change is not possible now."""
-        raise NotImplementedError
 
-    def _change(self, _row: T, _actor: Actor) -> object:
+    @abstractmethod
+    def _change(self, row: T, actor: Actor) -> None:
         """Change a row, in the transaction that has locked it."""
-        raise NotImplementedError
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
         """Ask for confirmation."""
@@ -238,13 +249,10 @@ class Confirmation(Resource, Generic[T]):
         (segment,) = segments.values()
 
         def checked(row: T) -> None:
-            self._question(row)
+            self._question(row)  # It may have become impossible.
             self._change(row, actor_of(req))
 
-        change = partial(self.entity.change, req, self.engine, segment, checked)
-        if self.works_on_full_disk:
-            reserve.with_reserve(self.engine, change)
-        else:
-            change()
+        uses_reserve = self.uses_reserve
+        self.entity.change(req, self.engine, segment, checked, uses_reserve=uses_reserve)
         next_page = (self.entity.place,) if self.ends_row else (self.entity.place, segment)
         redirect(req, resp, *next_page, done=self.done)

@@ -1,4 +1,4 @@
-"""The pages of accounts: list, detail, and every change of an account (D81, D134)."""
+"""The pages of accounts: list, detail, and every change of an account."""
 
 from collections.abc import Mapping, Sequence
 
@@ -100,12 +100,12 @@ class AccountPage(Resource):
 
 
 class AccountCreation(FormPage[None]):
-    """GET, POST /console/accounts/new. A new account; opens its page."""
+    """GET, POST /console/accounts/new. Creates an account, and opens its page."""
 
     template = "accounts/new.html"
 
     def _find(self) -> None:
-        """There is no account yet."""
+        """The path names no row."""
 
     def _fields(self, row: None) -> Sequence[Field]:
         plans = _plan_names(self.engine)
@@ -160,7 +160,7 @@ class AccountPlan(_AccountForm):
 
 
 class AccountDeletion(_AccountForm):
-    """GET, POST /console/accounts/{tag}/delete. Asks for the name, and opens the list."""
+    """GET, POST /console/accounts/{tag}/delete. Asks for the name; afterwards opens the list."""
 
     template = "accounts/delete.html"
 

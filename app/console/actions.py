@@ -1,4 +1,4 @@
-"""The page of the record of operators' actions (D130)."""
+"""The page of operators' actions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta, tzinfo

@@ -1,4 +1,4 @@
-"""The console as an application of its own, beside that of the API (D131)."""
+"""The console as an application of its own, beside the API's (D131)."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ _NOT_ALLOWED = (
 _MALFORMED = "This did not work", "The request is malformed."
 _FRAMEWORK_ERRORS = {404: _NOT_FOUND, 405: _NOT_ALLOWED}
 _BUGS = (peewee.ProgrammingError, peewee.DataError, peewee.IntegrityError)
-"""What the database raises for a wrong statement of ours."""
+"""What the database raises if one of our statements is wrong."""
 
 
 class Failures:
@@ -69,7 +69,7 @@ class Failures:
 
 
 def _page_of(req: ConsoleRequest, resp: falcon.Response, error: Exception) -> PageError:
-    """Return what is shown instead of an exception, and log what no person can correct here."""
+    """Return the page that answers an exception, and log failures of the service."""
     match error:
         case PageError():
             return error
@@ -141,14 +141,14 @@ class Attempts(Limits):
     def process_response(
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
-        """Leave out the headers about what is left: pages are not limited."""
+        """Set no headers: pages are not limited."""
 
 
 class BehindConsole(falcon.App[Request, falcon.Response]):
-    """An application that leaves requests for the console to another one.
+    """The API's application, which hands requests for the console to the console's.
 
     Args:
-        listener: where the console alone listens; None if it is where the API is (D131).
+        listener: the console's own listener; None if it shares the API's.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class BehindConsole(falcon.App[Request, falcon.Response]):
         super().__init__(**options)
         self._console = console
         self._listener = listener
-        # PERF: looking it up for each request takes as long as the rest of `__call__`.
+        # PERF: to look this method up for each request takes as long as the rest of `__call__`.
         self._api = super().__call__
 
     def __call__(self, env: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -183,7 +183,7 @@ def create_console(
 
     Args:
         trail: where look-ups are recorded; None if the audit trail is off.
-        outermost: the middleware that the API has, too: what counts, logs and reads requests.
+        outermost: the middleware that the API has, too; it counts, logs and reads requests.
     """
     pages = Renderer(config.timezone, menu())
     services = Services(

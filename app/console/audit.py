@@ -1,13 +1,13 @@
-"""The audit trail: its state, what an auditor asks of it, and what came of that (D138).
+"""The audit trail: its state, the questions of auditors, and the results (D138).
 
-SEC: what is asked is sent with POST only. So plates are in no URL, log or history of a browser.
-The trail has recorded it for the person who asked. So nobody else is shown the result.
+SEC: questions are sent with POST only, so plates are in no URL, log or history of a browser. The
+trail records who asked, so a result is shown only to that person.
 """
 
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import falcon
 
@@ -33,7 +33,7 @@ from app.console.forms import (
 )
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, PageError, redirect, session_of
-from app.console.resources import FormPage, Resource, Values, missing, number, view
+from app.console.resources import FormPage, Resource, Values, missing, number_in_path, view
 from app.jobs.audit_tasks import (
     EXPORT,
     FOUND_MAX,
@@ -82,7 +82,7 @@ _FIELDS: dict[str, tuple[Field, ...]] = {
 
 
 class TrailState(NamedTuple):
-    """What the page shows of the trail of this host."""
+    """The state of this host's trail, as the pages show it."""
 
     word: str
     """`off`, `on` or `failing`."""
@@ -101,7 +101,7 @@ class _AuditForm(FormPage[None]):
     """What the task does."""
 
     def _find(self) -> None:
-        """The form says what it is about."""
+        """The path names no row."""
 
     def _fields(self, row: None) -> Sequence[Field]:
         return _FIELDS[self.kind]
@@ -225,7 +225,7 @@ def _start(task_id: int, descriptor: int) -> None:
     processes.start("audit", "carry-out", str(task_id), kept=descriptor)
 
 
-_RESULTS: Mapping[str, type[Any]] = {
+_RESULTS: Mapping[str, type[object]] = {
     SEARCH: Found,
     EXPORT: Exported,
     REPORT: Report,
@@ -298,7 +298,7 @@ class AuditFile(Resource):
 
 
 def _require_task(tasks: AuditTasks, req: ConsoleRequest, text: str) -> Task:
-    task = tasks.find_of(number(text), session_of(req).name)
+    task = tasks.find_of(number_in_path(text), session_of(req).name)
     if task is None:
         text = "Results are kept for a day, and shown only to the person who asked. Ask again."
         raise missing("task", text, PLACE)

@@ -1,4 +1,4 @@
-"""The pages of domains: all of them, one, suspend and activate (D16, D136)."""
+"""The pages of domains: all of them, one, suspend and activate."""
 
 from typing import Protocol
 
@@ -30,7 +30,7 @@ _CONDITIONS = {
 
 
 class _OwnedDomain(Protocol):
-    """A domain with the name and tag of its account."""
+    """A domain with the number and name of its account."""
 
     id: str
     name: str
@@ -57,7 +57,7 @@ def _domains() -> "peewee.ModelSelect[Domain]":
 
 
 def _find_domain(engine: Engine, domain_id: str) -> _OwnedDomain | None:
-    # NOTE: not first(), which leaves a statement open with named tuples. On SQLite no later
+    # NOTE: not first(), which does not close the statement with named tuples. On SQLite no later
     # transaction of this connection could write then.
     return next(iter(list(_domains().where(Domain.id == domain_id).execute(engine))), None)
 
@@ -116,7 +116,7 @@ class DomainSuspension(Confirmation[_OwnedDomain]):
 
 
 class DomainActivation(Confirmation[_OwnedDomain]):
-    """GET, POST /console/domains/{domain_id}/activate. The domain is not suspended any more."""
+    """GET, POST /console/domains/{domain_id}/activate."""
 
     entity, done = _DOMAINS, "activated"
 

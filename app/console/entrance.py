@@ -7,9 +7,8 @@ import falcon
 import peewee
 
 from app.config import Config
-from app.console import rendering
 from app.console.forms import is_reload
-from app.console.rendering import ROOT, ConsoleRequest, PageError
+from app.console.rendering import ASSETS_PATH, ROOT, ConsoleRequest, PageError
 from app.console.roles import RIGHTS, Right, Role
 from app.console.sessions import SESSION_SECONDS, LinkRefused, Session, Sessions, require_link
 from app.errors import Problem
@@ -28,7 +27,7 @@ Rights = Mapping[str, Right | None]
 
 
 class SignInRefused(Problem):
-    """A request without a session; `heading` says in a few words why."""
+    """A request without a session; `heading` says why in a few words."""
 
     def __init__(self, heading: str, detail: str) -> None:
         challenge = {"WWW-Authenticate": 'Cookie realm="console"'}
@@ -37,10 +36,10 @@ class SignInRefused(Problem):
 
 
 class Entrance:
-    """Finds the session of a request, and refuses what it has no right to.
+    """Finds the session of a request, and refuses pages that the person has no right to.
 
-    A wrong cookie or link is left in the context as a refusal: Limits, the next middleware,
-    charges the client's address and raises it (D10).
+    For a wrong cookie or link, it sets `req.context.refusal`: Limits, the next middleware, charges
+    the client's address and raises the refusal.
 
     Args:
         rights: the rights that each resource needs, by its type.
@@ -60,7 +59,7 @@ class Entrance:
         falcon.HTTPNotFound for a path with control characters.
         """
         context = req.context
-        if context.refusal is not None or req.path.startswith(rendering.PATH):
+        if context.refusal is not None or req.path.startswith(ASSETS_PATH):
             return
         if not req.path.isprintable():  # Postgres stores no NUL, and no page has such a path.
             raise falcon.HTTPNotFound
@@ -116,8 +115,8 @@ class Entrance:
     def _require_same_origin(self, req: ConsoleRequest) -> None:
         """Refuse a form that another site has sent. Raises PageError.
 
-        SEC: browsers set both headers, and no page can change them. Browsers leave `Sec-Fetch-Site`
-        out without TLS, except on this host.
+        SEC: browsers set both headers, and no page can change them. Without TLS, browsers send
+        `Sec-Fetch-Site` only to this host.
         """
         site = req.env.get("HTTP_SEC_FETCH_SITE")
         if site is None:

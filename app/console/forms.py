@@ -1,4 +1,4 @@
-"""Forms: reads what a browser sends, and shows it again with what is wrong."""
+"""Forms: their fields, what browsers send in them, and what is wrong with it."""
 
 import hashlib
 import unicodedata
@@ -53,7 +53,7 @@ class Form:
 
     @classmethod
     def received(cls, req: ConsoleRequest, fields: Iterable[Field]) -> "Form":
-        """Return the form that a browser has sent, checked. Raises PageError if it is none."""
+        """Return the form that a browser has sent, with its faults. Raises as `read_fields`."""
         form = cls(fields, read_fields(req))
         for field in form.fields:
             form.values[field.name] = value = form.values[field.name].strip()
@@ -76,7 +76,7 @@ class Form:
 
     @contextmanager
     def refused_for(self, name: str) -> Iterator[None]:
-        """Turn an OperatorError into a fault of a field."""
+        """Note an OperatorError as the fault of a field."""
         try:
             yield
         except OperatorError as error:
@@ -128,9 +128,10 @@ CHANGED_MEANWHILE: Refusal = (
 
 
 def version_of(*shown: object) -> str:
-    """Return a text that differs if what a page shows differs.
+    """Return the version of a page: another text if the page shows anything else.
 
-    A form carries it back. If somebody has changed the row meanwhile, the form is refused.
+    The page's form sends its version. If the row has another version by then, `require_version`
+    refuses the form.
     """
     return hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
 
@@ -206,14 +207,14 @@ def refresh(
 ) -> bool:
     """Make the browser load the page again, unless the person has stopped that.
 
-    Whoever needs more time to read adds `refresh=off` with a link (WCAG 2.2.2). It is a header
-    because checkers of accessibility refuse the element of HTML, with or without such a link.
+    A link with `refresh=off` stops it for people who need more time to read (WCAG 2.2.2). This is
+    a header because checkers of accessibility refuse the HTML element, even with such a link.
 
     Args:
         is_running: whether the page can change by itself.
         seconds: until the browser loads it.
 
-    Returns whether it does.
+    Return whether the browser will load it again.
     """
     does = is_running and req.params.get(_MEMBER) != _OFF
     if does:
@@ -223,5 +224,5 @@ def refresh(
 
 
 def is_reload(req: falcon.Request) -> bool:
-    """Tell whether the browser loads a page again by itself, without a person (D132)."""
+    """Tell whether the browser loads a page again by itself, without a person."""
     return req.params.get(_MEMBER) == _AUTO

@@ -1,7 +1,7 @@
-"""The pages of keys: all of them, one, the one at hand, and every change of a key (D41, D136).
+"""The pages of keys: list, one key, search, and every change of a key.
 
-SEC: a new key is in the answer to the form that made it, and nowhere else. A form that is sent
-again, as by reloading that page, makes no second key: its version is that of an earlier state.
+SEC: only the answer to the form that creates a key shows that key. If a browser sends the form
+again, as when the page is reloaded, no second key is created: the form's version is outdated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -88,7 +88,7 @@ _SENT_BEFORE = (
     "No key was created by this form. If you have sent it before, as by reloading the page with "
     "the new key: that key exists, and is not shown again. Revoke it if nobody saved it.",
 )
-"""Why a form that has made a key already is refused: a heading and a text."""
+"""The refusal of a form that has created a key before."""
 
 
 def find_key(engine: Engine, key_id: str) -> ApiKey | None:
@@ -155,7 +155,7 @@ class KeySearch(FormPage[None]):
     template = "keys/find.html"
 
     def _find(self) -> None:
-        """The form names the key."""
+        """The path names no row."""
 
     def _fields(self, row: None) -> Sequence[Field]:
         return (_AT_HAND,)
@@ -175,7 +175,7 @@ class KeySearch(FormPage[None]):
 
 
 class KeyCreation(FormPage[Account]):
-    """GET, POST /console/accounts/{tag}/keys/new. A new key of an account."""
+    """GET, POST /console/accounts/{tag}/keys/new. Creates a key, and shows it once."""
 
     template = "keys/new.html"
 
@@ -210,7 +210,7 @@ class KeyCreation(FormPage[Account]):
 
 
 class KeyRotation(FormPage[ApiKey]):
-    """GET, POST /console/keys/{key_id}/rotate. The successor of a key."""
+    """GET, POST /console/keys/{key_id}/rotate. Creates a key's successor, and shows it once."""
 
     template = "keys/rotate.html"
 
@@ -249,7 +249,7 @@ def _show_new_key(
     made: tuple[ApiKey, Token],
     replaced: ApiKey | None = None,
 ) -> None:
-    """Answer with the text of a new key, which nothing shows again."""
+    """Answer with the text of a new key. No other page shows it."""
     key, token = made
     is_over = replaced is not None and (replaced.expires_at or 0) <= clock.now()
     values = {"key": key, "text": token.text, "replaced": replaced, "is_over": is_over}

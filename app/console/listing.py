@@ -19,19 +19,19 @@ ROWS_PER_PAGE = 50
 _PAGE_DIGITS_MAX = 9
 _FILTER_CHARACTERS_MAX = 100
 Permitted = Sequence[str] | Callable[[str], bool]
-"""The values that a filter can have, none for any text; or a function that tells them."""
+"""The values that a filter can have; empty for any text. Or a function that checks a value."""
 Condition = Callable[[str], peewee.Expression]
-"""Returns what a row must fulfil to match the value of a filter."""
+"""Takes the value of a filter, and returns the condition that rows must fulfil."""
 _Item = TypeVar("_Item")
 
 
 class Listing:
-    """What the URL of a list asks for, and the links to other views of it.
+    """What the URL of a list asks for, and the links that ask for other rows or another order.
 
     Args:
         columns: the column or expression to sort by, for each name that `sort` can have. The first
             one is the default. For items that are no rows, a function of the item.
-        unique: a column that makes the order certain.
+        unique: a unique column, by which rows are sorted that are equal otherwise.
         filters: the parameters, and what each can be.
         default: the order without `sort`, such as `-created`; by default the first column.
     """
@@ -64,7 +64,7 @@ class Listing:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether rows are left out."""
+        """Whether a filter hides rows."""
         return any(self.filters.values())
 
     @property
@@ -91,8 +91,8 @@ class Listing:
         """Return the rows of this page.
 
         Args:
-            query: without an order; selects all rows that match the filters without a condition.
-            conditions: what the other filters demand of a row.
+            query: selects the rows of all pages, without an order.
+            conditions: for each filter that the query does not apply itself.
         """
         for name, condition in (conditions or {}).items():
             if self.filters[name]:
@@ -136,11 +136,11 @@ class Listing:
 
 
 def is_day(text: str) -> bool:
-    """Tell whether a filter is a day, and has a next one."""
+    """Tell whether the value of a filter is a day that a next day follows."""
     return clock.parse_iso_date(text) not in (None, date.max)
 
 
-def _single(params: Mapping[str, Any], name: str) -> str:
+def _single(params: Mapping[str, object], name: str) -> str:
     """Return a parameter of the URL; empty if it is missing or given twice."""
     value = params.get(name, "")
     return value if isinstance(value, str) else ""

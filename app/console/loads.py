@@ -1,4 +1,4 @@
-"""The pages of loads: list, and one load with its rejects and its progress (D69, D135)."""
+"""The pages of loads: list, and one load with its rejects and its progress."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +13,7 @@ from app.console.forms import refresh
 from app.console.listing import Condition, Listing
 from app.console.registers import drop_directory
 from app.console.rendering import ConsoleRequest, session_of
-from app.console.resources import Resource, Values, missing, number, view
+from app.console.resources import Resource, Values, missing, number_in_path, view
 from app.console.roles import RIGHTS, Right
 from app.jobs.tasks import DONE, FAILED, RUNNING
 from app.registers.history import INTERRUPTED, RegisterLoad, find_load, interrupted_loads
@@ -68,7 +68,7 @@ class LoadPage(Resource):
     @view("loads/detail.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, load_id: str) -> Values:
         """GET /console/loads/{load_id}. Parameter: `refresh`."""
-        found = find_load(self.engine, number(load_id))
+        found = find_load(self.engine, number_in_path(load_id))
         if found is None:
             raise missing("load", "Loads are kept for 400 days, and some for longer.", "loads")
         load = past_load(found, interrupted_loads(self.engine))
@@ -110,8 +110,8 @@ def _percent(load: PastLoad) -> int | None:
 def _rejects(data_dir: Path, load: PastLoad, *, may_read: bool) -> Rejects | None:
     """Return the rejects file, None if there is none on this host.
 
-    SEC: rejected records are register data. Those who only read see the reasons of the history,
-    which quote none.
+    SEC: rejected records are register data. People who may only read see the reasons in the
+    history, which quote no records.
     """
     path = find_rejects(data_dir, load)
     if path is None:

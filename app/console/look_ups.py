@@ -1,4 +1,4 @@
-"""Look-ups by people: one plate or a pasted list, for a day (D83, D84, D136)."""
+"""Look-ups by people: one plate or a pasted list, for a day (D84)."""
 
 import re
 from collections import Counter
@@ -23,8 +23,6 @@ from app.vehicles.compliance import Judgement, judge
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import Read, Records
-
-# What the page of look-ups shows of answers, and the file that it gives (D84, D136).
 
 _DELIMITER = ","
 _CHECKS = ("insurance", "MOT", "road tax", "fines")
@@ -54,11 +52,6 @@ class Counts(NamedTuple):
     invalid: int
     insured: int
     compliant: int
-
-
-def rows_of(found: Sequence[Found], day: str, mot_first_years: int) -> list[Row]:
-    """Return a row for each plate, in their order."""
-    return [_row(each, day, mot_first_years) for each in found]
 
 
 def counts_of(rows: Sequence[Row]) -> Counts:
@@ -122,11 +115,11 @@ _FIELDS = (
 
 
 class LookUp(FormPage[None]):
-    """GET, POST /console/look-up. A page, or a CSV file if the field `as` is `csv`.
+    """GET, POST /console/look-up. Answers with a CSV file if the field `as` is `csv`.
 
-    Answers a person as the API answers a client, but charges no account.
+    Look-ups have the answers of the API, but no account is charged for them.
 
-    SEC: plates are sent with POST only. So they are in no URL, log or history of a browser.
+    SEC: plates are sent with POST only, so they are in no URL, log or history of a browser.
     """
 
     template = "look_up.html"
@@ -137,7 +130,7 @@ class LookUp(FormPage[None]):
         self._reader = VehicleReader(Records(services.engine, order), services.config)
 
     def _find(self) -> None:
-        """The form names the plates."""
+        """The path names no row."""
 
     def _fields(self, row: None) -> Sequence[Field]:
         return _FIELDS
@@ -162,7 +155,8 @@ class LookUp(FormPage[None]):
             resp.downloadable_as = f"look-up-{day}.csv"
             resp.data = csv_file(found, day, self._reader.mot_first_years)
         else:
-            rows = rows_of(found, day, self._reader.mot_first_years)
+            years = self._reader.mot_first_years
+            rows = [_row(each, day, years) for each in found]
             self.show(req, resp, self.template, {**_answers(day, rows, document), "form": form})
 
     def _look_up(self, asked: Sequence[str], day: str) -> tuple[list[Found], Read, Document | None]:
@@ -179,7 +173,7 @@ class LookUp(FormPage[None]):
     def _record(
         self, req: ConsoleRequest, form: Form, day: str, found: Sequence[Found], registers: Read
     ) -> None:
-        """Record what is about to be shown (D125). Raises PageError if that is impossible."""
+        """Record the look-up before its answers are shown. Raises PageError if that fails."""
         trail = self.services.trail
         if trail is None:
             return

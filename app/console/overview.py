@@ -1,4 +1,7 @@
-"""The first page, which tells whether all is well."""
+"""The first page: whether all is well.
+
+It shows recorded counts, and counts no rows of registers.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -33,8 +36,6 @@ from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
 from app.storage.versions import versions
 from app.version import line
-
-# Finds what the overview shows. It reads recorded counts, and counts no rows of registers.
 
 LATEST = 8
 DAYS = 14

@@ -1,4 +1,4 @@
-"""Who is signed in to the console; sign-in by a link, and sign-out (D132)."""
+"""Who is signed in to the console; sign-in by a link, and sign-out."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The pages of plans: list, detail, create, change and delete (D12, D81, D124, D136)."""
+"""The pages of plans: list, detail, create, change and delete."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -145,15 +145,15 @@ class PlanPage(Resource):
 
 
 class PlanCreation(FormPage[None]):
-    """GET, POST /console/plans/new. Begins with the limits of the default plan.
+    """GET, POST /console/plans/new. Creates a plan, and opens its page.
 
-    Opens the page of the new plan.
+    The form begins with the limits of the default plan.
     """
 
     template = "plans/new.html"
 
     def _find(self) -> None:
-        """There is no plan yet."""
+        """The path names no row."""
 
     def _fields(self, row: None) -> Sequence[Field]:
         return (_NAME, *_FIELDS)

@@ -1,9 +1,10 @@
-"""Rollback, drop, undrop and purge of a register, each after a question (D135).
+"""Rollback, drop, undrop and purge of a register, each after a question.
 
-Each starts a process of its own, and leads to the page of its task. The process is told the name
-of the person in the console: `Wanted.asked_by`.
+Each starts a process of its own, and opens the page of its task. The task has the name of the
+person in the console: `Wanted.asked_by`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 import falcon
@@ -12,8 +13,8 @@ from app import processes
 from app.console.forms import VERSION_FIELD, read_fields, refresh, require_version, version_of
 from app.console.registers import PLACE, require_state
 from app.console.rendering import ConsoleRequest, PageError, redirect, session_of
-from app.console.resources import Question, Resource, Values, missing, number, view
-from app.jobs.register_tasks import Task, Wanted
+from app.console.resources import Question, Resource, Values, missing, number_in_path, view
+from app.jobs.register_tasks import Wanted
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
 from app.registers.snapshots import RegisterState
@@ -33,34 +34,29 @@ class TaskPage(Resource):
     @view("tasks/detail.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, task_id: str) -> Values:
         """GET /console/tasks/{task_id}. Parameter: `refresh`."""
-        task = self.services.tasks.find(number(task_id))
+        task = self.services.tasks.find(number_in_path(task_id))
         if task is None:
             raise missing("task", "It was removed after a year, or never was.", PLACE)
         return {
             "task": task,
-            "title": _title(task),
+            "title": _TITLES[task.action].format(register=task.register, to_load=task.to_load),
             "refreshes": refresh(req, resp, is_running=task.is_running),
         }
 
 
-def _title(task: Task) -> str:
-    """Return what a task does, in a few words."""
-    return _TITLES[task.action].format(register=task.register, to_load=task.to_load)
-
-
-class _RegisterAction(Resource):
+class _RegisterAction(Resource, ABC):
     """A question before an action on a register: GET asks it, and POST begins a task."""
 
     action: str
     """Its mode in the history."""
 
-    def _question(self, _state: RegisterState, to: int | None) -> Question:
+    @abstractmethod
+    def _question(self, state: RegisterState, to: int | None) -> Question:
         """Return the question. Raises PageError if the register's state makes it pointless.
 
         Args:
-            _to: the load to go back to, which only a rollback has.
+            to: the load to go back to; None if the action is no rollback.
         """
-        raise NotImplementedError
 
     def on_get(
         self, req: ConsoleRequest, resp: falcon.Response, name: str, load_id: str = ""
@@ -72,7 +68,7 @@ class _RegisterAction(Resource):
         if running is not None:
             redirect(req, resp, "tasks", str(running.id))
             return
-        question = self._possible(state, number(load_id) or None)
+        question = self._possible(state, number_in_path(load_id) or None)
         self.ask(req, resp, question, PLACE, name, version=_version(state))
 
     def on_post(
@@ -80,7 +76,7 @@ class _RegisterAction(Resource):
     ) -> None:
         """Begin the task that the form asks for, and lead to its page."""
         require_state(self.engine, name)
-        to = number(load_id) or None
+        to = number_in_path(load_id) or None
 
         def require_current() -> None:
             state = require_state(self.engine, name)
@@ -114,7 +110,7 @@ def _impossible(state: RegisterState, heading: str, text: str) -> PageError:
 
 
 class RegisterRollback(_RegisterAction):
-    """GET, POST /console/registers/{name}/rollback/{load_id}. Back to what an earlier load left."""
+    """GET, POST /console/registers/{name}/rollback/{load_id}. Back to an earlier load."""
 
     action = ROLLBACK
 
@@ -205,5 +201,5 @@ def _start(task_id: int, descriptor: int) -> None:
 
 
 def _version(state: RegisterState) -> str:
-    """Return the version of a register. Each line of its history makes another one."""
+    """Return the version of a register. Each new line of its history changes the version."""
     return version_of(state.name, state.last_line, state.current, state.dropped)

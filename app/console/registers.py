@@ -1,4 +1,4 @@
-"""The pages of registers: list, and one register with its history (D135)."""
+"""The pages of registers: list, and one register with its history."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -132,7 +132,10 @@ def _warnings_of(name: str, conditions: Sequence[Condition]) -> list[Condition]:
 def _without_register(
     conditions: Sequence[Condition], names: set[str]
 ) -> list[tuple[str | None, Condition]]:
-    """Return the warnings about loads that left no register, with its name if that is known."""
+    """Return the warnings about loads of registers that do not exist.
+
+    Each comes with the name of the register; None if it is not known.
+    """
     others = []
     for condition in conditions:
         kind, _, name = condition.key.partition(":")

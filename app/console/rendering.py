@@ -1,4 +1,4 @@
-"""Turns the templates of the console into pages."""
+"""What each request of the console carries, and how templates become pages."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
@@ -30,8 +30,6 @@ from app.storage.engine import Engine
 from app.storage.tables import Kind
 from app.version import VERSION
 
-# What a request of the console carries, and what its resources work with.
-
 ROOT = "/console"
 """The path of the overview; all other paths of the console are below it."""
 
@@ -44,7 +42,7 @@ class ConsoleContext(RequestContext):
     def __init__(self) -> None:
         super().__init__()
         self.session: Session | None = None
-        """Who asks; always there on pages that need a right."""
+        """The session of the person who asks; never None on pages that need a right."""
 
 
 class ConsoleRequest(Request):
@@ -70,7 +68,7 @@ class Services(NamedTuple):
 
 
 class PageError(Exception):
-    """A request that is answered with a page which says why it was refused.
+    """A request is refused; the answer is a page that says why.
 
     Args:
         status: the HTTP status.
@@ -88,7 +86,7 @@ class PageError(Exception):
 
 
 def actor_of(req: falcon.Request) -> Actor:
-    """Return who asks, for the record of actions (D130)."""
+    """Return the person who asks, for the record of actions."""
     return Actor(session_of(req).name, "console")
 
 
@@ -99,13 +97,11 @@ def session_of(req: falcon.Request) -> Session:
     return session
 
 
-# The files that pages of the console load.
-
-PATH = f"{ROOT}/assets/"
+ASSETS_PATH = f"{ROOT}/assets/"
 
 ASSETS: Mapping[str, Asset] = {
     "console.css": own_asset("app.console", "console.css", CSS),
-    # The console may have a listener of its own, which serves nothing else (D131).
+    # The console may have a listener of its own, which serves nothing else.
     "icon.svg": documentation.ASSETS["icon.svg"],
     "console.js": own_asset("app.console", "console.js", JAVASCRIPT),
 }
@@ -125,18 +121,18 @@ class MenuItem(NamedTuple):
 class View:
     """What every template knows of its request, as `page`.
 
-    All links are relative, so that they hold behind a proxy's path prefix.
+    All links are relative, so that they work behind a proxy's path prefix.
     """
 
     def __init__(self, req: ConsoleRequest, menu: Iterable[MenuItem]) -> None:
-        # Falcon leaves out a slash at the end of `req.path`; the browser does not.
+        # Falcon drops a slash at the end of `req.path`; the browser does not.
         self.root = "../" * (req.env["PATH_INFO"].count("/") - 1)
         self.path = req.path
         self.is_read = req.method in ("GET", "HEAD")
         self.session = req.context.session
         self.request_id = req.context.request_id
         self.done = req.get_param("done")
-        """What the form before this page did, such as `created`."""
+        """What the form before this page has done, such as `created`."""
         rights = RIGHTS[self.session.role] if self.session else frozenset()
         self._rights = rights
         self.menu = [item for item in menu if item.right in rights]
@@ -234,7 +230,9 @@ def number(value: int | None) -> Markup | str:
 
 _DASH = Markup('<span aria-hidden="true">&ndash;</span><span class="hidden">none</span>')
 _GLOBALS: Mapping[str, object] = {
-    "assets": {name: f"{PATH.strip('/')}/{asset.served_name}" for name, asset in ASSETS.items()},
+    "assets": {
+        name: f"{ASSETS_PATH.strip('/')}/{asset.served_name}" for name, asset in ASSETS.items()
+    },
     "class_names": CLASS_NAMES,
     "columns_chart": columns_chart,
     "release": VERSION,

@@ -1,4 +1,4 @@
-"""The shapes that resources of the console have: a view, a form, and a question before a change."""
+"""What resources of the console are made of: views, forms, and questions before a change."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +66,7 @@ class Resource:
 
         Args:
             back: the segments of the path to go to instead.
-            version: of what the question is about, for `require_version`.
+            version: the version of the row, for `require_version`.
         """
         values = {"question": question, "back": back, "version": version}
         self.show(req, resp, "confirm.html", values)
@@ -103,7 +103,7 @@ class ConsoleAsset(Resource):
 
 
 def missing(what: str, text: str, *back: str) -> PageError:
-    """Return the answer to a path that names nothing.
+    """Return the error page of a path that names nothing.
 
     Args:
         what: a noun, such as `account`.
@@ -113,8 +113,8 @@ def missing(what: str, text: str, *back: str) -> PageError:
     return PageError(404, f"There is no such {what}", text, back)
 
 
-def number(text: str) -> int:
-    """Return a number in a path; 0, which nothing has, for any other text."""
+def number_in_path(text: str) -> int:
+    """Return a segment as a number; 0, which nothing has, if it is none."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
     return int(text) if is_number else 0
 

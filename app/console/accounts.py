@@ -9,10 +9,11 @@ from app.accounts import administration, lifecycle
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.usage.report import last_days
 from app.actions import Actor
+from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, actor_of, redirect
-from app.console.resources import Confirmation, Entity, FormPage, Question, Resource, Values, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, redirect, view
 from app.domains.repository import Domains
 from app.serve.limits.bucket import rate
 from app.serve.limits.file import StoreError
@@ -99,13 +100,10 @@ class AccountPage(Resource):
         }
 
 
-class AccountCreation(FormPage[None]):
+class AccountCreation(RowlessForm):
     """GET, POST /console/accounts/new. Creates an account, and opens its page."""
 
     template = "accounts/new.html"
-
-    def _find(self) -> None:
-        """The path names no row."""
 
     def _fields(self, row: None) -> Sequence[Field]:
         plans = _plan_names(self.engine)
@@ -120,7 +118,7 @@ class AccountCreation(FormPage[None]):
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         with form.refused_for("name"):
             made = administration.create_account(
-                self.engine, form["name"], form["plan"], actor=actor_of(req)
+                self.engine, form["name"], form["plan"], actor=req.actor
             )
             redirect(req, resp, PLACE, made.tag, done="created")
 
@@ -151,7 +149,7 @@ class AccountPlan(_AccountForm):
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
         def move(account: Account) -> None:
             administration.set_account_plan(
-                self.engine, account.name, form["plan"], actor=actor_of(req)
+                self.engine, account.name, form["plan"], actor=req.actor
             )
 
         with form.refused_for("plan"):  # The plan was deleted a moment ago.
@@ -163,9 +161,7 @@ class AccountDeletion(_AccountForm):
     """GET, POST /console/accounts/{tag}/delete. Asks for the name; afterwards opens the list."""
 
     template = "accounts/delete.html"
-
-    def _fields(self, row: Account) -> Sequence[Field]:
-        return (Field("name", "Name of the account", "Type it to confirm."),)
+    fields = (Field("name", "Name of the account", "Type it to confirm."),)
 
     def _initial(self, row: Account) -> Mapping[str, str]:
         self._require_without_domains(row)
@@ -179,7 +175,7 @@ class AccountDeletion(_AccountForm):
         def delete(account: Account) -> None:
             self._require_without_domains(account)
             count = Domains(self.engine).count_domains
-            lifecycle.delete_account(self.engine, account.name, count, actor=actor_of(req))
+            lifecycle.delete_account(self.engine, account.name, count, actor=req.actor)
 
         if form["name"] != row.name:
             form.faults["name"] = "This is not the name of the account."

@@ -21,8 +21,8 @@ from app.actions import (
 )
 from app.console.listing import Listing, Permitted, is_day
 from app.console.plans import segment_of
-from app.console.rendering import ConsoleRequest
-from app.console.resources import Resource, Values, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, view
 from app.errors import without_keys
 from app.registers.history import RegisterLoad
 from app.storage.engine import Engine

@@ -9,9 +9,11 @@ import peewee
 
 from app.audit.trail import Trail
 from app.config import Config
-from app.console.entrance import Entrance, SignInRefused
+from app.console.entrance import Entrance, SignInRefused, link_refusal
 from app.console.pages import PAGES, menu
-from app.console.rendering import ROOT, ConsoleRequest, PageError, Renderer, Services
+from app.console.rendering import ROOT, ConsoleRequest, Renderer
+from app.console.resources import PageError, Services
+from app.console.sessions import LinkRefused
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.register_tasks import Tasks
@@ -57,15 +59,17 @@ class Failures:
         """Answer a request that raised an exception."""
         if isinstance(error, peewee.DatabaseError | peewee.InterfaceError):
             self._engine.recover(error)
+        if isinstance(error, LinkRefused):
+            error = link_refusal(error)
         if isinstance(error, Problem | falcon.HTTPError):
             resp.set_headers(error.headers or {})
         shown = _page_of(req, resp, error)
         resp.status = shown.status
         if isinstance(error, SignInRefused):
-            heading, text = shown.heading, shown.text
-            self._pages.send(req, resp, "signed_out.html", heading=heading, text=text)
+            values = {"heading": shown.heading, "text": shown.text}
+            self._pages.send(req, resp, "signed_out.html", values)
         else:
-            self._pages.send(req, resp, "error.html", error=shown)
+            self._pages.send(req, resp, "error.html", {"error": shown})
 
 
 def _page_of(req: ConsoleRequest, resp: falcon.Response, error: Exception) -> PageError:
@@ -186,25 +190,11 @@ def create_console(
         outermost: the middleware that the API has, too; it counts, logs and reads requests.
     """
     pages = Renderer(config.timezone, menu())
-    services = Services(
-        engine,
-        config,
-        limits,
-        pages,
-        trail,
-        tasks=Tasks(engine, config.state_dir),
-        audit_tasks=AuditTasks(engine, config),
-    )
-    rights = {page.resource: page.rights for page in PAGES}
-    app: ConsoleApplication = falcon.App(
-        request_type=ConsoleRequest,
-        middleware=[
-            *outermost,
-            SecurityHeaders(),
-            Entrance(engine, config, rights),
-            Attempts(limits, config),
-        ],
-    )
+    tasks, audit_tasks = Tasks(engine, config.state_dir), AuditTasks(engine, config)
+    services = Services(engine, config, limits, pages, trail, tasks, audit_tasks)
+    entrance = Entrance(engine, config, {page.resource: page.rights for page in PAGES})
+    middleware = [*outermost, SecurityHeaders(), entrance, Attempts(limits, config)]
+    app: ConsoleApplication = falcon.App(request_type=ConsoleRequest, middleware=middleware)
     app.req_options.strip_url_path_trailing_slash = True
     # Falcon has handlers of its own for its errors, which this one replaces.
     app.add_error_handler((Exception, falcon.HTTPError), Failures(engine, pages).answer)

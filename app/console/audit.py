@@ -6,7 +6,7 @@ trail records who asked, so a result is shown only to that person.
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import falcon
@@ -22,6 +22,7 @@ from app.audit.state import audit_state, owner_fault
 from app.audit.verify import Verdict
 from app.config import Config
 from app.console.charts import Series
+from app.console.form_pages import RowlessForm
 from app.console.forms import (
     REFRESH_SECONDS,
     VERSION_FIELD,
@@ -32,8 +33,8 @@ from app.console.forms import (
     version_of,
 )
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, redirect, session_of
-from app.console.resources import FormPage, Resource, Values, missing, number_in_path, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, missing, number_in_path, redirect, view
 from app.jobs.audit_tasks import (
     EXPORT,
     FOUND_MAX,
@@ -61,24 +62,6 @@ _PERIOD = (
     Field("from", "From", "The first day, in UTC.", 10, False, kind="date"),
     Field("to", "To", "The last day, in UTC, which is included.", 10, False, kind="date"),
 )
-_FIELDS: dict[str, tuple[Field, ...]] = {
-    SEARCH: (
-        Field("by", "Search by", "", 10, choices=("plate", "account", "user")),
-        Field(
-            "value",
-            "Plate, account or user",
-            "A user is who asked, as the client or the console says.",
-            100,
-        ),
-        *_PERIOD,
-    ),
-    EXPORT: (
-        Field("format", "Format", "In CSV, each plate has a line.", 10, choices=("csv", "ndjson")),
-        *_PERIOD,
-    ),
-    REPORT: _PERIOD,
-    VERIFY: (Field("digest", "Digest", "One that was kept elsewhere.", 100, is_required=False),),
-}
 
 
 class TrailState(NamedTuple):
@@ -94,17 +77,11 @@ class TrailState(NamedTuple):
     """The latest one; empty if nothing was sealed."""
 
 
-class _AuditForm(FormPage[None]):
+class _AuditForm(RowlessForm):
     """A form that asks something of the trail: POST begins a task, and leads to its page."""
 
     kind: str
     """What the task does."""
-
-    def _find(self) -> None:
-        """The path names no row."""
-
-    def _fields(self, row: None) -> Sequence[Field]:
-        return _FIELDS[self.kind]
 
     def _values(self, req: ConsoleRequest, row: None) -> Values:
         return {"version": secrets.token_hex(8), "trail": _state(self.engine, self.config)}
@@ -120,7 +97,7 @@ class _AuditForm(FormPage[None]):
         if not form.is_sound:
             return
         seen = version_of(read_fields(req)[VERSION_FIELD], asked)
-        wanted = Wanted(self.kind, seen, session_of(req).name)
+        wanted = Wanted(self.kind, seen, req.session.name)
         question = Question(asked.criteria, asked.form, asked.digest, req.context.request_id)
         try:
             task = self.services.audit_tasks.begin(wanted, question, _start)
@@ -141,10 +118,20 @@ class AuditPage(_AuditForm):
     """GET, POST /console/audit. The state of the trail, a search, and what the person asked for."""
 
     kind, template = SEARCH, "audit/search.html"
+    fields = (
+        Field("by", "Search by", "", 10, choices=("plate", "account", "user")),
+        Field(
+            "value",
+            "Plate, account or user",
+            "A user is who asked, as the client or the console says.",
+            100,
+        ),
+        *_PERIOD,
+    )
 
     def _values(self, req: ConsoleRequest, row: None) -> Values:
         tasks = self.services.audit_tasks
-        latest = tasks.latest(session_of(req).name, _LATEST_MAX)
+        latest = tasks.latest(req.session.name, _LATEST_MAX)
         questions = [(task, tasks.results.find_question(task)) for task in latest]
         return {**super()._values(req, None), "tasks": questions}
 
@@ -153,12 +140,17 @@ class AuditExport(_AuditForm):
     """GET, POST /console/audit/export. An export of a period."""
 
     kind, template = EXPORT, "audit/export.html"
+    fields = (
+        Field("format", "Format", "In CSV, each plate has a line.", 10, choices=("csv", "ndjson")),
+        *_PERIOD,
+    )
 
 
 class AuditReport(_AuditForm):
     """GET, POST /console/audit/report. A report of a period."""
 
     kind, template = REPORT, "audit/report.html"
+    fields = _PERIOD
 
     def _initial(self, row: None) -> Mapping[str, str]:
         return {"from": first_reported_day()}
@@ -173,6 +165,7 @@ class AuditVerify(_AuditForm):
     """GET, POST /console/audit/verify. A verification of the whole trail."""
 
     kind, template = VERIFY, "audit/verify.html"
+    fields = (Field("digest", "Digest", "One that was kept elsewhere.", 100, is_required=False),)
 
 
 def _state(engine: Engine, config: Config) -> TrailState:
@@ -298,7 +291,7 @@ class AuditFile(Resource):
 
 
 def _require_task(tasks: AuditTasks, req: ConsoleRequest, text: str) -> Task:
-    task = tasks.find_of(number_in_path(text), session_of(req).name)
+    task = tasks.find_of(number_in_path(text), req.session.name)
     if task is None:
         text = "Results are kept for a day, and shown only to the person who asked. Ask again."
         raise missing("task", text, PLACE)

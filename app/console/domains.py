@@ -8,10 +8,11 @@ import peewee
 from app.accounts.models import Account
 from app.actions import Actor
 from app.console.accounts import find_account
+from app.console.form_pages import Confirmation, Entity, Question
 from app.console.forms import version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest
-from app.console.resources import Confirmation, Entity, Question, Resource, Values, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, view
 from app.domains.repository import STATUSES, Domain, set_domain_status
 from app.storage.engine import Engine
 

@@ -8,7 +8,8 @@ import peewee
 
 from app.config import Config
 from app.console.forms import is_reload
-from app.console.rendering import ASSETS_PATH, ROOT, ConsoleRequest, PageError
+from app.console.rendering import ASSETS_PATH, ROOT, ConsoleRequest
+from app.console.resources import PageError
 from app.console.roles import RIGHTS, Right, Role
 from app.console.sessions import SESSION_SECONDS, LinkRefused, Session, Sessions, require_link
 from app.errors import Problem

@@ -13,7 +13,8 @@ import msgspec
 
 from app import clock
 from app.accounts.models import NAME_CHARACTERS_MAX
-from app.console.rendering import ConsoleRequest, PageError
+from app.console.rendering import ConsoleRequest
+from app.console.resources import PageError
 from app.errors import OperatorError, Problem
 
 VERSION_FIELD = "version"

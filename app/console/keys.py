@@ -4,7 +4,7 @@ SEC: only the answer to the form that creates a key shows that key. If a browser
 again, as when the page is reloaded, no second key is created: the form's version is outdated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import falcon
 import peewee
@@ -17,10 +17,11 @@ from app.accounts.models import Account, ApiKey
 from app.accounts.usage.report import last_days
 from app.actions import Actor
 from app.console.accounts import ACCOUNTS, find_account
+from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, actor_of, redirect
-from app.console.resources import Confirmation, Entity, FormPage, Question, Resource, Values, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, redirect, view
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
 
@@ -146,19 +147,14 @@ class KeyPage(Resource):
         }
 
 
-class KeySearch(FormPage[None]):
+class KeySearch(RowlessForm):
     """GET, POST /console/keys/find. Opens the page of a key at hand, such as one that was leaked.
 
     SEC: it is sent with POST, because logs keep URLs, and the list's search is a part of them.
     """
 
     template = "keys/find.html"
-
-    def _find(self) -> None:
-        """The path names no row."""
-
-    def _fields(self, row: None) -> Sequence[Field]:
-        return (_AT_HAND,)
+    fields = (_AT_HAND,)
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         # Whether the secret is right does not matter, as for `verifyd keys revoke`.
@@ -178,12 +174,10 @@ class KeyCreation(FormPage[Account]):
     """GET, POST /console/accounts/{tag}/keys/new. Creates a key, and shows it once."""
 
     template = "keys/new.html"
+    fields = _CREATION
 
     def _find(self, tag: str) -> Account:
         return ACCOUNTS.require(self.engine, tag)
-
-    def _fields(self, row: Account) -> Sequence[Field]:
-        return _CREATION
 
     def _values(self, req: ConsoleRequest, row: Account) -> Values:
         return {"account": row, "version": self._version(row)}
@@ -198,7 +192,7 @@ class KeyCreation(FormPage[Account]):
 
         def create(account: Account) -> tuple[ApiKey, Token]:
             return administration.create_key(
-                self.engine, account.name, form["label"], ends_at, actor=actor_of(req)
+                self.engine, account.name, form["label"], ends_at, actor=req.actor
             )
 
         accounts = ACCOUNTS._replace(version=self._version, refusal=_SENT_BEFORE)
@@ -213,12 +207,10 @@ class KeyRotation(FormPage[ApiKey]):
     """GET, POST /console/keys/{key_id}/rotate. Creates a key's successor, and shows it once."""
 
     template = "keys/rotate.html"
+    fields = _ROTATION
 
     def _find(self, key_id: str) -> ApiKey:
         return _KEYS.require(self.engine, key_id)
-
-    def _fields(self, row: ApiKey) -> Sequence[Field]:
-        return _ROTATION
 
     def _initial(self, row: ApiKey) -> Mapping[str, str]:
         _require_rotatable(row)
@@ -232,9 +224,7 @@ class KeyRotation(FormPage[ApiKey]):
 
         def rotate(key: ApiKey) -> tuple[tuple[ApiKey, Token], ApiKey]:
             _require_rotatable(key)
-            made = administration.rotate_key(
-                self.engine, key.id, grace_seconds, actor=actor_of(req)
-            )
+            made = administration.rotate_key(self.engine, key.id, grace_seconds, actor=req.actor)
             return made, _KEYS.require(self.engine, key.id)
 
         keys = _KEYS._replace(refusal=_SENT_BEFORE)

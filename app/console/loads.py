@@ -12,8 +12,8 @@ from app import clock
 from app.console.forms import refresh
 from app.console.listing import Condition, Listing
 from app.console.registers import drop_directory
-from app.console.rendering import ConsoleRequest, session_of
-from app.console.resources import Resource, Values, missing, number_in_path, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, missing, number_in_path, view
 from app.console.roles import RIGHTS, Right
 from app.jobs.tasks import DONE, FAILED, RUNNING
 from app.registers.history import INTERRUPTED, RegisterLoad, find_load, interrupted_loads
@@ -72,7 +72,7 @@ class LoadPage(Resource):
         if found is None:
             raise missing("load", "Loads are kept for 400 days, and some for longer.", "loads")
         load = past_load(found, interrupted_loads(self.engine))
-        may_read = Right.CHANGE in RIGHTS[session_of(req).role]
+        may_read = Right.CHANGE in RIGHTS[req.session.role]
         return {
             "load": load,
             "files": list(zip(load.files, load.sizes, strict=True)),

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 import falcon
@@ -11,9 +11,10 @@ import peewee
 from app import clock
 from app.accounts.enquiry import TEXT_CHARACTERS_MAX, enquiry_text_fault
 from app.audit.record import AuditError, Record, time_of
+from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
-from app.console.rendering import ConsoleRequest, PageError, Services, session_of
-from app.console.resources import FormPage, Values
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Services
 from app.csv_cells import text_cell
 from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells, heading
@@ -44,27 +45,17 @@ class Row(NamedTuple):
     """Make, model and year, as far as they are known."""
 
 
-class Counts(NamedTuple):
-    """How many plates of a list have which answer."""
-
-    found: int
-    unknown: int
-    invalid: int
-    insured: int
-    compliant: int
-
-
-def counts_of(rows: Sequence[Row]) -> Counts:
-    """Count the answers."""
+def _counts(rows: Sequence[Row]) -> Mapping[str, int]:
+    """Return how many plates have which answer."""
     judged = [row.judgement for row in rows if row.judgement is not None]
     counts = Counter(row.registration is None for row in rows if row.judgement is None)
-    return Counts(
-        found=len(judged),
-        unknown=counts[False],
-        invalid=counts[True],
-        insured=sum(each.insurance.is_good for each in judged),
-        compliant=sum(each.is_compliant for each in judged),
-    )
+    return {
+        "found": len(judged),
+        "unknown": counts[False],
+        "invalid": counts[True],
+        "insured": sum(each.insurance.is_good for each in judged),
+        "compliant": sum(each.is_compliant for each in judged),
+    }
 
 
 def csv_file(found: Sequence[Found], day: str, mot_first_years: int) -> bytes:
@@ -114,7 +105,7 @@ _FIELDS = (
 )
 
 
-class LookUp(FormPage[None]):
+class LookUp(RowlessForm):
     """GET, POST /console/look-up. Answers with a CSV file if the field `as` is `csv`.
 
     Look-ups have the answers of the API, but no account is charged for them.
@@ -123,17 +114,12 @@ class LookUp(FormPage[None]):
     """
 
     template = "look_up.html"
+    fields = _FIELDS
 
     def __init__(self, services: Services) -> None:
         super().__init__(services)
         order = services.config.register_order
         self._reader = VehicleReader(Records(services.engine, order), services.config)
-
-    def _find(self) -> None:
-        """The path names no row."""
-
-    def _fields(self, row: None) -> Sequence[Field]:
-        return _FIELDS
 
     def _values(self, req: ConsoleRequest, row: None) -> Values:
         return _answers("", [], None)
@@ -184,7 +170,7 @@ class LookUp(FormPage[None]):
             as_of=form["day"] or None,
             reason=form["reason"] or None,
             reference=form["reference"] or None,
-            user=session_of(req).name,
+            user=req.session.name,
             plates=[judged_plate(each, day, self._reader.mot_first_years) for each in found],
             registers=registers,
         )
@@ -218,7 +204,7 @@ def _answers(day: str, rows: Sequence[Row], document: Document | None) -> Values
     return {
         "day": day,
         "rows": rows[:_ROWS_MAX],
-        "counts": counts_of(rows),
+        "counts": _counts(rows),
         "total": len(rows),
         "document": document,
     }

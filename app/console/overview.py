@@ -20,8 +20,8 @@ from app.alerts.message import Condition
 from app.audit.state import audit_state
 from app.config import SETTINGS, Config
 from app.console.charts import Series, chart_of_hours
-from app.console.rendering import ConsoleRequest
-from app.console.resources import Resource, Values, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, view
 from app.monitoring.directories import (
     audit_warnings,
     data_warnings,

@@ -4,12 +4,12 @@ from functools import partial
 
 import falcon
 
-from app.console.entrance import SessionCookie, link_refusal
-from app.console.rendering import ConsoleRequest, actor_of, redirect, session_of
-from app.console.resources import Question, Resource, Values, missing, view
+from app.console.entrance import SessionCookie
+from app.console.form_pages import Question, ask
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, missing, redirect, view
 from app.console.sessions import (
     SESSION_SECONDS,
-    LinkRefused,
     end_session,
     end_sessions,
     find_session,
@@ -30,7 +30,7 @@ class PeopleList(Resource):
         """GET /console/people."""
         return {
             "sessions": list_sessions(self.engine),
-            "own": session_of(req),
+            "own": req.session,
             "is_ended": "ended" in req.params,
             "idle_seconds": self.config.console_idle,
         }
@@ -50,11 +50,11 @@ class SessionEnd(Resource):
             "“verifyd console link”, lets it in again.",
             "End the session",
         )
-        self.ask(req, resp, question, _PLACE)
+        ask(self, req, resp, question, _PLACE)
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response, session_id: str) -> None:
         """POST /console/people/{session_id}/end. Ending it twice is no mistake."""
-        end = partial(end_session, self.engine, session_id, actor=actor_of(req))
+        end = partial(end_session, self.engine, session_id, actor=req.actor)
         reserve.with_reserve(self.engine, end)
         redirect(req, resp, _PLACE, ended=1)
 
@@ -65,10 +65,7 @@ class SignIn(Resource):
     @view("sign_in.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, token: str) -> Values:
         """GET /console/sign-in/{token}. Shows a button; Entrance has refused wrong links."""
-        try:
-            link = require_link(self.engine, token)
-        except LinkRefused as refused:  # Somebody has used it a moment ago.
-            raise link_refusal(refused) from None
+        link = require_link(self.engine, token)
         hours = SESSION_SECONDS // 3600
         return {"link": link, "hours": hours, "idle_seconds": self.config.console_idle}
 
@@ -79,12 +76,8 @@ class SignIn(Resource):
         opening = partial(
             open_session, self.engine, token, idle_seconds=idle_seconds, former=former
         )
-        try:
-            # Whoever frees a full disk must get in (D57).
-            opened = reserve.with_reserve(self.engine, opening)
-        except LinkRefused as refused:
-            raise link_refusal(refused) from None
-        cookie.give(req, resp, opened)
+        # Whoever frees a full disk must get in (D57).
+        cookie.give(req, resp, reserve.with_reserve(self.engine, opening))
         redirect(req, resp)
 
 
@@ -93,7 +86,7 @@ class SignOut(Resource):
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """POST /console/sign-out."""
-        end = partial(end_session, self.engine, session_of(req).id, actor=actor_of(req))
+        end = partial(end_session, self.engine, req.session.id, actor=req.actor)
         # A session can be ended on a full disk, too (D57).
         reserve.with_reserve(self.engine, end)
         _show_signed_out(self, req, resp, "Your session has ended on this browser.")
@@ -104,18 +97,18 @@ class SignOutEverywhere(Resource):
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """GET /console/sign-out/everywhere. Asks for confirmation."""
-        name = session_of(req).name
+        name = req.session.name
         question = Question(
             f"Sign {name} out everywhere?",
             f"Every browser that is signed in as {name} is signed out, this one too. Links for "
             f"{name} that nobody has used stop working.",
             "Sign out everywhere",
         )
-        self.ask(req, resp, question, _PLACE)
+        ask(self, req, resp, question, _PLACE)
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """POST /console/sign-out/everywhere."""
-        actor = actor_of(req)
+        actor = req.actor
         reserve.with_reserve(
             self.engine, partial(end_sessions, self.engine, actor.name, actor=actor)
         )

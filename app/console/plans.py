@@ -1,6 +1,6 @@
 """The pages of plans: list, detail, create, change and delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
 import falcon
@@ -11,10 +11,11 @@ from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHA
 from app.accounts.enquiry import ENQUIRIES, REASONS_MAX, TEXT_CHARACTERS_MAX, Enquiry, EnquiryChange
 from app.accounts.models import Account, Plan
 from app.actions import Actor, changing
+from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, actor_of, redirect
-from app.console.resources import Confirmation, Entity, FormPage, Question, Resource, Values, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, redirect, view
 from app.storage.engine import Engine
 
 PLACE = "plans"
@@ -144,19 +145,14 @@ class PlanPage(Resource):
         }
 
 
-class PlanCreation(FormPage[None]):
+class PlanCreation(RowlessForm):
     """GET, POST /console/plans/new. Creates a plan, and opens its page.
 
     The form begins with the limits of the default plan.
     """
 
     template = "plans/new.html"
-
-    def _find(self) -> None:
-        """The path names no row."""
-
-    def _fields(self, row: None) -> Sequence[Field]:
-        return (_NAME, *_FIELDS)
+    fields = (_NAME, *_FIELDS)
 
     def _initial(self, row: None) -> Mapping[str, str]:
         default = _find_plan(self.engine, DEFAULT_PLAN)
@@ -168,7 +164,7 @@ class PlanCreation(FormPage[None]):
             if Plan.select().where(Plan.name == name).exists(self.engine):
                 form.faults["name"] = "There is already a plan of this name."
             else:
-                _set_plan(self.engine, form, name, actor_of(req))
+                _set_plan(self.engine, form, name, req.actor)
         if form.is_sound:
             redirect(req, resp, PLACE, segment_of(name), done="created")
 
@@ -177,12 +173,10 @@ class PlanChange(FormPage[Plan]):
     """GET, POST /console/plans/{plan}/change. The limits of a plan."""
 
     template = "plans/change.html"
+    fields = _FIELDS
 
     def _find(self, plan: str) -> Plan:
         return _PLANS.require(self.engine, plan)
-
-    def _fields(self, row: Plan) -> Sequence[Field]:
-        return _FIELDS
 
     def _initial(self, row: Plan) -> Mapping[str, str]:
         return _settings(row)
@@ -198,7 +192,7 @@ class PlanChange(FormPage[Plan]):
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Plan, form: Form) -> None:
         def change(plan: Plan) -> None:
             # A plan that does not ask any more keeps its reasons, as with `plans set`.
-            _set_plan(self.engine, form, plan.name, actor_of(req), plan.enquiry_reasons)
+            _set_plan(self.engine, form, plan.name, req.actor, plan.enquiry_reasons)
 
         segment = segment_of(row.name)
         with form.refused_for("enquiry_reasons"):

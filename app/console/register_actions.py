@@ -10,10 +10,11 @@ from collections.abc import Mapping
 import falcon
 
 from app import processes
+from app.console.form_pages import Question, ask
 from app.console.forms import VERSION_FIELD, read_fields, refresh, require_version, version_of
 from app.console.registers import PLACE, require_state
-from app.console.rendering import ConsoleRequest, PageError, redirect, session_of
-from app.console.resources import Question, Resource, Values, missing, number_in_path, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, missing, number_in_path, redirect, view
 from app.jobs.register_tasks import Wanted
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
@@ -69,7 +70,7 @@ class _RegisterAction(Resource, ABC):
             redirect(req, resp, "tasks", str(running.id))
             return
         question = self._possible(state, number_in_path(load_id) or None)
-        self.ask(req, resp, question, PLACE, name, version=_version(state))
+        ask(self, req, resp, question, PLACE, name, version=_version(state))
 
     def on_post(
         self, req: ConsoleRequest, resp: falcon.Response, name: str, load_id: str = ""
@@ -84,7 +85,7 @@ class _RegisterAction(Resource, ABC):
             self._possible(state, to)
 
         seen = read_fields(req).get(VERSION_FIELD, "")[:_VERSION_CHARACTERS]
-        wanted = Wanted(name, self.action, to, seen, session_of(req).name)
+        wanted = Wanted(name, self.action, to, seen, req.session.name)
         try:
             task = self.services.tasks.begin(wanted, require_current, _start)
         except OSError as error:

@@ -10,8 +10,8 @@ from app.alerts.conditions import conditions_of
 from app.alerts.loads import UNRECOGNISED, Freshness, freshness
 from app.alerts.message import Condition
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest
-from app.console.resources import Resource, Values, missing, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, missing, view
 from app.jobs.register_tasks import Task
 from app.registers.dropped.kept import remembered
 from app.registers.history import interrupted_loads, list_loads, list_running

@@ -14,22 +14,18 @@ from app import clock
 from app.accounts.administration import status_of_key
 from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
-from app.audit.trail import Trail
-from app.config import Config
 from app.console.charts import CLASS_NAMES, columns_chart
 from app.console.roles import RIGHTS, Right
 from app.console.sessions import Session
 from app.documentation import resources as documentation
-from app.jobs.audit_tasks import AuditTasks
-from app.jobs.register_tasks import Tasks
 from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset
 from app.serve.http.context import Request, RequestContext
-from app.serve.limits.store import LimitStore
 from app.storage.disk import size_text
-from app.storage.engine import Engine
 from app.storage.tables import Kind
 from app.version import VERSION
 
+Values = Mapping[str, object]
+"""What a template shows, by the names that it has there."""
 ROOT = "/console"
 """The path of the overview; all other paths of the console are below it."""
 
@@ -51,50 +47,17 @@ class ConsoleRequest(Request):
     context_type = ConsoleContext
     context: ConsoleContext
 
+    @property
+    def session(self) -> Session:
+        """The session of the person who asks; only for pages that need a right."""
+        session = self.context.session
+        assert session is not None  # noqa: S101 - Entrance has refused requests without a session
+        return session
 
-class Services(NamedTuple):
-    """What resources of the console take through `__init__`."""
-
-    engine: Engine
-    config: Config
-    limits: LimitStore
-    pages: "Renderer"
-    trail: Trail | None
-    """Where look-ups are recorded; None if the audit trail is off."""
-    tasks: Tasks
-    """What people do to registers."""
-    audit_tasks: AuditTasks
-    """What people ask of the audit trail."""
-
-
-class PageError(Exception):
-    """A request is refused; the answer is a page that says why.
-
-    Args:
-        status: the HTTP status.
-        heading: what happened, in a few words.
-        text: why, and what to do now, in sentences.
-        back: the segments of the path to offer as a way out; the overview by default.
-    """
-
-    def __init__(self, status: int, heading: str, text: str, back: tuple[str, ...] = ()) -> None:
-        super().__init__(heading)
-        self.status = status
-        self.heading = heading
-        self.text = text
-        self.back = back
-
-
-def actor_of(req: falcon.Request) -> Actor:
-    """Return the person who asks, for the record of actions."""
-    return Actor(session_of(req).name, "console")
-
-
-def session_of(req: falcon.Request) -> Session:
-    """Return the session of a request; only for pages that need a right."""
-    session: Session | None = req.context.session
-    assert session is not None  # noqa: S101 - Entrance has refused requests without a session
-    return session
+    @property
+    def actor(self) -> Actor:
+        """The person who asks, for the record of actions."""
+        return Actor(self.session.name, "console")
 
 
 ASSETS_PATH = f"{ROOT}/assets/"
@@ -176,7 +139,7 @@ class Renderer:
         self._menu = tuple(menu)
 
     def send(
-        self, req: ConsoleRequest, resp: falcon.Response, template: str, **values: object
+        self, req: ConsoleRequest, resp: falcon.Response, template: str, values: Values
     ) -> None:
         """Answer with a page.
 
@@ -187,12 +150,6 @@ class Renderer:
         view = View(req, self._menu)
         resp.content_type = _HTML
         resp.text = self._environment.get_template(template).render(values, page=view)
-
-
-def redirect(req: ConsoleRequest, resp: falcon.Response, *segments: str, **query: object) -> None:
-    """Send the browser to another page with GET (303), as after each POST that was done."""
-    resp.status = falcon.HTTP_303
-    resp.location = View(req, ()).to(*segments, **query)
 
 
 def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup:

@@ -1,35 +1,61 @@
-"""What resources of the console are made of: views, forms, and questions before a change."""
+"""What resources of the console work with, and what they have in common."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import falcon
-import peewee
 
-from app.actions import Actor, changing
-from app.console.forms import CHANGED_MEANWHILE, Field, Form, Refusal, require_version
-from app.console.rendering import ASSETS, ConsoleRequest, PageError, Services, actor_of, redirect
+from app.audit.trail import Trail
+from app.config import Config
+from app.console.rendering import ASSETS, ConsoleRequest, Renderer, Values, View
+from app.jobs.audit_tasks import AuditTasks
+from app.jobs.register_tasks import Tasks
 from app.serve.http.caching import send_asset
-from app.storage import reserve
+from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 
-Values = Mapping[str, object]
-"""What a template shows, by the names that it has there."""
-T = TypeVar("T")
-R = TypeVar("R")
 _NUMBER_DIGITS_MAX = 18
 _ASSETS = {asset.served_name: asset for asset in ASSETS.values()}
 
 
-class Question(NamedTuple):
-    """What a page asks before a change."""
+class Services(NamedTuple):
+    """What resources of the console take through `__init__`."""
 
-    heading: str
-    text: str
-    button: str
-    is_dangerous: bool = True
+    engine: Engine
+    config: Config
+    limits: LimitStore
+    pages: Renderer
+    trail: Trail | None
+    """Where look-ups are recorded; None if the audit trail is off."""
+    tasks: Tasks
+    """What people do to registers."""
+    audit_tasks: AuditTasks
+    """What people ask of the audit trail."""
+
+
+class PageError(Exception):
+    """A request is refused; the answer is a page that says why.
+
+    Args:
+        status: the HTTP status.
+        heading: what happened, in a few words.
+        text: why, and what to do now, in sentences.
+        back: the segments of the path to offer as a way out; the overview by default.
+    """
+
+    def __init__(self, status: int, heading: str, text: str, back: tuple[str, ...] = ()) -> None:
+        super().__init__(heading)
+        self.status = status
+        self.heading = heading
+        self.text = text
+        self.back = back
+
+
+def redirect(req: ConsoleRequest, resp: falcon.Response, *segments: str, **query: object) -> None:
+    """Send the browser to another page with GET (303), as after each POST that was done."""
+    resp.status = falcon.HTTP_303
+    resp.location = View(req, ()).to(*segments, **query)
 
 
 class Resource:
@@ -52,24 +78,7 @@ class Resource:
         self, req: ConsoleRequest, resp: falcon.Response, template: str, values: Values
     ) -> None:
         """Answer with a page."""
-        self.services.pages.send(req, resp, template, **values)
-
-    def ask(
-        self,
-        req: ConsoleRequest,
-        resp: falcon.Response,
-        question: Question,
-        *back: str,
-        version: str = "",
-    ) -> None:
-        """Ask for confirmation.
-
-        Args:
-            back: the segments of the path to go to instead.
-            version: the version of the row, for `require_version`.
-        """
-        values = {"question": question, "back": back, "version": version}
-        self.show(req, resp, "confirm.html", values)
+        self.services.pages.send(req, resp, template, values)
 
 
 def view(template: str) -> Callable[[Callable[..., Values | None]], Callable[..., None]]:
@@ -117,142 +126,3 @@ def number_in_path(text: str) -> int:
     """Return a segment as a number; 0, which nothing has, if it is none."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
     return int(text) if is_number else 0
-
-
-class Entity(NamedTuple, Generic[T]):
-    """A kind of row that pages show and change, such as accounts."""
-
-    name: str
-    """A noun, such as `account`."""
-    place: str
-    """The first segment of the paths of its pages. The second one names a row."""
-    find: Callable[[Engine, str], T | None]
-    """Returns the row that a segment names."""
-    rows: Callable[[str], "peewee.ModelSelect[Any]"]
-    """Selects the row that a segment names, to lock it."""
-    version: Callable[[T], str]
-    """Returns the version of what pages show of a row."""
-    why_missing: str = "It was deleted, or never was."
-    refusal: Refusal = CHANGED_MEANWHILE
-    """What is said of a form from an older state."""
-
-    def require(self, engine: Engine, segment: str) -> T:
-        """Return the row that a segment names. Raises PageError if there is none."""
-        found = self.find(engine, segment)
-        if found is None:
-            raise missing(self.name, self.why_missing, self.place)
-        return found
-
-    def change(
-        self,
-        req: ConsoleRequest,
-        engine: Engine,
-        segment: str,
-        change: Callable[[T], R],
-        *,
-        uses_reserve: bool = False,
-    ) -> R:
-        """Change a row in a transaction, and return what `change` returns.
-
-        Args:
-            uses_reserve: whether this must work on a full disk (D57).
-
-        Raises PageError if the row has changed since the form was made.
-        """
-
-        def locked_change() -> R:
-            with changing(engine):
-                engine.lock_rows(self.rows(segment))
-                row = self.require(engine, segment)
-                require_version(req, self.version(row), (self.place, segment), self.refusal)
-                return change(row)
-
-        return reserve.with_reserve(engine, locked_change) if uses_reserve else locked_change()
-
-
-class FormPage(Resource, ABC, Generic[T]):
-    """A form: GET shows it, and POST does what it asks for, or shows it again with its faults.
-
-    T is the type of the row that the path names; None if the path names no row.
-    """
-
-    template: str
-    _find: Callable[..., T]
-    """Takes the segments of the path; returns the row that they name, or raises PageError."""
-
-    @abstractmethod
-    def _fields(self, row: T) -> Sequence[Field]:
-        """Return the fields."""
-
-    def _initial(self, row: T) -> Mapping[str, str]:
-        """Return the values to begin with. Raises PageError if there is nothing to fill in now."""
-        return {}
-
-    def _values(self, req: ConsoleRequest, row: T) -> Values:
-        """Return what the template shows besides `form`."""
-        return {}
-
-    def _received(self, req: ConsoleRequest, row: T) -> Form:
-        """Return the form that a browser has sent, with its faults."""
-        return Form.received(req, self._fields(row))
-
-    @abstractmethod
-    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: T, form: Form) -> None:
-        """Do what a form without faults asks for, and answer; or add the faults found now."""
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
-        """Show the form."""
-        row = self._find(**segments)
-        self._show(req, resp, row, Form(self._fields(row), self._initial(row)))
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
-        """Do what the form asks for, or show it again."""
-        row = self._find(**segments)
-        form = self._received(req, row)
-        if form.is_sound:
-            self._accept(req, resp, row, form)
-        if not form.is_sound:
-            resp.status = falcon.HTTP_422
-            self._show(req, resp, row, form)
-
-    def _show(self, req: ConsoleRequest, resp: falcon.Response, row: T, form: Form) -> None:
-        self.show(req, resp, self.template, {**self._values(req, row), "form": form})
-
-
-class Confirmation(Resource, ABC, Generic[T]):
-    """A question before a row is changed: GET asks it, and POST changes the row."""
-
-    entity: Entity[T]
-    done: str
-    """What the next page says was done."""
-    ends_row = False
-    """Whether the row is gone then: the next page is the list."""
-    uses_reserve = False
-    """Whether it must work on a full disk (D57)."""
-
-    @abstractmethod
-    def _question(self, row: T) -> Question:
-        """Return the question. Raises PageError if the change is not possible now."""
-
-    @abstractmethod
-    def _change(self, row: T, actor: Actor) -> None:
-        """Change a row, in the transaction that has locked it."""
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
-        """Ask for confirmation."""
-        (segment,) = segments.values()
-        row, place = self.entity.require(self.engine, segment), self.entity.place
-        self.ask(req, resp, self._question(row), place, segment, version=self.entity.version(row))
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
-        """Change the row."""
-        (segment,) = segments.values()
-
-        def checked(row: T) -> None:
-            self._question(row)  # It may have become impossible.
-            self._change(row, actor_of(req))
-
-        uses_reserve = self.uses_reserve
-        self.entity.change(req, self.engine, segment, checked, uses_reserve=uses_reserve)
-        next_page = (self.entity.place,) if self.ends_row else (self.entity.place, segment)
-        redirect(req, resp, *next_page, done=self.done)

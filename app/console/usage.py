@@ -28,8 +28,8 @@ from app.accounts.usage.store import CLASSES, KEPT_DAYS, UsageAccount
 from app.console.charts import UsageChart, chart_of_days
 from app.console.keys import find_key
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, redirect
-from app.console.resources import Resource, Values, view
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, redirect, view
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
 

@@ -1,24 +1,23 @@
-"""The pages of accounts: list, detail and create (D81, D134)."""
+"""The pages of accounts: list, detail, and every change of an account."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import falcon
+import peewee
 
-from app.accounts import administration
-from app.accounts.administration import status_of_key
+from app.accounts import administration, lifecycle
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.usage.report import last_days
-from app.actions import changing
-from app.console.forms import Field, Form, require_version, version_of
+from app.actions import Actor
+from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
+from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, Services, actor_of, redirect
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, redirect, view
 from app.domains.repository import Domains
-from app.errors import OperatorError
 from app.serve.limits.bucket import rate
 from app.serve.limits.file import StoreError
-from app.serve.limits.store import LimitStore, account_slot
-from app.storage import reserve
+from app.serve.limits.store import LimitStore, account_slot, reset_limit
 from app.storage.engine import Engine
 
 ACTIVE = "active"
@@ -31,145 +30,29 @@ _SORTABLE = {
     "status": Account.suspended_at,
     "created": Account.created_at,
 }
+_CONDITIONS = {
+    "q": Account.name.contains,
+    "plan": lambda plan: Account.plan == plan,
+    "status": lambda status: Account.suspended_at.is_null(status == ACTIVE),
+}
 
 
-class AccountList:
-    """All accounts."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/accounts. Parameters: `q`, `plan`, `status`, `sort`, `page`."""
-        engine = self._services.engine
-        plans = [plan.name for plan in administration.list_plans(engine)]
-        filters = {"q": (), "plan": plans, "status": STATUSES}
-        listing = Listing(req, _SORTABLE, Account.id, filters)
-        self._services.pages.send(
-            req,
-            resp,
-            "accounts/list.html",
-            listing=listing,
-            accounts=listing.rows(_chosen(listing.filters), engine),
-            plans=plans,
-            statuses=STATUSES,
-            done=req.get_param("done"),
-        )
-
-    on_head = on_get
-
-
-class AccountPage:
-    """One account, with its plan, keys and domains."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._domains = Domains(services.engine)
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
-        """GET /console/accounts/{tag}."""
-        engine = self._services.engine
-        account = require_account(engine, tag)
-        plan = administration.require_plan(engine, account.plan_id)
-        keys = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.account == account)
-        newest = keys.order_by(ApiKey.created_at.desc(), ApiKey.id).limit(_KEYS_SHOWN)
-        latest = list(newest.execute(engine))
-        self._services.pages.send(
-            req,
-            resp,
-            "accounts/detail.html",
-            account=account,
-            plan=plan,
-            requests_left=requests_left(self._services.limits, account, plan),
-            keys=[(key, status_of_key(key)) for key in latest],
-            used=last_days(engine, account.id, [key.id for key in latest]),
-            keys_total=keys.count(engine),
-            domains=self._domains.count_domains(account.id),
-            done=req.get_param("done"),
-        )
-
-    on_head = on_get
-
-
-class AccountCreation:
-    """The form for a new account."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/accounts/new."""
-        fields = self._fields()
-        self._show(req, resp, Form(fields, {"plan": administration.DEFAULT_PLAN}))
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/accounts/new. Opens the page of the new account."""
-        form = Form.received(req, self._fields())
-        if form.is_sound:
-            try:
-                made = administration.create_account(
-                    self._services.engine, form["name"], form["plan"], actor=actor_of(req)
-                )
-            except OperatorError as error:
-                form.faults["name"] = sentence(error)
-            else:
-                redirect(req, resp, PLACE, made.tag, done="created")
-                return
-        resp.status = falcon.HTTP_422
-        self._show(req, resp, form)
-
-    def _fields(self) -> tuple[Field, ...]:
-        plans = [plan.name for plan in administration.list_plans(self._services.engine)]
-        return (
-            Field("name", "Name", "What you call the customer. No other account may have it."),
-            Field("plan", "Plan", "Sets the limits. You can change it later.", choices=plans),
-        )
-
-    def _show(self, req: ConsoleRequest, resp: falcon.Response, form: Form) -> None:
-        self._services.pages.send(req, resp, "accounts/new.html", form=form)
-
-
-def require_account(engine: Engine, tag: str) -> Account:
-    """Return the account with this tag. Raises PageError if there is none."""
-    account = find_account(engine, tag)
-    if account is None:
-        raise PageError(
-            404, "There is no such account", "It was deleted, or never was.", back=(PLACE,)
-        )
-    return account
+def account_rows(tag: str) -> "peewee.ModelSelect[Account]":
+    """Return the query for the account with this tag."""
+    return Account.select().where(Account.tag == tag)
 
 
 def find_account(engine: Engine, tag: str) -> Account | None:
     """Return the account with this tag, None if there is none."""
-    account: Account | None = Account.select().where(Account.tag == tag).first(engine)
+    account: Account | None = account_rows(tag).first(engine)
     return account
 
 
-def change_account(
-    req: ConsoleRequest, engine: Engine, tag: str, change: Callable[..., object]
-) -> None:
-    """Change an account, unless somebody else has changed it since the form was made.
-
-    Args:
-        change: takes the engine, the name of the account, and `actor`.
-    """
-
-    def checked_change() -> None:
-        with changing(engine):
-            engine.lock_rows(Account.select().where(Account.tag == tag))
-            account = require_account(engine, tag)
-            require_version(req, version_of_account(account), (PLACE, tag))
-            change(engine, account.name, actor=actor_of(req))
-
-    # An account can be suspended on a full disk, too (D57).
-    reserve.with_reserve(engine, checked_change)
-
-
-def version_of_account(account: Account) -> str:
-    """Return the version of what pages about an account show."""
+def _version(account: Account) -> str:
     return version_of(account.tag, account.name, account.plan_id, account.suspended_at)
+
+
+ACCOUNTS = Entity("account", PLACE, find_account, account_rows, _version)
 
 
 def requests_left(limits: LimitStore, account: Account, plan: Plan) -> int | None:
@@ -181,19 +64,193 @@ def requests_left(limits: LimitStore, account: Account, plan: Plan) -> int | Non
         return None
 
 
-def sentence(error: OperatorError) -> str:
-    """Return why something was refused as a sentence."""
-    text = error.sentence
-    return f"{text[:1].upper()}{text[1:]}."
+class AccountList(Resource):
+    """All accounts."""
+
+    @view("accounts/list.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
+        """GET /console/accounts. Parameters: `q`, `plan`, `status`, `sort`, `page`."""
+        filters = {"q": (), "plan": _plan_names(self.engine), "status": STATUSES}
+        listing = Listing(req, _SORTABLE, Account.id, filters)
+        return {
+            "listing": listing,
+            "accounts": listing.rows(Account.select(), self.engine, _CONDITIONS),
+        }
 
 
-def _chosen(filters: dict[str, str]) -> Any:
-    """Return a query for the accounts that the filters leave."""
-    query = Account.select()
-    if filters["q"]:
-        query = query.where(Account.name.contains(filters["q"]))
-    if filters["plan"]:
-        query = query.where(Account.plan == filters["plan"])
-    if filters["status"]:
-        query = query.where(Account.suspended_at.is_null(filters["status"] == ACTIVE))
-    return query
+class AccountPage(Resource):
+    """One account, with its plan, keys and domains."""
+
+    @view("accounts/detail.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> Values:
+        """GET /console/accounts/{tag}."""
+        account = ACCOUNTS.require(self.engine, tag)
+        plan = administration.require_plan(self.engine, account.plan_id)
+        keys = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.account == account)
+        newest = keys.order_by(ApiKey.created_at.desc(), ApiKey.id).limit(_KEYS_SHOWN)
+        latest = list(newest.execute(self.engine))
+        return {
+            "account": account,
+            "plan": plan,
+            "requests_left": requests_left(self.services.limits, account, plan),
+            "keys": latest,
+            "used": last_days(self.engine, account.id, [key.id for key in latest]),
+            "keys_total": keys.count(self.engine),
+            "domains": Domains(self.engine).count_domains(account.id),
+        }
+
+
+class AccountCreation(RowlessForm):
+    """GET, POST /console/accounts/new. Creates an account, and opens its page."""
+
+    template = "accounts/new.html"
+
+    def _fields(self, row: None) -> Sequence[Field]:
+        plans = _plan_names(self.engine)
+        return (
+            Field("name", "Name", "What you call the customer. No other account may have it."),
+            Field("plan", "Plan", "Sets the limits. You can change it later.", choices=plans),
+        )
+
+    def _initial(self, row: None) -> Mapping[str, str]:
+        return {"plan": administration.DEFAULT_PLAN}
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
+        with form.refused_for("name"):
+            made = administration.create_account(
+                self.engine, form["name"], form["plan"], actor=req.actor
+            )
+            redirect(req, resp, PLACE, made.tag, done="created")
+
+
+class _AccountForm(FormPage[Account]):
+    """A form about an account."""
+
+    def _find(self, tag: str) -> Account:
+        return ACCOUNTS.require(self.engine, tag)
+
+
+class AccountPlan(_AccountForm):
+    """GET, POST /console/accounts/{tag}/plan. Moves an account to another plan."""
+
+    template = "accounts/plan.html"
+
+    def _fields(self, row: Account) -> Sequence[Field]:
+        hint = "It counts from the next request on."
+        return (Field("plan", "Plan", hint, choices=_plan_names(self.engine)),)
+
+    def _initial(self, row: Account) -> Mapping[str, str]:
+        return {"plan": row.plan_id}
+
+    def _values(self, req: ConsoleRequest, row: Account) -> Values:
+        plans = administration.list_plans(self.engine)
+        return {"account": row, "plans": plans, "version": _version(row)}
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
+        def move(account: Account) -> None:
+            administration.set_account_plan(
+                self.engine, account.name, form["plan"], actor=req.actor
+            )
+
+        with form.refused_for("plan"):  # The plan was deleted a moment ago.
+            ACCOUNTS.change(req, self.engine, row.tag, move, uses_reserve=True)
+            redirect(req, resp, PLACE, row.tag, done="moved")
+
+
+class AccountDeletion(_AccountForm):
+    """GET, POST /console/accounts/{tag}/delete. Asks for the name; afterwards opens the list."""
+
+    template = "accounts/delete.html"
+    fields = (Field("name", "Name of the account", "Type it to confirm."),)
+
+    def _initial(self, row: Account) -> Mapping[str, str]:
+        self._require_without_domains(row)
+        return {}
+
+    def _values(self, req: ConsoleRequest, row: Account) -> Values:
+        keys = ApiKey.select().where(ApiKey.account == row).count(self.engine)
+        return {"account": row, "keys": keys, "version": _version(row)}
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
+        def delete(account: Account) -> None:
+            self._require_without_domains(account)
+            count = Domains(self.engine).count_domains
+            lifecycle.delete_account(self.engine, account.name, count, actor=req.actor)
+
+        if form["name"] != row.name:
+            form.faults["name"] = "This is not the name of the account."
+            return
+        ACCOUNTS.change(req, self.engine, row.tag, delete, uses_reserve=True)
+        redirect(req, resp, PLACE, done="deleted")
+
+    def _require_without_domains(self, account: Account) -> None:
+        """Refuse to delete an account with domains, which would be lost. Raises PageError."""
+        count = Domains(self.engine).count_domains(account.id)
+        if count:
+            raise PageError(
+                409,
+                "This account has domains",
+                f"{account.name} has {count:,} {'domain' if count == 1 else 'domains'}, which only "
+                "its keys can delete. Suspend the account to end its access and keep them.",
+                back=(PLACE, account.tag),
+            )
+
+
+class AccountSuspension(Confirmation[Account]):
+    """GET, POST /console/accounts/{tag}/suspend. The account's keys are refused."""
+
+    entity, done, uses_reserve = ACCOUNTS, "suspended", True
+
+    def _question(self, row: Account) -> Question:
+        return Question(
+            f"Suspend {row.name}?",
+            "From the next request on, all keys of this account get 401. Nothing is deleted, and "
+            "you can resume the account at any time.",
+            "Suspend the account",
+        )
+
+    def _change(self, row: Account, actor: Actor) -> None:
+        lifecycle.suspend_account(self.engine, row.name, actor=actor)
+
+
+class AccountResumption(Confirmation[Account]):
+    """GET, POST /console/accounts/{tag}/resume. The account's keys are accepted again."""
+
+    entity, done, uses_reserve = ACCOUNTS, "resumed", True
+
+    def _question(self, row: Account) -> Question:
+        text = "From the next request on, the keys of this account are accepted again."
+        return Question(f"Resume {row.name}?", text, "Resume the account", is_dangerous=False)
+
+    def _change(self, row: Account, actor: Actor) -> None:
+        lifecycle.resume_account(self.engine, row.name, actor=actor)
+
+
+class AccountReset(Confirmation[Account]):
+    """GET, POST /console/accounts/{tag}/reset. The account gets all its requests back."""
+
+    entity, done, uses_reserve = ACCOUNTS, "reset", True
+
+    def _question(self, row: Account) -> Question:
+        plan = administration.require_plan(self.engine, row.plan_id)
+        left = requests_left(self.services.limits, row, plan)
+        now = "" if left is None else f"It has {left:,} of {plan.requests:,} left. "
+        return Question(
+            f"Give {row.name} all its requests back?",
+            f"{now}With several hosts, this counts only for the one that answers this page.",
+            "Give all requests back",
+            is_dangerous=False,
+        )
+
+    def _change(self, row: Account, actor: Actor) -> None:
+        plan = administration.require_plan(self.engine, row.plan_id)
+        plan_rate = rate(plan.requests, plan.window_seconds)
+        try:
+            reset_limit(self.engine, self.services.limits, row.id, row.name, plan_rate, actor=actor)
+        except StoreError:
+            text = "Nothing was changed. The overview says what is wrong with the file of limits."
+            raise PageError(503, "The rate limits cannot be used", text) from None
+
+
+def _plan_names(engine: Engine) -> list[str]:
+    return [plan.name for plan in administration.list_plans(engine)]

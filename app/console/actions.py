@@ -1,9 +1,10 @@
-"""The page of the record of operators' actions (D130)."""
+"""The page of operators' actions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta, tzinfo
 
 import falcon
+import peewee
 
 from app import clock
 from app.accounts.models import Account, ApiKey, Plan
@@ -20,7 +21,8 @@ from app.actions import (
 )
 from app.console.listing import Listing, Permitted, is_day
 from app.console.plans import segment_of
-from app.console.rendering import ConsoleRequest, Services
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, view
 from app.errors import without_keys
 from app.registers.history import RegisterLoad
 from app.storage.engine import Engine
@@ -45,35 +47,26 @@ Subjects = Mapping[tuple[SubjectKind, str], tuple[str, ...]]
 """The paths of the pages of subjects that exist, as segments, by kind and name."""
 
 
-class ActionList:
+class ActionList(Resource):
     """What operators changed, by command and in the console."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+    @view("actions.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console/actions. Parameters: those of `verifyd actions list`, `sort`, `page`.
 
         `from` and `to` are days in the operator's time zone.
         """
-        engine = self._services.engine
         listing = Listing(req, _SORTABLE, Action.id, _FILTERS, default="-when")
         for name in ("by", "subject", "account"):
             # SEC: no link of the list may hold a key; the record has none either.
             listing.filters[name] = without_keys(listing.filters[name])
-        criteria = _criteria(listing.filters, self._services.config.timezone)
-        actions = [recorded(row) for row in listing.rows(selected(criteria), engine)]
-        self._services.pages.send(
-            req,
-            resp,
-            "actions.html",
-            listing=listing,
-            actions=[(action, members_of(action)) for action in actions],
-            choices=_CHOICES,
-            subjects=_subjects(engine, actions, listing.filters["account"]),
-        )
-
-    on_head = on_get
+        criteria = _criteria(listing.filters, self.config.timezone)
+        actions = [recorded(row) for row in listing.rows(selected(criteria), self.engine)]
+        return {
+            "listing": listing,
+            "actions": [(action, members_of(action)) for action in actions],
+            "subjects": _subjects(self.engine, actions, listing.filters["account"]),
+        }
 
 
 def _criteria(filters: Mapping[str, str], zone: tzinfo) -> Criteria:
@@ -95,23 +88,19 @@ def _subjects(engine: Engine, actions: Sequence[Recorded], account: str) -> Subj
         return [action.subject for action in actions if action.subject_kind == kind]
 
     owners = [action.account for action in actions if action.account]
-    accounts = Account.select(Account.name, Account.tag).where(
-        Account.name.in_([*named("account"), *owners, account])
-    )
-    keys = ApiKey.select(ApiKey.id).where(ApiKey.id.in_(named("key")))
-    plans = Plan.select(Plan.name).where(Plan.name.in_(named("plan")))
-    registers = RegisterLoad.select(RegisterLoad.register).where(
-        RegisterLoad.register.in_(named("register"))
-    )
+    register = RegisterLoad.register
+    queries: Mapping[SubjectKind, peewee.Query] = {
+        "account": Account.select(Account.name, Account.tag).where(
+            Account.name.in_([*named("account"), *owners, account])
+        ),
+        "key": ApiKey.select(ApiKey.id, ApiKey.id).where(ApiKey.id.in_(named("key"))),
+        "plan": Plan.select(Plan.name, Plan.name).where(Plan.name.in_(named("plan"))),
+        "register": RegisterLoad.select(register, register)
+        .where(register.in_(named("register")))
+        .distinct(),
+    }
     return {
-        **{("account", name): ("accounts", tag) for name, tag in accounts.tuples().execute(engine)},
-        **{("key", key): ("keys", key) for (key,) in keys.tuples().execute(engine)},
-        **{
-            ("plan", name): ("plans", segment_of(name))
-            for (name,) in plans.tuples().execute(engine)
-        },
-        **{
-            ("register", name): ("registers", name)
-            for (name,) in registers.distinct().tuples().execute(engine)
-        },
+        (kind, name): (f"{kind}s", segment_of(segment) if kind == "plan" else segment)
+        for kind, query in queries.items()
+        for name, segment in query.tuples().execute(engine)
     }

@@ -1,4 +1,4 @@
-"""The console as an application of its own, beside that of the API (D131)."""
+"""The console as an application of its own, beside the API's (D131)."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,17 +9,19 @@ import peewee
 
 from app.audit.trail import Trail
 from app.config import Config
-from app.console.entrance import Entrance, SignInRefused
+from app.console.entrance import Entrance, SignInRefused, link_refusal
 from app.console.pages import PAGES, menu
-from app.console.rendering import ROOT, ConsoleRequest, PageError, Renderer, Services
+from app.console.rendering import ROOT, ConsoleRequest, Renderer
+from app.console.resources import PageError, Services
+from app.console.sessions import LinkRefused
 from app.errors import RETRY_AFTER_SECONDS, Problem
+from app.jobs.audit_tasks import AuditTasks
+from app.jobs.register_tasks import Tasks
 from app.serve.http.context import LISTENER, REFUSAL, Request
 from app.serve.http.limits import Limits
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 from app.storage.errors import message_of
-
-# Turns every exception below /console into a page (D131).
 
 _log = logging.getLogger("verifyd.console")
 _HEADINGS: Mapping[str, str] = {
@@ -28,6 +30,17 @@ _HEADINGS: Mapping[str, str] = {
     "body_too_large": "The form is too long",
     "invalid_request": "The request is malformed",
 }
+
+
+_NOT_FOUND = "There is no such page", "The address may be mistyped or old."
+_NOT_ALLOWED = (
+    "That does not work here",
+    "This page does not take this method. Go back, and use the buttons of the page.",
+)
+_MALFORMED = "This did not work", "The request is malformed."
+_FRAMEWORK_ERRORS = {404: _NOT_FOUND, 405: _NOT_ALLOWED}
+_BUGS = (peewee.ProgrammingError, peewee.DataError, peewee.IntegrityError)
+"""What the database raises if one of our statements is wrong."""
 
 
 class Failures:
@@ -40,85 +53,58 @@ class Failures:
         self._engine = engine
         self._pages = pages
 
-    def install(self, app: "falcon.App[ConsoleRequest, falcon.Response]") -> None:
-        """Make an application answer every exception with a page."""
-        app.add_error_handler(Exception, self._unexpected)
-        app.add_error_handler(falcon.HTTPError, self._framework_error)
-        app.add_error_handler(Problem, self._problem)
-        app.add_error_handler(SignInRefused, self._sign_in_refused)
-        app.add_error_handler(PageError, self._page_error)
-        app.add_error_handler((peewee.DatabaseError, peewee.InterfaceError), self._database_failed)
-        app.add_error_handler(
-            (peewee.ProgrammingError, peewee.DataError, peewee.IntegrityError),
-            self._programming_failed,
-        )
-
-    def _page_error(
-        self, req: ConsoleRequest, resp: falcon.Response, error: PageError, params: object
+    def answer(
+        self, req: ConsoleRequest, resp: falcon.Response, error: Exception, params: object
     ) -> None:
-        self._write(req, resp, error)
-
-    def _sign_in_refused(
-        self, req: ConsoleRequest, resp: falcon.Response, error: SignInRefused, params: object
-    ) -> None:
-        resp.status = error.kind.status
-        resp.set_headers(error.headers)
-        self._pages.send(req, resp, "signed_out.html", heading=error.heading, text=error.detail)
-
-    def _problem(
-        self, req: ConsoleRequest, resp: falcon.Response, error: Problem, params: object
-    ) -> None:
-        resp.set_headers(error.headers)
-        heading = _HEADINGS.get(error.code, "This did not work")
-        self._write(req, resp, PageError(error.kind.status, heading, error.detail))
-
-    def _framework_error(
-        self, req: ConsoleRequest, resp: falcon.Response, error: falcon.HTTPError, params: object
-    ) -> None:
-        status = falcon.http_status_to_code(error.status)
-        resp.set_headers(error.headers or {})
-        if status == 404:
-            shown = PageError(404, "There is no such page", "The address may be mistyped or old.")
-        elif status == 405:
-            text = "This page does not take this method. Go back, and use the buttons of the page."
-            shown = PageError(405, "That does not work here", text)
+        """Answer a request that raised an exception."""
+        if isinstance(error, peewee.DatabaseError | peewee.InterfaceError):
+            self._engine.recover(error)
+        if isinstance(error, LinkRefused):
+            error = link_refusal(error)
+        if isinstance(error, Problem | falcon.HTTPError):
+            resp.set_headers(error.headers or {})
+        shown = _page_of(req, resp, error)
+        resp.status = shown.status
+        if isinstance(error, SignInRefused):
+            values = {"heading": shown.heading, "text": shown.text}
+            self._pages.send(req, resp, "signed_out.html", values)
         else:
-            shown = PageError(status, "This did not work", "The request is malformed.")
-        self._write(req, resp, shown)
+            self._pages.send(req, resp, "error.html", {"error": shown})
 
-    def _database_failed(
-        self, req: ConsoleRequest, resp: falcon.Response, error: Exception, params: object
-    ) -> None:
-        self._engine.recover(error)
-        req.context.has_database_error = True
-        # SEC: the whole message could quote a value of the request.
-        message = message_of(error)
-        _log.error("database error: %s: %s", type(error).__name__, message, extra=_extra(req))
-        resp.set_header("Retry-After", str(RETRY_AFTER_SECONDS))
-        text = (
-            "The service runs, but its database does not answer, or cannot be written to. "
-            "If you sent a form, look whether it was done before you send it again. "
-            "On the host, “sudo verifyd check” says more."
-        )
-        self._write(req, resp, PageError(503, "The database cannot be used now", text))
 
-    def _programming_failed(
-        self, req: ConsoleRequest, resp: falcon.Response, error: Exception, params: object
-    ) -> None:
-        self._engine.recover(error)
-        self._unexpected(req, resp, error, params)
+def _page_of(req: ConsoleRequest, resp: falcon.Response, error: Exception) -> PageError:
+    """Return the page that answers an exception, and log failures of the service."""
+    match error:
+        case PageError():
+            return error
+        case SignInRefused():
+            return PageError(error.kind.status, error.heading, error.detail)
+        case Problem():
+            heading = _HEADINGS.get(error.code, "This did not work")
+            return PageError(error.kind.status, heading, error.detail)
+        case falcon.HTTPError():
+            status = falcon.http_status_to_code(error.status)
+            return PageError(status, *_FRAMEWORK_ERRORS.get(status, _MALFORMED))
+        case peewee.DatabaseError() | peewee.InterfaceError() if not isinstance(error, _BUGS):
+            return _database_failed(req, resp, error)
+    # SEC: the stack without the message, which can quote the request.
+    _log.error("unexpected %s", type(error).__name__, exc_info=error, extra=_extra(req))
+    text = f"The log has the details, under the request id {req.context.request_id}."
+    return PageError(500, "The console failed", text)
 
-    def _unexpected(
-        self, req: ConsoleRequest, resp: falcon.Response, error: Exception, params: object
-    ) -> None:
-        # SEC: the stack without the message, which can quote the request.
-        _log.error("unexpected %s", type(error).__name__, exc_info=error, extra=_extra(req))
-        text = f"The log has the details, under the request id {req.context.request_id}."
-        self._write(req, resp, PageError(500, "The console failed", text))
 
-    def _write(self, req: ConsoleRequest, resp: falcon.Response, error: PageError) -> None:
-        resp.status = error.status
-        self._pages.send(req, resp, "error.html", error=error)
+def _database_failed(req: ConsoleRequest, resp: falcon.Response, error: Exception) -> PageError:
+    req.context.has_database_error = True
+    # SEC: the whole message could quote a value of the request.
+    message = message_of(error)
+    _log.error("database error: %s: %s", type(error).__name__, message, extra=_extra(req))
+    resp.set_header("Retry-After", str(RETRY_AFTER_SECONDS))
+    text = (
+        "The service runs, but its database does not answer, or cannot be written to. "
+        "If you sent a form, look whether it was done before you send it again. "
+        "On the host, “sudo verifyd check” says more."
+    )
+    return PageError(503, "The database cannot be used now", text)
 
 
 def _extra(req: ConsoleRequest) -> dict[str, str]:
@@ -159,14 +145,14 @@ class Attempts(Limits):
     def process_response(
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
-        """Leave out the headers about what is left: pages are not limited."""
+        """Set no headers: pages are not limited."""
 
 
 class BehindConsole(falcon.App[Request, falcon.Response]):
-    """An application that leaves requests for the console to another one.
+    """The API's application, which hands requests for the console to the console's.
 
     Args:
-        listener: where the console alone listens; None if it is where the API is (D131).
+        listener: the console's own listener; None if it shares the API's.
     """
 
     def __init__(
@@ -175,7 +161,7 @@ class BehindConsole(falcon.App[Request, falcon.Response]):
         super().__init__(**options)
         self._console = console
         self._listener = listener
-        # PERF: looking it up for each request takes as long as the rest of `__call__`.
+        # PERF: to look this method up for each request takes as long as the rest of `__call__`.
         self._api = super().__call__
 
     def __call__(self, env: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -201,22 +187,17 @@ def create_console(
 
     Args:
         trail: where look-ups are recorded; None if the audit trail is off.
-        outermost: the middleware that the API has, too: what counts, logs and reads requests.
+        outermost: the middleware that the API has, too; it counts, logs and reads requests.
     """
     pages = Renderer(config.timezone, menu())
-    services = Services(engine, config, limits, pages, trail)
-    rights = {page.resource: page.rights for page in PAGES}
-    app: ConsoleApplication = falcon.App(
-        request_type=ConsoleRequest,
-        middleware=[
-            *outermost,
-            SecurityHeaders(),
-            Entrance(engine, config, rights),
-            Attempts(limits, config),
-        ],
-    )
+    tasks, audit_tasks = Tasks(engine, config.state_dir), AuditTasks(engine, config)
+    services = Services(engine, config, limits, pages, trail, tasks, audit_tasks)
+    entrance = Entrance(engine, config, {page.resource: page.rights for page in PAGES})
+    middleware = [*outermost, SecurityHeaders(), entrance, Attempts(limits, config)]
+    app: ConsoleApplication = falcon.App(request_type=ConsoleRequest, middleware=middleware)
     app.req_options.strip_url_path_trailing_slash = True
-    Failures(engine, pages).install(app)
+    # Falcon has handlers of its own for its errors, which this one replaces.
+    app.add_error_handler((Exception, falcon.HTTPError), Failures(engine, pages).answer)
     for page in PAGES:
         app.add_route(page.path, page.resource(services))
     return app

@@ -1,24 +1,57 @@
-"""The audit trail: its state, and what an auditor can ask of it (D138).
+"""The audit trail: its state, the questions of auditors, and the results (D138).
 
-SEC: what is asked is sent with POST only. So plates are in no URL, log or history of a browser.
+SEC: questions are sent with POST only, so plates are in no URL, log or history of a browser. The
+trail records who asked, so a result is shown only to that person.
 """
 
 import re
 import secrets
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import falcon
 
-from app import processes
+from app import clock, processes
 from app.audit.chain import last_digest, parsed_digest
+from app.audit.export import Exported
 from app.audit.record import Criteria
-from app.audit.report import first_reported_day
+from app.audit.report import Report, first_reported_day
 from app.audit.seal import Summary
 from app.audit.search import first_moment, last_moment
 from app.audit.state import audit_state, owner_fault
-from app.console.forms import VERSION_FIELD, Field, Form, read_fields, version_of
-from app.console.rendering import ConsoleRequest, PageError, Services, redirect, session_of
-from app.jobs.audit_tasks import EXPORT, REPORT, SEARCH, VERIFY, AuditTasks, Question, Wanted
+from app.audit.verify import Verdict
+from app.config import Config
+from app.console.charts import Series
+from app.console.form_pages import RowlessForm
+from app.console.forms import (
+    REFRESH_SECONDS,
+    VERSION_FIELD,
+    Field,
+    Form,
+    read_fields,
+    refresh,
+    version_of,
+)
+from app.console.listing import Listing
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, missing, number_in_path, redirect, view
+from app.jobs.audit_tasks import (
+    EXPORT,
+    FOUND_MAX,
+    KEPT_SECONDS,
+    REPORT,
+    SEARCH,
+    VERIFY,
+    AuditTasks,
+    Found,
+    Question,
+    Results,
+    Task,
+    Wanted,
+)
+from app.jobs.tasks import DONE
+from app.serve.http.bodies import FileBody
+from app.storage.engine import Engine
 from app.vehicles.registration import recorded_registration
 
 PLACE = "audit"
@@ -29,28 +62,10 @@ _PERIOD = (
     Field("from", "From", "The first day, in UTC.", 10, False, kind="date"),
     Field("to", "To", "The last day, in UTC, which is included.", 10, False, kind="date"),
 )
-_FIELDS: dict[str, tuple[Field, ...]] = {
-    SEARCH: (
-        Field("by", "Search by", "", 10, choices=("plate", "account", "user")),
-        Field(
-            "value",
-            "Plate, account or user",
-            "A user is who asked, as the client or the console says.",
-            100,
-        ),
-        *_PERIOD,
-    ),
-    EXPORT: (
-        Field("format", "Format", "In CSV, each plate has a line.", 10, choices=("csv", "ndjson")),
-        *_PERIOD,
-    ),
-    REPORT: _PERIOD,
-    VERIFY: (Field("digest", "Digest", "One that was kept elsewhere.", 100, is_required=False),),
-}
 
 
 class TrailState(NamedTuple):
-    """What the page shows of the trail of this host."""
+    """The state of this host's trail, as the pages show it."""
 
     word: str
     """`off`, `on` or `failing`."""
@@ -62,139 +77,99 @@ class TrailState(NamedTuple):
     """The latest one; empty if nothing was sealed."""
 
 
-class _Asking:
-    """A form that asks something of the trail.
+class _AuditForm(RowlessForm):
+    """A form that asks something of the trail: POST begins a task, and leads to its page."""
 
-    Args:
-        kind: what the task does.
-        template: shows the form.
-    """
+    kind: str
+    """What the task does."""
 
-    def __init__(self, services: Services, kind: str, template: str) -> None:
-        self._services = services
-        self._kind = kind
-        self._template = template
-        self._tasks = AuditTasks(services.engine, services.config)
+    def _values(self, req: ConsoleRequest, row: None) -> Values:
+        return {"version": secrets.token_hex(8), "trail": _state(self.engine, self.config)}
 
-    def show(self, req: ConsoleRequest, resp: falcon.Response, form: Form | None = None) -> None:
-        """Show the form."""
-        name = session_of(req).name
-        latest = self._tasks.latest(name, _LATEST_MAX) if self._kind == SEARCH else []
-        given = {"from": first_reported_day()} if self._kind == REPORT else {}
-        self._services.pages.send(
-            req,
-            resp,
-            self._template,
-            form=form or Form(_FIELDS[self._kind], given),
-            version=secrets.token_hex(8),
-            trail=state_of(self._services),
-            tasks=[(each, self._tasks.results.find_question(each)) for each in latest],
-        )
-
-    def begin(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """Begin the task that the form asks for, and lead to its page."""
-        token = read_fields(req).get(VERSION_FIELD, "")
-        if not _TOKEN.fullmatch(token):
+    def _received(self, req: ConsoleRequest, row: None) -> Form:
+        if not _TOKEN.fullmatch(read_fields(req).get(VERSION_FIELD, "")):
             text = "Nothing was asked. Open the page again, and send the form there."
             raise PageError(409, "This form is incomplete", text, (PLACE,))
-        form = Form.received(req, _FIELDS[self._kind])
-        if self._kind == REPORT and not form["from"]:
-            form.values["from"] = first_reported_day()
-        criteria = _criteria(form)
-        digest = _digest(form)
+        return super()._received(req, None)
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
+        asked = Question(_criteria(form), form.values.get("format", ""), _digest(form))
         if not form.is_sound:
-            resp.status = falcon.HTTP_422
-            self.show(req, resp, form)
             return
-        question = Question(criteria, form.values.get("format", ""), digest)
-        wanted = Wanted(self._kind, version_of(token, question), session_of(req).name)
-        known = Question(criteria, question.form, digest, req.context.request_id)
+        seen = version_of(read_fields(req)[VERSION_FIELD], asked)
+        wanted = Wanted(self.kind, seen, req.session.name)
+        question = Question(asked.criteria, asked.form, asked.digest, req.context.request_id)
         try:
-            task = self._tasks.begin(wanted, known, _start)
+            task = self.services.audit_tasks.begin(wanted, question, _start)
         except OSError as error:
             text = f"Nothing was asked: the state directory cannot be used ({error.strerror})."
             raise PageError(503, "This cannot be done now", text, (PLACE,)) from error
         if task.seen != wanted.seen:
             raise PageError(
                 409,
-                f"Your last {'verification' if self._kind == VERIFY else self._kind} still runs",
+                f"Your last {'verification' if self.kind == VERIFY else self.kind} still runs",
                 "Only one runs at a time. Ask again when it has ended.",
                 (PLACE, "tasks", str(task.id)),
             )
         redirect(req, resp, PLACE, "tasks", str(task.id))
 
 
-class AuditPage:
-    """The state of the trail, a search, and what the person asked for in the last day."""
+class AuditPage(_AuditForm):
+    """GET, POST /console/audit. The state of the trail, a search, and what the person asked for."""
 
-    def __init__(self, services: Services) -> None:
-        self._asking = _Asking(services, SEARCH, "audit/search.html")
+    kind, template = SEARCH, "audit/search.html"
+    fields = (
+        Field("by", "Search by", "", 10, choices=("plate", "account", "user")),
+        Field(
+            "value",
+            "Plate, account or user",
+            "A user is who asked, as the client or the console says.",
+            100,
+        ),
+        *_PERIOD,
+    )
 
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/audit."""
-        self._asking.show(req, resp)
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/audit. Begins a search."""
-        self._asking.begin(req, resp)
-
-
-class AuditExport:
-    """An export of a period."""
-
-    def __init__(self, services: Services) -> None:
-        self._asking = _Asking(services, EXPORT, "audit/export.html")
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/audit/export."""
-        self._asking.show(req, resp)
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/audit/export. Begins an export."""
-        self._asking.begin(req, resp)
+    def _values(self, req: ConsoleRequest, row: None) -> Values:
+        tasks = self.services.audit_tasks
+        latest = tasks.latest(req.session.name, _LATEST_MAX)
+        questions = [(task, tasks.results.find_question(task)) for task in latest]
+        return {**super()._values(req, None), "tasks": questions}
 
 
-class AuditReport:
-    """A report of a period."""
+class AuditExport(_AuditForm):
+    """GET, POST /console/audit/export. An export of a period."""
 
-    def __init__(self, services: Services) -> None:
-        self._asking = _Asking(services, REPORT, "audit/report.html")
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/audit/report."""
-        self._asking.show(req, resp)
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/audit/report. Begins a report."""
-        self._asking.begin(req, resp)
+    kind, template = EXPORT, "audit/export.html"
+    fields = (
+        Field("format", "Format", "In CSV, each plate has a line.", 10, choices=("csv", "ndjson")),
+        *_PERIOD,
+    )
 
 
-class AuditVerify:
-    """A verification of the whole trail."""
+class AuditReport(_AuditForm):
+    """GET, POST /console/audit/report. A report of a period."""
 
-    def __init__(self, services: Services) -> None:
-        self._asking = _Asking(services, VERIFY, "audit/verify.html")
+    kind, template = REPORT, "audit/report.html"
+    fields = _PERIOD
 
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/audit/verify."""
-        self._asking.show(req, resp)
+    def _initial(self, row: None) -> Mapping[str, str]:
+        return {"from": first_reported_day()}
 
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/audit/verify. Begins a verification."""
-        self._asking.begin(req, resp)
+    def _received(self, req: ConsoleRequest, row: None) -> Form:
+        form = super()._received(req, None)
+        form.values["from"] = form["from"] or first_reported_day()
+        return form
 
 
-def state_of(services: Services) -> TrailState:
+class AuditVerify(_AuditForm):
+    """GET, POST /console/audit/verify. A verification of the whole trail."""
+
+    kind, template = VERIFY, "audit/verify.html"
+    fields = (Field("digest", "Digest", "One that was kept elsewhere.", 100, is_required=False),)
+
+
+def _state(engine: Engine, config: Config) -> TrailState:
     """Return the state of this host's trail."""
-    engine, config = services.engine, services.config
     state = audit_state(engine, config)
     fault, digest = state.fault, ""
     if state.summary is not None:
@@ -241,3 +216,119 @@ def _digest(form: Form) -> str | None:
 
 def _start(task_id: int, descriptor: int) -> None:
     processes.start("audit", "carry-out", str(task_id), kept=descriptor)
+
+
+_RESULTS: Mapping[str, type[object]] = {
+    SEARCH: Found,
+    EXPORT: Exported,
+    REPORT: Report,
+    VERIFY: Verdict,
+}
+_TYPES: Mapping[str, str] = {
+    "csv": "text/csv; charset=utf-8",
+    "ndjson": "application/x-ndjson",
+    "json": "application/json",
+    "html": "text/html; charset=utf-8",
+}
+_FORMS: Mapping[str, tuple[str, ...]] = {SEARCH: ("csv",), REPORT: ("html", "json"), VERIFY: ()}
+"""The files that can be downloaded; those of an export are in its question."""
+_SOON_SECONDS = 10
+_QUICK_SECONDS = 1
+_SHOWN_MAX = 20
+_FAULTS_MAX = 100
+
+
+class AuditTaskPage(Resource):
+    """One task, whether it runs or has ended, with its result."""
+
+    @view("audit/task.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, audit_task: str) -> Values:
+        """GET /console/audit/tasks/{audit_task}. Parameters: `page` of a search, `refresh`."""
+        tasks = self.services.audit_tasks
+        task = _require_task(tasks, req, audit_task)
+        question = tasks.results.find_question(task)
+        result = None
+        if task.status == DONE:
+            result = tasks.results.find(task, _RESULTS[task.kind])
+        # Most end at once.
+        is_new = clock.now() - task.asked_at < _SOON_SECONDS
+        seconds = _QUICK_SECONDS if is_new else REFRESH_SECONDS
+        return {
+            "task": task,
+            "question": question,
+            "result": result,
+            "is_here": task.host == tasks.host,
+            "files": {} if result is None else _sizes(tasks.results, task, question),
+            "most": FOUND_MAX,
+            "faults_most": _FAULTS_MAX,
+            "shown_most": _SHOWN_MAX,
+            "listing": _pages_of(req, result),
+            "days": _days_of(result),
+            "refreshes": refresh(req, resp, is_running=task.is_running, seconds=seconds),
+        }
+
+
+class AuditFile(Resource):
+    """A file of a task, as a download."""
+
+    def on_get(
+        self, req: ConsoleRequest, resp: falcon.Response, audit_task: str, file: str
+    ) -> None:
+        """GET /console/audit/tasks/{audit_task}/{file}. The file is `csv`, `html` and so on."""
+        tasks = self.services.audit_tasks
+        task = _require_task(tasks, req, audit_task)
+        question = tasks.results.find_question(task)
+        if task.status != DONE or file not in _forms(task, question):
+            raise _missing(task)
+        try:
+            body = FileBody(tasks.results.path(task, file))
+        except OSError as error:
+            raise _missing(task) from error
+        resp.content_type = _TYPES[file]
+        resp.downloadable_as = f"audit-{task.kind}-{task.id}.{file}"
+        resp.content_length = body.length
+        resp.stream = body
+
+
+def _require_task(tasks: AuditTasks, req: ConsoleRequest, text: str) -> Task:
+    task = tasks.find_of(number_in_path(text), req.session.name)
+    if task is None:
+        text = "Results are kept for a day, and shown only to the person who asked. Ask again."
+        raise missing("task", text, PLACE)
+    return task
+
+
+def _forms(task: Task, question: Question | None) -> tuple[str, ...]:
+    if task.kind == EXPORT:
+        return (question.form,) if question else ()
+    return _FORMS[task.kind]
+
+
+def _sizes(results: Results, task: Task, question: Question | None) -> Mapping[str, int]:
+    """Return the sizes of the files of a task that is done."""
+    sizes = {form: results.size(task, form) for form in _forms(task, question)}
+    return {form: size for form, size in sizes.items() if size is not None}
+
+
+def _missing(task: Task) -> PageError:
+    hours = KEPT_SECONDS // 3600
+    text = f"Files are kept for {hours} hours, on the host where they were asked for."
+    return missing("file", text, PLACE, "tasks", str(task.id))
+
+
+def _pages_of(req: ConsoleRequest, result: object) -> Listing | None:
+    """Return the pages of the rows of a search."""
+    if not isinstance(result, Found):
+        return None
+    listing = Listing(req, {"time": None}, None)
+    listing.total = len(result.rows)
+    listing.page = min(listing.page, listing.pages)
+    return listing
+
+
+def _days_of(result: object) -> tuple[list[str], list[Series]] | None:
+    """Return the labels and the columns of the chart of a report."""
+    if not isinstance(result, Report) or not result.by_day:
+        return None
+    labels = [day.name[len("YYYY-") :] for day in result.by_day]
+    return labels, [Series("look-ups", "good", [day.look_ups for day in result.by_day])]

@@ -1,15 +1,18 @@
-"""The pages of domains: all of them, one, suspend and activate (D16, D136)."""
+"""The pages of domains: all of them, one, suspend and activate."""
 
-from typing import Any, Literal
+from typing import Protocol
 
 import falcon
+import peewee
 
 from app.accounts.models import Account
-from app.actions import changing
+from app.actions import Actor
 from app.console.accounts import find_account
-from app.console.forms import require_version, version_of
+from app.console.form_pages import Confirmation, Entity, Question
+from app.console.forms import version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, Services, actor_of, redirect
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, view
 from app.domains.repository import STATUSES, Domain, set_domain_status
 from app.storage.engine import Engine
 
@@ -20,126 +23,25 @@ _SORTABLE = {
     "status": Domain.status,
     "created": Domain.created_at,
 }
+_CONDITIONS = {
+    "q": Domain.name.contains,
+    "status": lambda status: Domain.status == status,
+    "account": lambda tag: Account.tag == tag,
+}
 
 
-class DomainList:
-    """The domains of all accounts, or of one."""
+class _OwnedDomain(Protocol):
+    """A domain with the number and name of its account."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/domains. Parameters: `q`, `status`, `account` (a tag), `sort`, `page`."""
-        engine = self._services.engine
-        filters = {"q": (), "status": STATUSES, "account": ()}
-        listing = Listing(req, _SORTABLE, Domain.id, filters)
-        tag = listing.filters["account"]
-        self._services.pages.send(
-            req,
-            resp,
-            "domains/list.html",
-            listing=listing,
-            domains=listing.rows(_chosen(listing.filters), engine),
-            statuses=STATUSES,
-            account=find_account(engine, tag) if tag else None,
-        )
-
-    on_head = on_get
+    id: str
+    name: str
+    status: str
+    account_id: int
+    account_name: str
 
 
-class DomainPage:
-    """One domain."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, domain_id: str) -> None:
-        """GET /console/domains/{domain_id}."""
-        self._services.pages.send(
-            req,
-            resp,
-            "domains/detail.html",
-            domain=_require_domain(self._services.engine, domain_id),
-            done=req.get_param("done"),
-        )
-
-    on_head = on_get
-
-
-class DomainSuspension:
-    """The confirmation that a domain is suspended."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, domain_id: str) -> None:
-        """GET /console/domains/{domain_id}/suspend. Asks for confirmation."""
-        domain = _require_domain(self._services.engine, domain_id)
-        self._services.pages.send(
-            req,
-            resp,
-            "confirm.html",
-            heading=f"Suspend {domain.name}?",
-            text=(
-                f"{domain.account_name} sees that its domain is suspended, and cannot delete it. "
-                "You can activate it at any time."
-            ),
-            button="Suspend the domain",
-            back=(_PLACE, domain_id),
-            version=_version(domain),
-            is_dangerous=True,
-        )
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, domain_id: str) -> None:
-        """POST /console/domains/{domain_id}/suspend."""
-        _set_status(req, self._services.engine, domain_id, "suspended")
-        redirect(req, resp, _PLACE, domain_id, done="suspended")
-
-
-class DomainActivation:
-    """The confirmation that a suspended domain is active again."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, domain_id: str) -> None:
-        """GET /console/domains/{domain_id}/activate. Asks for confirmation."""
-        domain = _require_domain(self._services.engine, domain_id)
-        self._services.pages.send(
-            req,
-            resp,
-            "confirm.html",
-            heading=f"Activate {domain.name}?",
-            text=f"{domain.account_name} can use and delete its domain again.",
-            button="Activate the domain",
-            back=(_PLACE, domain_id),
-            version=_version(domain),
-        )
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, domain_id: str) -> None:
-        """POST /console/domains/{domain_id}/activate."""
-        _set_status(req, self._services.engine, domain_id, "active")
-        redirect(req, resp, _PLACE, domain_id, done="activated")
-
-
-def _set_status(
-    req: ConsoleRequest, engine: Engine, domain_id: str, status: Literal["active", "suspended"]
-) -> None:
-    """Set the status of a domain, unless somebody else has changed it since the form was made."""
-    with changing(engine):
-        engine.lock_rows(Domain.select().where(Domain.id == domain_id))
-        domain = _require_domain(engine, domain_id)
-        require_version(req, _version(domain), (_PLACE, domain_id))
-        names = domain.account_name, domain.name
-        set_domain_status(engine, domain.account_id, *names, status, actor=actor_of(req))
-
-
-def _domains() -> Any:
-    """Return a query for all domains, each with the name and tag of its account."""
+def _domains() -> "peewee.ModelSelect[Domain]":
+    """Return a query for all domains, each as an _OwnedDomain."""
     return (
         Domain.select(
             Domain.id,
@@ -155,28 +57,74 @@ def _domains() -> Any:
     )
 
 
-def _chosen(filters: dict[str, str]) -> Any:
-    """Return a query for the domains that the filters leave."""
-    query = _domains()
-    if filters["q"]:
-        query = query.where(Domain.name.contains(filters["q"]))
-    if filters["status"]:
-        query = query.where(Domain.status == filters["status"])
-    if filters["account"]:
-        query = query.where(Account.tag == filters["account"])
-    return query
-
-
-def _require_domain(engine: Engine, domain_id: str) -> Any:
-    """Return the domain with this id. Raises PageError if there is none."""
-    # NOTE: not first(), which leaves a statement open with named tuples. On SQLite no later
+def _find_domain(engine: Engine, domain_id: str) -> _OwnedDomain | None:
+    # NOTE: not first(), which does not close the statement with named tuples. On SQLite no later
     # transaction of this connection could write then.
-    found = list(_domains().where(Domain.id == domain_id).execute(engine))
-    if not found:
-        text = "Its account has deleted it, or it never was."
-        raise PageError(404, "There is no such domain", text, back=(_PLACE,))
-    return found[0]
+    return next(iter(list(_domains().where(Domain.id == domain_id).execute(engine))), None)
 
 
-def _version(domain: Any) -> str:
-    return version_of(domain.id, domain.name, domain.status)
+_DOMAINS = Entity(
+    "domain",
+    _PLACE,
+    _find_domain,
+    lambda domain_id: Domain.select().where(Domain.id == domain_id),
+    lambda domain: version_of(domain.id, domain.name, domain.status),
+    "Its account has deleted it, or it never was.",
+)
+
+
+class DomainList(Resource):
+    """The domains of all accounts, or of one."""
+
+    @view("domains/list.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
+        """GET /console/domains. Parameters: `q`, `status`, `account` (a tag), `sort`, `page`."""
+        filters = {"q": (), "status": STATUSES, "account": ()}
+        listing = Listing(req, _SORTABLE, Domain.id, filters)
+        tag = listing.filters["account"]
+        return {
+            "listing": listing,
+            "domains": listing.rows(_domains(), self.engine, _CONDITIONS),
+            "account": find_account(self.engine, tag) if tag else None,
+        }
+
+
+class DomainPage(Resource):
+    """One domain."""
+
+    @view("domains/detail.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, domain_id: str) -> Values:
+        """GET /console/domains/{domain_id}."""
+        return {"domain": _DOMAINS.require(self.engine, domain_id)}
+
+
+class DomainSuspension(Confirmation[_OwnedDomain]):
+    """GET, POST /console/domains/{domain_id}/suspend."""
+
+    entity, done = _DOMAINS, "suspended"
+
+    def _question(self, row: _OwnedDomain) -> Question:
+        return Question(
+            f"Suspend {row.name}?",
+            f"{row.account_name} sees that its domain is suspended, and cannot delete it. "
+            "You can activate it at any time.",
+            "Suspend the domain",
+        )
+
+    def _change(self, row: _OwnedDomain, actor: Actor) -> None:
+        owner = row.account_id, row.account_name
+        set_domain_status(self.engine, *owner, row.name, "suspended", actor=actor)
+
+
+class DomainActivation(Confirmation[_OwnedDomain]):
+    """GET, POST /console/domains/{domain_id}/activate."""
+
+    entity, done = _DOMAINS, "activated"
+
+    def _question(self, row: _OwnedDomain) -> Question:
+        text = f"{row.account_name} can use and delete its domain again."
+        return Question(f"Activate {row.name}?", text, "Activate the domain", is_dangerous=False)
+
+    def _change(self, row: _OwnedDomain, actor: Actor) -> None:
+        owner = row.account_id, row.account_name
+        set_domain_status(self.engine, *owner, row.name, "active", actor=actor)

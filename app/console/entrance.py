@@ -7,17 +7,11 @@ import falcon
 import peewee
 
 from app.config import Config
-from app.console import rendering
 from app.console.forms import is_reload
-from app.console.rendering import ROOT, ConsoleRequest, PageError
+from app.console.rendering import ASSETS_PATH, ROOT, ConsoleRequest
+from app.console.resources import PageError
 from app.console.roles import RIGHTS, Right, Role
-from app.console.sessions import (
-    SESSION_SECONDS,
-    LinkRefused,
-    Session,
-    Sessions,
-    require_link,
-)
+from app.console.sessions import SESSION_SECONDS, LinkRefused, Session, Sessions, require_link
 from app.errors import Problem
 from app.serve.http.address import base_url, scheme_of
 from app.setting_values import Network
@@ -34,7 +28,7 @@ Rights = Mapping[str, Right | None]
 
 
 class SignInRefused(Problem):
-    """A request without a session; `heading` says in a few words why."""
+    """A request without a session; `heading` says why in a few words."""
 
     def __init__(self, heading: str, detail: str) -> None:
         challenge = {"WWW-Authenticate": 'Cookie realm="console"'}
@@ -43,10 +37,10 @@ class SignInRefused(Problem):
 
 
 class Entrance:
-    """Finds the session of a request, and refuses what it has no right to.
+    """Finds the session of a request, and refuses pages that the person has no right to.
 
-    A wrong cookie or link is left in the context as a refusal: Limits, the next middleware,
-    charges the client's address and raises it (D10).
+    For a wrong cookie or link, it sets `req.context.refusal`: Limits, the next middleware, charges
+    the client's address and raises the refusal.
 
     Args:
         rights: the rights that each resource needs, by its type.
@@ -56,6 +50,7 @@ class Entrance:
         self._engine = engine
         self._sessions = Sessions(engine, config.console_idle)
         self._trusted_proxies = config.trusted_proxies
+        self._cookie = SessionCookie(config.trusted_proxies)
         self._rights = rights
 
     def process_request(self, req: ConsoleRequest, resp: falcon.Response) -> None:
@@ -65,7 +60,7 @@ class Entrance:
         falcon.HTTPNotFound for a path with control characters.
         """
         context = req.context
-        if context.refusal is not None or req.path.startswith(rendering.PATH):
+        if context.refusal is not None or req.path.startswith(ASSETS_PATH):
             return
         if not req.path.isprintable():  # Postgres stores no NUL, and no page has such a path.
             raise falcon.HTTPNotFound
@@ -74,7 +69,7 @@ class Entrance:
         if req.path.startswith(SIGN_IN):
             context.refusal = self._refusal_of_link(req.path.removeprefix(SIGN_IN))
             return
-        token = session_token(req, self._trusted_proxies)
+        token = self._cookie.token(req)
         if not token:
             raise _not_signed_in()
         context.session = self._sessions.find(token)
@@ -82,7 +77,7 @@ class Entrance:
             self._note_use(req, context.session)
         else:
             context.refusal = SignInRefused("Your session has ended", "")
-            clear_cookie(req, resp, self._trusted_proxies)
+            self._cookie.clear(req, resp)
 
     def process_resource(
         self, req: ConsoleRequest, resp: falcon.Response, resource: object, params: object
@@ -121,8 +116,8 @@ class Entrance:
     def _require_same_origin(self, req: ConsoleRequest) -> None:
         """Refuse a form that another site has sent. Raises PageError.
 
-        SEC: browsers set both headers, and no page can change them. Browsers leave `Sec-Fetch-Site`
-        out without TLS, except on this host.
+        SEC: browsers set both headers, and no page can change them. Without TLS, browsers send
+        `Sec-Fetch-Site` only to this host.
         """
         site = req.env.get("HTTP_SEC_FETCH_SITE")
         if site is None:
@@ -141,52 +136,52 @@ class Entrance:
         try:
             require_link(self._engine, token)
         except LinkRefused as refused:
-            return SignInRefused("This link does not work", str(refused))
+            return link_refusal(refused)
         return None
+
+
+def link_refusal(refused: LinkRefused) -> SignInRefused:
+    """Return the answer to a link that opens no session."""
+    return SignInRefused("This link does not work", str(refused))
 
 
 def _not_signed_in() -> SignInRefused:
     return SignInRefused("You are not signed in", "")
 
 
-def session_token(req: falcon.Request, trusted_proxies: Sequence[Network]) -> str:
-    """Return the token in the cookie of a request; empty if there is none."""
-    return next(iter(req.get_cookie_values(cookie_name(req, trusted_proxies)) or ()), "")
+class SessionCookie:
+    """The cookie that holds the token of a session."""
 
+    def __init__(self, trusted_proxies: Sequence[Network]) -> None:
+        self._trusted_proxies = trusted_proxies
 
-def cookie_name(req: falcon.Request, trusted_proxies: Sequence[Network]) -> str:
-    """Return the name of the session's cookie, which depends on whether the client uses TLS.
+    def name(self, req: falcon.Request) -> str:
+        """Return the name of the cookie, which depends on whether the client uses TLS.
 
-    SEC: browsers accept `__Host-` only over TLS and only from this very host, so that neither an
-    attacker on the network nor another host of the domain can set it.
-    """
-    is_tls = scheme_of(req, trusted_proxies) == "https"
-    return "__Host-verifyd-console" if is_tls else "verifyd-console"
+        SEC: browsers accept `__Host-` only over TLS and only from this very host, so that neither
+        an attacker on the network nor another host of the domain can set it.
+        """
+        is_tls = scheme_of(req, self._trusted_proxies) == "https"
+        return "__Host-verifyd-console" if is_tls else "verifyd-console"
 
+    def token(self, req: falcon.Request) -> str:
+        """Return the token that a browser has sent; empty if there is none."""
+        return next(iter(req.get_cookie_values(self.name(req)) or ()), "")
 
-def set_cookie(
-    req: falcon.Request, resp: falcon.Response, trusted_proxies: Sequence[Network], token: str
-) -> None:
-    """Give the browser the token of a session."""
-    _set_cookie(req, resp, trusted_proxies, token, SESSION_SECONDS)
+    def give(
+        self,
+        req: falcon.Request,
+        resp: falcon.Response,
+        token: str,
+        seconds: int = SESSION_SECONDS,
+    ) -> None:
+        """Give the browser a token."""
+        name = self.name(req)
+        # `__Host-` demands the path /, and a proxy may have a path prefix.
+        guards = "; Path=/; HttpOnly; SameSite=Strict" + "; Secure" * name.startswith("__Host-")
+        # NOTE: not set_cookie(), which omits `Max-Age=0`: browsers would keep the empty cookie.
+        resp.append_header("Set-Cookie", f"{name}={token}; Max-Age={seconds}{guards}")
 
-
-def clear_cookie(
-    req: falcon.Request, resp: falcon.Response, trusted_proxies: Sequence[Network]
-) -> None:
-    """Make the browser forget the token."""
-    _set_cookie(req, resp, trusted_proxies, "", 0)
-
-
-def _set_cookie(
-    req: falcon.Request,
-    resp: falcon.Response,
-    trusted_proxies: Sequence[Network],
-    token: str,
-    seconds: int,
-) -> None:
-    name = cookie_name(req, trusted_proxies)
-    # `__Host-` demands the path /, and a proxy may have a path prefix.
-    guards = "; Path=/; HttpOnly; SameSite=Strict" + "; Secure" * name.startswith("__Host-")
-    # NOTE: not set_cookie(), which leaves `Max-Age=0` out: browsers would keep the empty cookie.
-    resp.append_header("Set-Cookie", f"{name}={token}; Max-Age={seconds}{guards}")
+    def clear(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Make the browser forget the token."""
+        self.give(req, resp, "", 0)

@@ -1,8 +1,9 @@
-"""Forms: reads what a browser sends, and shows it again with what is wrong."""
+"""Forms: their fields, what browsers send in them, and what is wrong with it."""
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -12,8 +13,9 @@ import msgspec
 
 from app import clock
 from app.accounts.models import NAME_CHARACTERS_MAX
-from app.console.rendering import ConsoleRequest, PageError
-from app.errors import Problem
+from app.console.rendering import ConsoleRequest
+from app.console.resources import PageError
+from app.errors import OperatorError, Problem
 
 VERSION_FIELD = "version"
 """The field that holds the version of what a form shows."""
@@ -52,11 +54,12 @@ class Form:
 
     @classmethod
     def received(cls, req: ConsoleRequest, fields: Iterable[Field]) -> "Form":
-        """Return the form that a browser has sent, checked. Raises PageError if it is none."""
+        """Return the form that a browser has sent, with its faults. Raises as `read_fields`."""
         form = cls(fields, read_fields(req))
         for field in form.fields:
             form.values[field.name] = value = form.values[field.name].strip()
-            fault = _fault(field, value)
+            is_given = value or field.is_required
+            fault = next(_faults(field, value), None) if is_given else None
             if fault:
                 form.faults[field.name] = fault
         return form
@@ -71,6 +74,15 @@ class Form:
     def day(self, name: str) -> date | None:
         """Return the value of a day's field that is sound; None if it is empty."""
         return clock.parse_iso_date(self.values[name])
+
+    @contextmanager
+    def refused_for(self, name: str) -> Iterator[None]:
+        """Note an OperatorError as the fault of a field."""
+        try:
+            yield
+        except OperatorError as error:
+            text = error.sentence
+            self.faults[name] = f"{text[:1].upper()}{text[1:]}."
 
     @property
     def filled(self) -> list[str]:
@@ -108,10 +120,19 @@ def read_fields(req: ConsoleRequest) -> Mapping[str, str]:
     return fields
 
 
-def version_of(*shown: object) -> str:
-    """Return a text that differs if what a page shows differs.
+Refusal = tuple[str, str]
+"""Why a form from an older state is refused: a heading and a text."""
+CHANGED_MEANWHILE: Refusal = (
+    "Somebody else has changed this meanwhile",
+    "Nothing was changed by you. Look at the page as it is now, and decide again.",
+)
 
-    A form carries it back. If somebody has changed the row meanwhile, the form is refused.
+
+def version_of(*shown: object) -> str:
+    """Return the version of a page: another text if the page shows anything else.
+
+    The page's form sends its version. If the row has another version by then, `require_version`
+    refuses the form.
     """
     return hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
 
@@ -120,54 +141,46 @@ def require_version(
     req: ConsoleRequest,
     current: str,
     back: tuple[str, ...],
-    heading: str = "Somebody else has changed this meanwhile",
-    text: str = "Nothing was changed by you. Look at the page as it is now, and decide again.",
+    refusal: Refusal = CHANGED_MEANWHILE,
 ) -> None:
     """Refuse a form that was made from an older state. Raises PageError.
 
     Call it within the transaction that changes the row, after the row was locked.
     """
     if read_fields(req).get(VERSION_FIELD) != current:
-        raise PageError(409, heading, text, back=back)
+        raise PageError(409, *refusal, back=back)
 
 
-def _fault(field: Field, value: str) -> str | None:
-    if not value and not field.is_required:
-        return None
+def _faults(field: Field, value: str) -> Iterator[str]:
+    """Yield what is wrong with a value, the most important first."""
     if not value and field.kind != "number":
-        return f"{field.label} is needed."
+        yield f"{field.label} is needed."
     if len(value) > field.characters_max:
-        return (
+        yield (
             f"{field.label} can have at most {field.characters_max:,} characters; "
             f"this one has {len(value):,}."
         )
-    return _fault_of_text(field, value) or _fault_of_kind(field, value)
-
-
-def _fault_of_text(field: Field, value: str) -> str | None:
     if field.kind == "lines":
         # Other characters that are not printable get pasted with a text, unseen.
-        is_text = all(unicodedata.category(each) != "Cc" or each in "\r\n\t" for each in value)
-        return None if is_text else f"{field.label} must not contain control characters."
-    if not value.isprintable():
-        return f"{field.label} must not contain line breaks or control characters."
-    return None
-
-
-def _fault_of_kind(field: Field, value: str) -> str | None:
+        if any(unicodedata.category(each) == "Cc" and each not in "\r\n\t" for each in value):
+            yield f"{field.label} must not contain control characters."
+    elif not value.isprintable():
+        yield f"{field.label} must not contain line breaks or control characters."
     if field.choices and value not in field.choices:
-        return f"Choose one of the list as {field.label.lower()}."
+        yield f"Choose one of the list as {field.label.lower()}."
     if field.kind == "number" and not _is_within(value, field.least, field.most):
-        return f"{field.label} must be a whole number from {field.least:,} to {field.most:,}."
-    return _fault_of_day(field, value) if field.kind == "date" else None
+        yield f"{field.label} must be a whole number from {field.least:,} to {field.most:,}."
+    if field.kind == "date":
+        yield from _faults_of_day(field, value)
 
 
-def _fault_of_day(field: Field, value: str) -> str | None:
+def _faults_of_day(field: Field, value: str) -> Iterator[str]:
     day = clock.parse_iso_date(value)
     if day is None:
-        return f"{field.label} {clock.day_fault(value)}."
+        yield f"{field.label} {clock.day_fault(value)}."
     # The last day of the calendar has no end.
-    return f"{field.label} must be before {date.max}." if day == date.max else None
+    elif day == date.max:
+        yield f"{field.label} must be before {date.max}."
 
 
 def _is_within(text: str, least: int, most: int) -> bool:
@@ -195,14 +208,14 @@ def refresh(
 ) -> bool:
     """Make the browser load the page again, unless the person has stopped that.
 
-    Whoever needs more time to read adds `refresh=off` with a link (WCAG 2.2.2). It is a header
-    because checkers of accessibility refuse the element of HTML, with or without such a link.
+    A link with `refresh=off` stops it for people who need more time to read (WCAG 2.2.2). This is
+    a header because checkers of accessibility refuse the HTML element, even with such a link.
 
     Args:
         is_running: whether the page can change by itself.
         seconds: until the browser loads it.
 
-    Returns whether it does.
+    Return whether the browser will load it again.
     """
     does = is_running and req.params.get(_MEMBER) != _OFF
     if does:
@@ -212,5 +225,5 @@ def refresh(
 
 
 def is_reload(req: falcon.Request) -> bool:
-    """Tell whether the browser loads a page again by itself, without a person (D132)."""
+    """Tell whether the browser loads a page again by itself, without a person."""
     return req.params.get(_MEMBER) == _AUTO

@@ -1,18 +1,27 @@
-"""The pages of keys: all of them, one, and the one that somebody has at hand (D3, D136)."""
+"""The pages of keys: list, one key, search, and every change of a key.
 
-from typing import Any
+SEC: only the answer to the form that creates a key shows that key. If a browser sends the form
+again, as when the page is reloaded, no second key is created: the form's version is outdated.
+"""
+
+from collections.abc import Mapping
 
 import falcon
+import peewee
 
 from app import clock
-from app.accounts.administration import status_of_key
-from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, parse_token
+from app.accounts import administration
+from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECONDS, status_of_key
+from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, Token, parse_token
 from app.accounts.models import Account, ApiKey
 from app.accounts.usage.report import last_days
-from app.console.accounts import find_account
-from app.console.forms import Field, Form
+from app.actions import Actor
+from app.console.accounts import ACCOUNTS, find_account
+from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
+from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, Services, redirect
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, redirect, view
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
 
@@ -24,131 +33,15 @@ _SORTABLE = {
     "label": ApiKey.label,
     "expires": ApiKey.expires_at,
 }
-_LOST = Field(
-    "key",
-    "Key, or its id",
-    f"A whole key of {LENGTH} characters, or the {KEY_ID_CHARACTERS} characters of an id.",
-)
+_HOUR_SECONDS = 3600
 
 
-class KeyList:
-    """The keys of all accounts, or of one."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/keys. Parameters: `q`, `status`, `account` (a tag), `sort`, `page`."""
-        engine = self._services.engine
-        filters = {"q": (), "status": STATUSES, "account": ()}
-        listing = Listing(req, _SORTABLE, ApiKey.id, filters, default="-created")
-        if KEY_PREFIX in listing.filters["q"]:  # SEC: no link of the list may hold a key.
-            redirect(req, resp, PLACE, "find")
-            return
-        keys = listing.rows(_chosen(listing.filters), engine)
-        tag = listing.filters["account"]
-        self._services.pages.send(
-            req,
-            resp,
-            "keys/list.html",
-            listing=listing,
-            keys=[(key, status_of_key(key)) for key in keys],
-            statuses=STATUSES,
-            account=find_account(engine, tag) if tag else None,
-        )
-
-    on_head = on_get
+def _mentions(text: str) -> peewee.Expression:
+    return ApiKey.label.contains(text) | Account.name.contains(text) | (ApiKey.id == text)
 
 
-class KeyPage:
-    """One key, without its secret."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, key_id: str) -> None:
-        """GET /console/keys/{key_id}."""
-        engine = self._services.engine
-        key = require_key(engine, key_id)
-        former = ApiKey.select(ApiKey.id).where(ApiKey.replaced_by == key.id).scalar(engine)
-        self._services.pages.send(
-            req,
-            resp,
-            "keys/detail.html",
-            key=key,
-            status=status_of_key(key),
-            replaces=former,
-            used=last_days(engine, key.account.id, [key.id]),
-            done=req.get_param("done"),
-        )
-
-    on_head = on_get
-
-
-class KeySearch:
-    """The search for a key that somebody has at hand, such as one that was leaked.
-
-    SEC: it is sent with POST, because the list's search is a part of the URL, which logs keep.
-    """
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/keys/find."""
-        self._services.pages.send(req, resp, "keys/find.html", form=Form([_LOST]))
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/keys/find. Opens the page of the key."""
-        form = Form.received(req, [_LOST])
-        if form.is_sound:
-            # Whether the secret is right does not matter, as for `verifyd keys revoke`.
-            token = parse_token(form["key"])
-            key = find_key(self._services.engine, token.key_id if token else form["key"])
-            if key is not None:
-                redirect(req, resp, PLACE, key.id)
-                return
-            form.faults["key"] = "No account has this key. It may be mistyped or deleted."
-        form.values["key"] = ""  # SEC: a page must not show a key.
-        resp.status = falcon.HTTP_422
-        self._services.pages.send(req, resp, "keys/find.html", form=form)
-
-
-def find_key(engine: Engine, key_id: str) -> ApiKey | None:
-    """Return the key with this id and its account, None if there is none."""
-    query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id == key_id)
-    # NOTE: Postgres ignores spaces at the end of a CHAR.
-    key: ApiKey | None = query.first(engine) if len(key_id) == KEY_ID_CHARACTERS else None
-    return key
-
-
-def require_key(engine: Engine, key_id: str) -> ApiKey:
-    """Return the key with this id and its account. Raises PageError if there is none."""
-    key = find_key(engine, key_id)
-    if key is None:
-        text = "Its account was deleted, or it never was."
-        raise PageError(404, "There is no such key", text, back=(PLACE,))
-    return key
-
-
-def _chosen(filters: dict[str, str]) -> Any:
-    """Return a query for the keys that the filters leave, with their accounts."""
-    query = ApiKey.select(ApiKey, Account).join(Account)
-    text = filters["q"]
-    if text:
-        fits = ApiKey.label.contains(text) | Account.name.contains(text) | (ApiKey.id == text)
-        query = query.where(fits)
-    if filters["account"]:
-        query = query.where(Account.tag == filters["account"])
-    if filters["status"]:
-        query = query.where(_has_status(filters["status"]))
-    return query
-
-
-def _has_status(status: str) -> Any:
-    """Return the condition that a key has a status, as `status_of_key` tells it."""
+def _has_status(status: str) -> peewee.Expression:
+    """Return the condition that a key has a status, as `status_of_key` defines it."""
     is_revoked = ApiKey.revoked_at.is_null(False)
     is_expired = ApiKey.expires_at.is_null(False) & (ApiKey.expires_at <= clock.now())
     is_usable = ApiKey.revoked_at.is_null() & (
@@ -160,3 +53,222 @@ def _has_status(status: str) -> Any:
         "active": is_usable & Account.suspended_at.is_null(),
         "suspended": is_usable & Account.suspended_at.is_null(False),
     }[status]
+
+
+_CONDITIONS = {
+    "q": _mentions,
+    "account": lambda tag: Account.tag == tag,
+    "status": _has_status,
+}
+_AT_HAND = Field(
+    "key",
+    "Key, or its id",
+    f"A whole key of {LENGTH} characters, or the {KEY_ID_CHARACTERS} characters of an id.",
+)
+_CREATION = (
+    Field("label", "Label", "Tells keys apart, such as billing or test.", is_required=False),
+    Field(
+        "expires",
+        "Last day",
+        "The key works until the end of this day in UTC. Without a day it does not expire.",
+        is_required=False,
+        kind="date",
+    ),
+)
+_ROTATION = (
+    Field(
+        "grace",
+        "Hours",
+        "How long the old key still works, so that the new one can be put in place. 0 ends it now.",
+        kind="number",
+        most=GRACE_SECONDS_MAX // _HOUR_SECONDS,
+    ),
+)
+_SENT_BEFORE = (
+    "The keys have changed meanwhile",
+    "No key was created by this form. If you have sent it before, as by reloading the page with "
+    "the new key: that key exists, and is not shown again. Revoke it if nobody saved it.",
+)
+"""The refusal of a form that has created a key before."""
+
+
+def find_key(engine: Engine, key_id: str) -> ApiKey | None:
+    """Return the key with this id and its account, None if there is none."""
+    query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id == key_id)
+    # NOTE: Postgres ignores spaces at the end of a CHAR.
+    key: ApiKey | None = query.first(engine) if len(key_id) == KEY_ID_CHARACTERS else None
+    return key
+
+
+def _rows(key_id: str) -> "peewee.ModelSelect[ApiKey]":
+    return ApiKey.select().where(ApiKey.id == key_id)
+
+
+def _version(key: ApiKey) -> str:
+    return version_of(key.id, key.label, key.expires_at, key.revoked_at, key.replaced_by)
+
+
+_KEYS = Entity("key", PLACE, find_key, _rows, _version, "Its account was deleted, or it never was.")
+
+
+class KeyList(Resource):
+    """The keys of all accounts, or of one."""
+
+    @view("keys/list.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values | None:
+        """GET /console/keys. Parameters: `q`, `status`, `account` (a tag), `sort`, `page`."""
+        filters = {"q": (), "status": STATUSES, "account": ()}
+        listing = Listing(req, _SORTABLE, ApiKey.id, filters, default="-created")
+        if KEY_PREFIX in listing.filters["q"]:  # SEC: no link of the list may hold a key.
+            redirect(req, resp, PLACE, "find")
+            return None
+        query = ApiKey.select(ApiKey, Account).join(Account)
+        tag = listing.filters["account"]
+        return {
+            "listing": listing,
+            "keys": listing.rows(query, self.engine, _CONDITIONS),
+            "account": find_account(self.engine, tag) if tag else None,
+        }
+
+
+class KeyPage(Resource):
+    """One key, without its secret."""
+
+    @view("keys/detail.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, key_id: str) -> Values:
+        """GET /console/keys/{key_id}."""
+        key = _KEYS.require(self.engine, key_id)
+        former = ApiKey.select(ApiKey.id).where(ApiKey.replaced_by == key.id).scalar(self.engine)
+        return {
+            "key": key,
+            "replaces": former,
+            "status": status_of_key(key),
+            "used": last_days(self.engine, key.account.id, [key.id]),
+        }
+
+
+class KeySearch(RowlessForm):
+    """GET, POST /console/keys/find. Opens the page of a key at hand, such as one that was leaked.
+
+    SEC: it is sent with POST, because logs keep URLs, and the list's search is a part of them.
+    """
+
+    template = "keys/find.html"
+    fields = (_AT_HAND,)
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
+        # Whether the secret is right does not matter, as for `verifyd keys revoke`.
+        token = parse_token(form["key"])
+        key = find_key(self.engine, token.key_id if token else form["key"])
+        if key is None:
+            form.faults["key"] = "No account has this key. It may be mistyped or deleted."
+        else:
+            redirect(req, resp, PLACE, key.id)
+
+    def _show(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
+        form.values["key"] = ""  # SEC: a page must not show a key.
+        super()._show(req, resp, None, form)
+
+
+class KeyCreation(FormPage[Account]):
+    """GET, POST /console/accounts/{tag}/keys/new. Creates a key, and shows it once."""
+
+    template = "keys/new.html"
+    fields = _CREATION
+
+    def _find(self, tag: str) -> Account:
+        return ACCOUNTS.require(self.engine, tag)
+
+    def _values(self, req: ConsoleRequest, row: Account) -> Values:
+        return {"account": row, "version": self._version(row)}
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
+        with form.refused_for("expires"):
+            _show_new_key(self, req, resp, self._create(req, row.tag, form))
+
+    def _create(self, req: ConsoleRequest, tag: str, form: Form) -> tuple[ApiKey, Token]:
+        day = form.day("expires")
+        ends_at = administration.end_of_day(day) if day else None
+
+        def create(account: Account) -> tuple[ApiKey, Token]:
+            return administration.create_key(
+                self.engine, account.name, form["label"], ends_at, actor=req.actor
+            )
+
+        accounts = ACCOUNTS._replace(version=self._version, refusal=_SENT_BEFORE)
+        return accounts.change(req, self.engine, tag, create)
+
+    def _version(self, account: Account) -> str:
+        keys = ApiKey.select(ApiKey.id).where(ApiKey.account == account).order_by(ApiKey.id)
+        return version_of(account.tag, [key.id for key in keys.execute(self.engine)])
+
+
+class KeyRotation(FormPage[ApiKey]):
+    """GET, POST /console/keys/{key_id}/rotate. Creates a key's successor, and shows it once."""
+
+    template = "keys/rotate.html"
+    fields = _ROTATION
+
+    def _find(self, key_id: str) -> ApiKey:
+        return _KEYS.require(self.engine, key_id)
+
+    def _initial(self, row: ApiKey) -> Mapping[str, str]:
+        _require_rotatable(row)
+        return {"grace": str(ROTATION_GRACE_SECONDS // _HOUR_SECONDS)}
+
+    def _values(self, req: ConsoleRequest, row: ApiKey) -> Values:
+        return {"key": row, "version": _version(row)}
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: ApiKey, form: Form) -> None:
+        grace_seconds = form.number("grace") * _HOUR_SECONDS
+
+        def rotate(key: ApiKey) -> tuple[tuple[ApiKey, Token], ApiKey]:
+            _require_rotatable(key)
+            made = administration.rotate_key(self.engine, key.id, grace_seconds, actor=req.actor)
+            return made, _KEYS.require(self.engine, key.id)
+
+        keys = _KEYS._replace(refusal=_SENT_BEFORE)
+        made, replaced = keys.change(req, self.engine, row.id, rotate)
+        _show_new_key(self, req, resp, made, replaced)
+
+
+def _show_new_key(
+    resource: Resource,
+    req: ConsoleRequest,
+    resp: falcon.Response,
+    made: tuple[ApiKey, Token],
+    replaced: ApiKey | None = None,
+) -> None:
+    """Answer with the text of a new key. No other page shows it."""
+    key, token = made
+    is_over = replaced is not None and (replaced.expires_at or 0) <= clock.now()
+    values = {"key": key, "text": token.text, "replaced": replaced, "is_over": is_over}
+    resource.show(req, resp, "keys/shown_once.html", values)
+
+
+def _require_rotatable(key: ApiKey) -> None:
+    """Refuse to rotate a key that no longer works, or was rotated before. Raises PageError."""
+    if status_of_key(key) in ("revoked", "expired"):
+        text = "Rotating would bring back access that was ended. Create a new key instead."
+        raise PageError(409, "This key no longer works", text, back=(PLACE, key.id))
+    if key.replaced_by is not None:
+        text = f"The key {key.replaced_by} has replaced it. Rotate that one instead."
+        raise PageError(409, "This key was rotated before", text, back=(PLACE, key.id))
+
+
+class KeyRevocation(Confirmation[ApiKey]):
+    """GET, POST /console/keys/{key_id}/revoke. The key is refused for good."""
+
+    entity, done, uses_reserve = _KEYS, "revoked", True
+
+    def _question(self, row: ApiKey) -> Question:
+        label = f" ({row.label})" if row.label else ""
+        return Question(
+            f"Revoke the key {row.id}?",
+            f"From the next request on, this key of {row.account.name}{label} gets 401. "
+            "This cannot be undone; whoever uses it needs a new key.",
+            "Revoke the key",
+        )
+
+    def _change(self, row: ApiKey, actor: Actor) -> None:
+        administration.revoke_key(self.engine, row.id, actor=actor)

@@ -10,24 +10,28 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import falcon
+import peewee
 
 from app import clock
+from app.storage.engine import Engine
 
 ROWS_PER_PAGE = 50
 _PAGE_DIGITS_MAX = 9
 _FILTER_CHARACTERS_MAX = 100
 Permitted = Sequence[str] | Callable[[str], bool]
-"""The values that a filter can have, none for any text; or a function that tells them."""
+"""The values that a filter can have; empty for any text. Or a function that checks a value."""
+Condition = Callable[[str], peewee.Expression]
+"""Takes the value of a filter, and returns the condition that rows must fulfil."""
 _Item = TypeVar("_Item")
 
 
 class Listing:
-    """What the URL of a list asks for, and the links to other views of it.
+    """What the URL of a list asks for, and the links that ask for other rows or another order.
 
     Args:
         columns: the column or expression to sort by, for each name that `sort` can have. The first
             one is the default. For items that are no rows, a function of the item.
-        unique: a column that makes the order certain.
+        unique: a unique column, by which rows are sorted that are equal otherwise.
         filters: the parameters, and what each can be.
         default: the order without `sort`, such as `-created`; by default the first column.
     """
@@ -51,15 +55,16 @@ class Listing:
         page = _single(req.params, "page")
         is_number = page.isascii() and page.isdigit() and len(page) <= _PAGE_DIGITS_MAX
         self.page = max(1, int(page)) if is_number else 1
+        self.permitted = filters or {}
         self.filters = {
             name: _permitted(_single(req.params, name), values)
-            for name, values in (filters or {}).items()
+            for name, values in self.permitted.items()
         }
         self.total = 0
 
     @property
     def is_filtered(self) -> bool:
-        """Whether rows are left out."""
+        """Whether a filter hides rows."""
         return any(self.filters.values())
 
     @property
@@ -77,12 +82,21 @@ class Listing:
         """The number of the last row on this page."""
         return min(self.page * ROWS_PER_PAGE, self.total)
 
-    def rows(self, query: Any, engine: Any) -> list[Any]:
+    def rows(
+        self,
+        query: "peewee.ModelSelect[Any]",
+        engine: Engine,
+        conditions: Mapping[str, Condition] | None = None,
+    ) -> list[Any]:
         """Return the rows of this page.
 
         Args:
-            query: selects all rows that the filters leave; a Peewee query without an order.
+            query: selects the rows of all pages, without an order.
+            conditions: for each filter that the query does not apply itself.
         """
+        for name, condition in (conditions or {}).items():
+            if self.filters[name]:
+                query = query.where(condition(self.filters[name]))
         self.total = query.count(engine)
         self.page = min(self.page, self.pages)
         column = self._columns[self.sort]
@@ -122,11 +136,11 @@ class Listing:
 
 
 def is_day(text: str) -> bool:
-    """Tell whether a filter is a day, and has a next one."""
+    """Tell whether the value of a filter is a day that a next day follows."""
     return clock.parse_iso_date(text) not in (None, date.max)
 
 
-def _single(params: Mapping[str, Any], name: str) -> str:
+def _single(params: Mapping[str, object], name: str) -> str:
     """Return a parameter of the URL; empty if it is missing or given twice."""
     value = params.get(name, "")
     return value if isinstance(value, str) else ""

@@ -1,21 +1,20 @@
-"""The pages of loads: list, and one load with its rejects and its progress (D69, D135)."""
+"""The pages of loads: list, and one load with its rejects and its progress."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import falcon
+import peewee
 
 from app import clock
-from app.config import Config
 from app.console.forms import refresh
-from app.console.listing import Listing
-from app.console.register_actions import number
+from app.console.listing import Condition, Listing
 from app.console.registers import drop_directory
-from app.console.rendering import ConsoleRequest, PageError, Services, session_of
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, missing, number_in_path, view
 from app.console.roles import RIGHTS, Right
-from app.jobs.register_tasks import Tasks
 from app.jobs.tasks import DONE, FAILED, RUNNING
 from app.registers.history import INTERRUPTED, RegisterLoad, find_load, interrupted_loads
 from app.registers.past_load import PastLoad, find_rejects, past_load
@@ -23,9 +22,8 @@ from app.registers.reading.rejects import Rejected, first_rejected
 from app.storage.engine import Engine
 
 REJECTS_SHOWN = 20
-_PLACE = "loads"
 STATUSES = (RUNNING, DONE, FAILED, INTERRUPTED)
-_SORTABLE: Mapping[str, Any] = {
+_SORTABLE = {
     "started": RegisterLoad.id,
     "register": RegisterLoad.register,
     "mode": RegisterLoad.mode,
@@ -43,65 +41,47 @@ class Rejects(NamedTuple):
     """The first records. None if the person may not read them, or they cannot be read."""
 
 
-class LoadList:
+class LoadList(Resource):
     """All attempts to load, and what else changed registers."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+    @view("loads/list.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console/loads. Parameters: `register`, `status`, `sort`, `page`."""
-        engine, config, _, pages, _ = self._services
-        registers = _registers(engine)
-        interrupted = interrupted_loads(engine)
-        filters = {"register": registers, "status": STATUSES}
+        interrupted = interrupted_loads(self.engine)
+        filters = {"register": _registers(self.engine), "status": STATUSES}
         listing = Listing(req, _SORTABLE, RegisterLoad.id, filters, default="-started")
-        found = listing.rows(_chosen(listing.filters, interrupted), engine)
-        pages.send(
-            req,
-            resp,
-            "loads/list.html",
-            listing=listing,
-            loads=[past_load(each, interrupted) for each in found],
-            registers=registers,
-            statuses=STATUSES,
-            drop_directory=drop_directory(config),
-        )
-
-    on_head = on_get
+        conditions: Mapping[str, Condition] = {
+            "register": lambda register: RegisterLoad.register == register,
+            "status": lambda status: _has_status(status, interrupted),
+        }
+        found = listing.rows(RegisterLoad.select(), self.engine, conditions)
+        return {
+            "listing": listing,
+            "loads": [past_load(each, interrupted) for each in found],
+            "drop_directory": drop_directory(self.config.data_dir),
+        }
 
 
-class LoadPage:
+class LoadPage(Resource):
     """One load: its files and counts, what was rejected and why, and how far it has got."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._tasks = Tasks(services.engine, services.config.state_dir)
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, load_id: str) -> None:
+    @view("loads/detail.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, load_id: str) -> Values:
         """GET /console/loads/{load_id}. Parameter: `refresh`."""
-        engine, config, _, pages, _ = self._services
-        found = find_load(engine, number(load_id))
+        found = find_load(self.engine, number_in_path(load_id))
         if found is None:
-            text = "Loads are kept for 400 days, and some for longer."
-            raise PageError(404, "There is no such load", text, back=(_PLACE,))
-        load = past_load(found, interrupted_loads(engine))
-        is_running = load.status == RUNNING
-        may_read = Right.CHANGE in RIGHTS[session_of(req).role]
-        pages.send(
-            req,
-            resp,
-            "loads/detail.html",
-            load=load,
-            files=list(zip(load.files, load.sizes, strict=True)),
-            percent=_percent(load),
-            age_seconds=max(0, clock.now() - load.started_at),
-            rejects=_rejects(config, load, may_read=may_read),
-            task=self._tasks.of_load(load.id),
-            refreshes=refresh(req, resp, is_running=is_running),
-        )
-
-    on_head = on_get
+            raise missing("load", "Loads are kept for 400 days, and some for longer.", "loads")
+        load = past_load(found, interrupted_loads(self.engine))
+        may_read = Right.CHANGE in RIGHTS[req.session.role]
+        return {
+            "load": load,
+            "files": list(zip(load.files, load.sizes, strict=True)),
+            "percent": _percent(load),
+            "age_seconds": max(0, clock.now() - load.started_at),
+            "rejects": _rejects(self.config.data_dir, load, may_read=may_read),
+            "task": self.services.tasks.of_load(load.id),
+            "refreshes": refresh(req, resp, is_running=load.status == RUNNING),
+        }
 
 
 def _registers(engine: Engine) -> list[str]:
@@ -110,20 +90,13 @@ def _registers(engine: Engine) -> list[str]:
     return [name for (name,) in names.tuples().execute(engine) if name]
 
 
-def _chosen(filters: Mapping[str, str], interrupted: Collection[int]) -> Any:
-    """Return a query for the loads that the filters leave."""
-    query = RegisterLoad.select()
-    if filters["register"]:
-        query = query.where(RegisterLoad.register == filters["register"])
-    was_killed = RegisterLoad.id.in_(list(interrupted))
-    match filters["status"]:
-        case "interrupted":
-            query = query.where(was_killed)
-        case "running":
-            query = query.where((RegisterLoad.status == RUNNING) & ~was_killed)
-        case "done" | "failed" as status:
-            query = query.where(RegisterLoad.status == status)
-    return query
+def _has_status(status: str, interrupted: Collection[int]) -> peewee.Expression:
+    was_killed: peewee.Expression = RegisterLoad.id.in_(list(interrupted))
+    if status == INTERRUPTED:
+        return was_killed
+    matches: peewee.Expression = RegisterLoad.status == status
+    # A load that was killed is still recorded as running.
+    return matches & ~was_killed if status == RUNNING else matches
 
 
 def _percent(load: PastLoad) -> int | None:
@@ -134,13 +107,13 @@ def _percent(load: PastLoad) -> int | None:
     return min(100, 100 * progress.done // progress.total)
 
 
-def _rejects(config: Config, load: PastLoad, *, may_read: bool) -> Rejects | None:
+def _rejects(data_dir: Path, load: PastLoad, *, may_read: bool) -> Rejects | None:
     """Return the rejects file, None if there is none on this host.
 
-    SEC: rejected records are register data. Those who only read see the reasons of the history,
-    which quote none.
+    SEC: rejected records are register data. People who may only read see the reasons in the
+    history, which quote no records.
     """
-    path = find_rejects(config.data_dir, load)
+    path = find_rejects(data_dir, load)
     if path is None:
         return None
     rows = None

@@ -1,8 +1,8 @@
-"""Look-ups by people: one plate or a pasted list, for a day (D83, D84, D136)."""
+"""Look-ups by people: one plate or a pasted list, for a day (D84)."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 import falcon
@@ -11,8 +11,10 @@ import peewee
 from app import clock
 from app.accounts.enquiry import TEXT_CHARACTERS_MAX, enquiry_text_fault
 from app.audit.record import AuditError, Record, time_of
+from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
-from app.console.rendering import ConsoleRequest, PageError, Services, session_of
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Services
 from app.csv_cells import text_cell
 from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells, heading
@@ -22,8 +24,6 @@ from app.vehicles.compliance import Judgement, judge
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import Read, Records
-
-# What the page of look-ups shows of answers, and the file that it gives (D84, D136).
 
 _DELIMITER = ","
 _CHECKS = ("insurance", "MOT", "road tax", "fines")
@@ -45,32 +45,17 @@ class Row(NamedTuple):
     """Make, model and year, as far as they are known."""
 
 
-class Counts(NamedTuple):
-    """How many plates of a list have which answer."""
-
-    found: int
-    unknown: int
-    invalid: int
-    insured: int
-    compliant: int
-
-
-def rows_of(found: Sequence[Found], day: str, mot_first_years: int) -> list[Row]:
-    """Return a row for each plate, in their order."""
-    return [_row(each, day, mot_first_years) for each in found]
-
-
-def counts_of(rows: Sequence[Row]) -> Counts:
-    """Count the answers."""
+def _counts(rows: Sequence[Row]) -> Mapping[str, int]:
+    """Return how many plates have which answer."""
     judged = [row.judgement for row in rows if row.judgement is not None]
     counts = Counter(row.registration is None for row in rows if row.judgement is None)
-    return Counts(
-        found=len(judged),
-        unknown=counts[False],
-        invalid=counts[True],
-        insured=sum(each.insurance.is_good for each in judged),
-        compliant=sum(each.is_compliant for each in judged),
-    )
+    return {
+        "found": len(judged),
+        "unknown": counts[False],
+        "invalid": counts[True],
+        "insured": sum(each.insurance.is_good for each in judged),
+        "compliant": sum(each.is_compliant for each in judged),
+    }
 
 
 def csv_file(found: Sequence[Found], day: str, mot_first_years: int) -> bytes:
@@ -120,35 +105,34 @@ _FIELDS = (
 )
 
 
-class LookUp:
-    """Answers a person as the API answers a client, but charges no account.
+class LookUp(RowlessForm):
+    """GET, POST /console/look-up. Answers with a CSV file if the field `as` is `csv`.
 
-    SEC: plates are sent with POST only. So they are in no URL, log or history of a browser.
+    Look-ups have the answers of the API, but no account is charged for them.
+
+    SEC: plates are sent with POST only, so they are in no URL, log or history of a browser.
     """
 
+    template = "look_up.html"
+    fields = _FIELDS
+
     def __init__(self, services: Services) -> None:
-        self._services = services
-        config = services.config
-        self._reader = VehicleReader(Records(services.engine, config.register_order), config)
+        super().__init__(services)
+        order = services.config.register_order
+        self._reader = VehicleReader(Records(services.engine, order), services.config)
 
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/look-up."""
-        self._show(req, resp, Form(_FIELDS))
+    def _values(self, req: ConsoleRequest, row: None) -> Values:
+        return _answers("", [], None)
 
-    on_head = on_get
+    def _received(self, req: ConsoleRequest, row: None) -> Form:
+        form = super()._received(req, None)
+        _check(form, _plates(form["plates"]))
+        return form
 
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/look-up. A page, or a CSV file if the field `as` is `csv`."""
-        form = Form.received(req, _FIELDS)
-        asked = _plates(form["plates"])
-        _check(form, asked)
-        if not form.is_sound:
-            resp.status = falcon.HTTP_422
-            self._show(req, resp, form)
-            return
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         day = self._reader.day(form["day"] or None)
         try:
-            found, registers, document = self._look_up(asked, day)
+            found, registers, document = self._look_up(_plates(form["plates"]), day)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             self._raise_unreadable(error)
         self._record(req, form, day, found, registers)
@@ -157,12 +141,13 @@ class LookUp:
             resp.downloadable_as = f"look-up-{day}.csv"
             resp.data = csv_file(found, day, self._reader.mot_first_years)
         else:
-            rows = rows_of(found, day, self._reader.mot_first_years)
-            self._show(req, resp, form, day=day, rows=rows, document=document)
+            years = self._reader.mot_first_years
+            rows = [_row(each, day, years) for each in found]
+            self.show(req, resp, self.template, {**_answers(day, rows, document), "form": form})
 
     def _look_up(self, asked: Sequence[str], day: str) -> tuple[list[Found], Read, Document | None]:
         """Return what was found, and where; of a few plates also what explains the answers."""
-        engine, config = self._services.engine, self._services.config
+        engine, config = self.engine, self.config
         reader = self._reader
         if len(asked) > _EXPLAINED_MAX:
             many = with_current_registers(engine, lambda state: reader.look_up(state, asked, day))
@@ -174,8 +159,8 @@ class LookUp:
     def _record(
         self, req: ConsoleRequest, form: Form, day: str, found: Sequence[Found], registers: Read
     ) -> None:
-        """Record what is about to be shown (D125). Raises PageError if that is impossible."""
-        trail = self._services.trail
+        """Record the look-up before its answers are shown. Raises PageError if that fails."""
+        trail = self.services.trail
         if trail is None:
             return
         record = Record(
@@ -185,7 +170,7 @@ class LookUp:
             as_of=form["day"] or None,
             reason=form["reason"] or None,
             reference=form["reference"] or None,
-            user=session_of(req).name,
+            user=req.session.name,
             plates=[judged_plate(each, day, self._reader.mot_first_years) for each in found],
             registers=registers,
         )
@@ -202,7 +187,7 @@ class LookUp:
 
     def _raise_unreadable(self, error: peewee.PeeweeException) -> NoReturn:
         """Raise the error, or PageError with the name of the register that cannot be read."""
-        register = find_unreadable(self._services.engine)
+        register = find_unreadable(self.engine)
         if register is None:
             raise error
         raise PageError(
@@ -213,27 +198,16 @@ class LookUp:
             back=("look-up",),
         ) from error
 
-    def _show(
-        self,
-        req: ConsoleRequest,
-        resp: falcon.Response,
-        form: Form,
-        *,
-        day: str | None = None,
-        rows: Sequence[Row] = (),
-        document: Document | None = None,
-    ) -> None:
-        self._services.pages.send(
-            req,
-            resp,
-            "look_up.html",
-            form=form,
-            day=day,
-            rows=rows[:_ROWS_MAX],
-            counts=counts_of(rows),
-            total=len(rows),
-            document=document,
-        )
+
+def _answers(day: str, rows: Sequence[Row], document: Document | None) -> Values:
+    """Return what the page shows of answers; of none before plates were sent."""
+    return {
+        "day": day,
+        "rows": rows[:_ROWS_MAX],
+        "counts": _counts(rows),
+        "total": len(rows),
+        "document": document,
+    }
 
 
 def _plates(text: str) -> list[str]:

@@ -1,4 +1,7 @@
-"""The first page, which tells whether all is well."""
+"""The first page: whether all is well.
+
+It shows recorded counts, and counts no rows of registers.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,7 +12,6 @@ from typing import NamedTuple
 import falcon
 
 from app import clock
-from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS
 from app.alerts.conditions import REFUSED, conditions_of
 from app.alerts.delivery import obstacle
 from app.alerts.disk import free_bytes_by_directory, write_fault
@@ -18,7 +20,8 @@ from app.alerts.message import Condition
 from app.audit.state import audit_state
 from app.config import SETTINGS, Config
 from app.console.charts import Series, chart_of_hours
-from app.console.rendering import ConsoleRequest, Services
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, view
 from app.monitoring.directories import (
     audit_warnings,
     data_warnings,
@@ -31,11 +34,8 @@ from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
-from app.storage.tables import Kind
 from app.storage.versions import versions
 from app.version import line
-
-# Finds what the overview shows. It reads recorded counts, and counts no rows of registers.
 
 LATEST = 8
 DAYS = 14
@@ -147,34 +147,23 @@ def loads_by_day(engine: Engine, zone: tzinfo) -> tuple[list[str], list[Series]]
     ]
 
 
-class Overview:
+class Overview(Resource):
     """Readiness, registers, answers, loads, disks and the version."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+    @view("overview.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console."""
-        engine, config, limits, pages, _ = self._services
+        engine, config = self.engine, self.config
         ages = freshness(engine, config.stale_after)
-        current = health(engine, config, limits, ages)
         days, series = loads_by_day(engine, config.timezone)
-        pages.send(
-            req,
-            resp,
-            "overview.html",
-            health=current,
-            registers=ages,
-            answers=chart_of_hours(engine, config.timezone),
-            classes=CLASSES,
-            seconds=INTERVAL_SECONDS,
-            kinds=list(Kind),
-            loads=latest_loads(engine),
-            disks=disks(engine, config),
-            days=days,
-            series=series,
-            program=line(),
-            has_documentation=not config.console_bind,
-        )
-
-    on_head = on_get
+        return {
+            "health": health(engine, config, self.services.limits, ages),
+            "registers": ages,
+            "answers": chart_of_hours(engine, config.timezone),
+            "loads": latest_loads(engine),
+            "disks": disks(engine, config),
+            "days": days,
+            "series": series,
+            "program": line(),
+            "has_documentation": not config.console_bind,
+        }

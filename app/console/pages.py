@@ -1,50 +1,42 @@
 """The table of the console's pages: routes, rights and navigation are made from it (D133)."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from app.console.account_changes import (
-    AccountDeletion,
-    AccountPlan,
-    AccountReset,
-    AccountResumption,
-    AccountSuspension,
+from app.console import (
+    accounts,
+    actions,
+    audit,
+    domains,
+    keys,
+    loads,
+    look_ups,
+    overview,
+    people,
+    plans,
+    register_actions,
+    registers,
+    usage,
 )
-from app.console.accounts import AccountCreation, AccountList, AccountPage
-from app.console.actions import ActionList
-from app.console.audit import AuditExport, AuditPage, AuditReport, AuditVerify
-from app.console.audit_tasks import AuditFile, AuditTaskPage
-from app.console.domains import DomainActivation, DomainList, DomainPage, DomainSuspension
 from app.console.entrance import Rights
-from app.console.key_changes import KeyCreation, KeyRevocation, KeyRotation
-from app.console.keys import KeyList, KeyPage, KeySearch
-from app.console.loads import LoadList, LoadPage
-from app.console.look_ups import LookUp
-from app.console.overview import Overview
-from app.console.people import PeopleList, SessionEnd, SignIn, SignOut, SignOutEverywhere
-from app.console.plans import PlanChange, PlanCreation, PlanDeletion, PlanList, PlanPage
-from app.console.register_actions import (
-    RegisterDrop,
-    RegisterPurge,
-    RegisterRollback,
-    RegisterUndrop,
-    TaskPage,
-)
-from app.console.registers import RegisterList, RegisterPage
-from app.console.rendering import ROOT, ConsoleAsset, MenuItem
+from app.console.rendering import ROOT, MenuItem
+from app.console.resources import ConsoleAsset, Resource
 from app.console.roles import Right
-from app.console.usage import UsagePage
 
 
 class Page(NamedTuple):
     """A path, the resource that answers it, and the right that each of its methods needs."""
 
-    path: str
-    resource: type[Any]
-    """Takes Services through `__init__`."""
+    below_root: str
+    resource: type[Resource]
     rights: Rights
     menu: str = ""
     """Its title in the navigation; empty if it is not there."""
+
+    @property
+    def path(self) -> str:
+        """The path, as Falcon takes it."""
+        return f"{ROOT}{self.below_root}"
 
 
 _OPEN: Rights = {"GET": None}
@@ -55,57 +47,61 @@ _CHANGE: Rights = {"GET": Right.CHANGE, "POST": Right.CHANGE}
 _AUDIT: Rights = {"GET": Right.AUDIT, "POST": Right.AUDIT}
 
 PAGES: tuple[Page, ...] = (
-    Page(ROOT, Overview, _READ, "Overview"),
-    Page(f"{ROOT}/registers", RegisterList, _READ, "Registers"),
-    Page(f"{ROOT}/registers/{{name}}", RegisterPage, _READ),
-    Page(f"{ROOT}/registers/{{name}}/rollback/{{load_id}}", RegisterRollback, _CHANGE),
-    Page(f"{ROOT}/registers/{{name}}/drop", RegisterDrop, _CHANGE),
-    Page(f"{ROOT}/registers/{{name}}/undrop", RegisterUndrop, _CHANGE),
-    Page(f"{ROOT}/registers/{{name}}/purge", RegisterPurge, _CHANGE),
-    Page(f"{ROOT}/tasks/{{task_id}}", TaskPage, _READ),
-    Page(f"{ROOT}/loads", LoadList, _READ, "Loads"),
-    Page(f"{ROOT}/loads/{{load_id}}", LoadPage, _READ),
-    Page(f"{ROOT}/look-up", LookUp, _ASK, "Look up"),
-    Page(f"{ROOT}/accounts", AccountList, _READ, "Accounts"),
+    Page("", overview.Overview, _READ, "Overview"),
+    Page("/registers", registers.RegisterList, _READ, "Registers"),
+    Page("/registers/{name}", registers.RegisterPage, _READ),
+    Page(
+        "/registers/{name}/rollback/{load_id}",
+        register_actions.RegisterRollback,
+        _CHANGE,
+    ),
+    Page("/registers/{name}/drop", register_actions.RegisterDrop, _CHANGE),
+    Page("/registers/{name}/undrop", register_actions.RegisterUndrop, _CHANGE),
+    Page("/registers/{name}/purge", register_actions.RegisterPurge, _CHANGE),
+    Page("/tasks/{task_id}", register_actions.TaskPage, _READ),
+    Page("/loads", loads.LoadList, _READ, "Loads"),
+    Page("/loads/{load_id}", loads.LoadPage, _READ),
+    Page("/look-up", look_ups.LookUp, _ASK, "Look up"),
+    Page("/accounts", accounts.AccountList, _READ, "Accounts"),
     # NOTE: before the page of an account, whose tag always has six characters.
-    Page(f"{ROOT}/accounts/new", AccountCreation, _CHANGE),
-    Page(f"{ROOT}/accounts/{{tag}}", AccountPage, _READ),
-    Page(f"{ROOT}/accounts/{{tag}}/suspend", AccountSuspension, _CHANGE),
-    Page(f"{ROOT}/accounts/{{tag}}/resume", AccountResumption, _CHANGE),
-    Page(f"{ROOT}/accounts/{{tag}}/plan", AccountPlan, _CHANGE),
-    Page(f"{ROOT}/accounts/{{tag}}/reset", AccountReset, _CHANGE),
-    Page(f"{ROOT}/accounts/{{tag}}/delete", AccountDeletion, _CHANGE),
-    Page(f"{ROOT}/accounts/{{tag}}/keys/new", KeyCreation, _CHANGE),
-    Page(f"{ROOT}/keys", KeyList, _READ, "Keys"),
+    Page("/accounts/new", accounts.AccountCreation, _CHANGE),
+    Page("/accounts/{tag}", accounts.AccountPage, _READ),
+    Page("/accounts/{tag}/suspend", accounts.AccountSuspension, _CHANGE),
+    Page("/accounts/{tag}/resume", accounts.AccountResumption, _CHANGE),
+    Page("/accounts/{tag}/plan", accounts.AccountPlan, _CHANGE),
+    Page("/accounts/{tag}/reset", accounts.AccountReset, _CHANGE),
+    Page("/accounts/{tag}/delete", accounts.AccountDeletion, _CHANGE),
+    Page("/accounts/{tag}/keys/new", keys.KeyCreation, _CHANGE),
+    Page("/keys", keys.KeyList, _READ, "Keys"),
     # NOTE: before the page of a key, whose id always has eight characters.
-    Page(f"{ROOT}/keys/find", KeySearch, _ASK),
-    Page(f"{ROOT}/keys/{{key_id}}", KeyPage, _READ),
-    Page(f"{ROOT}/keys/{{key_id}}/rotate", KeyRotation, _CHANGE),
-    Page(f"{ROOT}/keys/{{key_id}}/revoke", KeyRevocation, _CHANGE),
-    Page(f"{ROOT}/plans", PlanList, _READ, "Plans"),
+    Page("/keys/find", keys.KeySearch, _ASK),
+    Page("/keys/{key_id}", keys.KeyPage, _READ),
+    Page("/keys/{key_id}/rotate", keys.KeyRotation, _CHANGE),
+    Page("/keys/{key_id}/revoke", keys.KeyRevocation, _CHANGE),
+    Page("/plans", plans.PlanList, _READ, "Plans"),
     # NOTE: no plan has this path, whatever its name.
-    Page(f"{ROOT}/plans/new", PlanCreation, _CHANGE),
-    Page(f"{ROOT}/plans/{{plan}}", PlanPage, _READ),
-    Page(f"{ROOT}/plans/{{plan}}/change", PlanChange, _CHANGE),
-    Page(f"{ROOT}/plans/{{plan}}/delete", PlanDeletion, _CHANGE),
-    Page(f"{ROOT}/domains", DomainList, _READ, "Domains"),
-    Page(f"{ROOT}/domains/{{domain_id}}", DomainPage, _READ),
-    Page(f"{ROOT}/domains/{{domain_id}}/suspend", DomainSuspension, _CHANGE),
-    Page(f"{ROOT}/domains/{{domain_id}}/activate", DomainActivation, _CHANGE),
-    Page(f"{ROOT}/usage", UsagePage, _READ, "Usage"),
-    Page(f"{ROOT}/audit", AuditPage, _AUDIT, "Audit"),
-    Page(f"{ROOT}/audit/export", AuditExport, _AUDIT),
-    Page(f"{ROOT}/audit/report", AuditReport, _AUDIT),
-    Page(f"{ROOT}/audit/verify", AuditVerify, _AUDIT),
-    Page(f"{ROOT}/audit/tasks/{{audit_task}}", AuditTaskPage, {"GET": Right.AUDIT}),
-    Page(f"{ROOT}/audit/tasks/{{audit_task}}/{{file}}", AuditFile, {"GET": Right.AUDIT}),
-    Page(f"{ROOT}/people", PeopleList, _READ, "People"),
-    Page(f"{ROOT}/people/{{session_id}}/end", SessionEnd, _CHANGE),
-    Page(f"{ROOT}/actions", ActionList, _READ, "Actions"),
-    Page(f"{ROOT}/sign-out", SignOut, {"POST": Right.READ}),
-    Page(f"{ROOT}/sign-out/everywhere", SignOutEverywhere, _ASK),
-    Page(f"{ROOT}/sign-in/{{token}}", SignIn, {"GET": None, "POST": None}),
-    Page(f"{ROOT}/assets/{{asset}}", ConsoleAsset, _OPEN),
+    Page("/plans/new", plans.PlanCreation, _CHANGE),
+    Page("/plans/{plan}", plans.PlanPage, _READ),
+    Page("/plans/{plan}/change", plans.PlanChange, _CHANGE),
+    Page("/plans/{plan}/delete", plans.PlanDeletion, _CHANGE),
+    Page("/domains", domains.DomainList, _READ, "Domains"),
+    Page("/domains/{domain_id}", domains.DomainPage, _READ),
+    Page("/domains/{domain_id}/suspend", domains.DomainSuspension, _CHANGE),
+    Page("/domains/{domain_id}/activate", domains.DomainActivation, _CHANGE),
+    Page("/usage", usage.UsagePage, _READ, "Usage"),
+    Page("/audit", audit.AuditPage, _AUDIT, "Audit"),
+    Page("/audit/export", audit.AuditExport, _AUDIT),
+    Page("/audit/report", audit.AuditReport, _AUDIT),
+    Page("/audit/verify", audit.AuditVerify, _AUDIT),
+    Page("/audit/tasks/{audit_task}", audit.AuditTaskPage, {"GET": Right.AUDIT}),
+    Page("/audit/tasks/{audit_task}/{file}", audit.AuditFile, {"GET": Right.AUDIT}),
+    Page("/people", people.PeopleList, _READ, "People"),
+    Page("/people/{session_id}/end", people.SessionEnd, _CHANGE),
+    Page("/actions", actions.ActionList, _READ, "Actions"),
+    Page("/sign-out", people.SignOut, {"POST": Right.READ}),
+    Page("/sign-out/everywhere", people.SignOutEverywhere, _ASK),
+    Page("/sign-in/{token}", people.SignIn, {"GET": None, "POST": None}),
+    Page("/assets/{asset}", ConsoleAsset, _OPEN),
 )
 
 

@@ -1,4 +1,4 @@
-"""The pages of plans: list and detail (D12, D136)."""
+"""The pages of plans: list, detail, create, change and delete."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -8,132 +8,17 @@ import peewee
 
 from app.accounts import administration, lifecycle
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
-from app.accounts.enquiry import (
-    ENQUIRIES,
-    REASONS_MAX,
-    TEXT_CHARACTERS_MAX,
-    Enquiry,
-    EnquiryChange,
-)
+from app.accounts.enquiry import ENQUIRIES, REASONS_MAX, TEXT_CHARACTERS_MAX, Enquiry, EnquiryChange
 from app.accounts.models import Account, Plan
-from app.actions import changing
-from app.console.accounts import sentence
-from app.console.forms import Field, Form, require_version, version_of
+from app.actions import Actor, changing
+from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
+from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, Services, actor_of, redirect
-from app.errors import OperatorError
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, redirect, view
 from app.storage.engine import Engine
 
 PLACE = "plans"
-
-
-class PlanList:
-    """All plans."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/plans. Parameters: `sort`, `page`."""
-        accounts = Account.select(peewee.fn.COUNT(Account.id)).where(Account.plan == Plan.name)
-        sortable = {
-            "requests": Plan.requests,
-            "name": Plan.name,
-            "vehicles": Plan.bulk_max,
-            "domains": Plan.domains_max,
-        }
-        listing = Listing(req, sortable, Plan.name)
-        plans = listing.rows(Plan.select(Plan, accounts.alias("accounts")), self._services.engine)
-        self._services.pages.send(
-            req,
-            resp,
-            "plans/list.html",
-            listing=listing,
-            plans=[(plan, segment_of(plan.name)) for plan in plans],
-            default=DEFAULT_PLAN,
-            done=req.get_param("done"),
-        )
-
-    on_head = on_get
-
-
-class PlanPage:
-    """One plan, with its accounts."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, plan: str) -> None:
-        """GET /console/plans/{plan}. Parameters: `sort`, `page`, for the accounts."""
-        engine = self._services.engine
-        found = require_plan(engine, plan)
-        sortable = {
-            "name": Account.name,
-            "status": Account.suspended_at,
-            "created": Account.created_at,
-        }
-        listing = Listing(req, sortable, Account.id)
-        accounts = listing.rows(Account.select().where(Account.plan == found.name), engine)
-        self._services.pages.send(
-            req,
-            resp,
-            "plans/detail.html",
-            plan=found,
-            segment=plan,
-            listing=listing,
-            accounts=accounts,
-            is_default=found.name == DEFAULT_PLAN,
-            done=req.get_param("done"),
-        )
-
-    on_head = on_get
-
-
-def segment_of(name: str) -> str:
-    """Return a plan's name as a segment of a path; it can have any characters, a slash, too.
-
-    Names of letters, digits and `-` stay as they are, unless a page has that path.
-    """
-    is_plain = name.isascii() and name.replace("-", "").isalnum() and name != "new"
-    return name if is_plain else f"~{name.encode().hex()}"
-
-
-def _name(segment: str) -> str | None:
-    """Return the plan's name that a segment stands for; None if it stands for none."""
-    if not segment.startswith("~"):
-        return segment
-    try:
-        name = bytes.fromhex(segment[1:]).decode()
-    except ValueError:  # UnicodeError is one, too.
-        return None
-    return name if name.isprintable() else None
-
-
-def require_plan(engine: Engine, segment: str) -> Plan:
-    """Return the plan of a path. Raises PageError if there is none."""
-    name = _name(segment)
-    plan: Plan | None = None
-    if name is not None:
-        plan = Plan.select().where(Plan.name == name).first(engine)
-    if plan is None:
-        text = "It was deleted, or never was."
-        raise PageError(404, "There is no such plan", text, back=(PLACE,))
-    return plan
-
-
-def locked_plan(engine: Engine, segment: str) -> Plan:
-    """Return the plan of a path, locked until the end of the transaction."""
-    engine.lock_rows(Plan.select().where(Plan.name == _name(segment)))
-    return require_plan(engine, segment)
-
-
-def count_accounts(engine: Engine, plan: Plan) -> int:
-    """Return how many accounts are on a plan."""
-    return int(Account.select().where(Account.plan == plan.name).count(engine))
-
-
-# What the console changes about plans: create, change and delete (D12, D81, D124, D136).
-
 _LABELS: Mapping[str, tuple[str, str]] = {
     "requests": ("Requests", "How many requests an account may send in one window."),
     "window_seconds": ("Window in seconds", "60 is a minute, 3600 an hour, 86400 a day."),
@@ -169,161 +54,195 @@ _NAME = Field(
 )
 
 
-class PlanCreation:
-    """The form for a new plan."""
+def segment_of(name: str) -> str:
+    """Return a plan's name as a segment of a path; it can have any characters, a slash, too.
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """GET /console/plans/new. Begins with the limits of the default plan."""
-        default = Plan.select().where(Plan.name == DEFAULT_PLAN).first(self._services.engine)
-        self._show(req, resp, Form((_NAME, *_FIELDS), _limits(default) if default else {}))
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """POST /console/plans/new. Opens the page of the new plan."""
-        engine = self._services.engine
-        form = Form.received(req, (_NAME, *_FIELDS))
-        if form.is_sound:
-            with changing(engine):
-                if Plan.select().where(Plan.name == form["name"]).exists(engine):
-                    form.faults["name"] = "There is already a plan of this name."
-                else:
-                    _set_plan(req, engine, form, form["name"])
-        if form.is_sound:
-            redirect(req, resp, PLACE, segment_of(form["name"]), done="created")
-            return
-        resp.status = falcon.HTTP_422
-        self._show(req, resp, form)
-
-    def _show(self, req: ConsoleRequest, resp: falcon.Response, form: Form) -> None:
-        self._services.pages.send(req, resp, "plans/new.html", form=form)
+    Names of letters, digits and `-` stay as they are, unless a page has that path.
+    """
+    is_plain = name.isascii() and name.replace("-", "").isalnum() and name != "new"
+    return name if is_plain else f"~{name.encode().hex()}"
 
 
-class PlanChange:
-    """The form for the limits of a plan."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, plan: str) -> None:
-        """GET /console/plans/{plan}/change."""
-        found = require_plan(self._services.engine, plan)
-        self._show(req, resp, found, Form(_FIELDS, _values(found)))
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, plan: str) -> None:
-        """POST /console/plans/{plan}/change."""
-        engine = self._services.engine
-        found = require_plan(engine, plan)
-        form = Form.received(req, _FIELDS)
-        if form.is_sound:
-            with changing(engine):
-                current = locked_plan(engine, plan)
-                require_version(req, _version(current), (PLACE, plan))
-                _set_plan(req, engine, form, current.name, current)
-        if form.is_sound:
-            redirect(req, resp, PLACE, plan, done="changed")
-            return
-        resp.status = falcon.HTTP_422
-        self._show(req, resp, found, form)
-
-    def _show(self, req: ConsoleRequest, resp: falcon.Response, plan: Plan, form: Form) -> None:
-        engine = self._services.engine
-        self._services.pages.send(
-            req,
-            resp,
-            "plans/change.html",
-            plan=plan,
-            segment=segment_of(plan.name),
-            accounts=count_accounts(engine, plan),
-            form=form,
-            version=_version(plan),
-        )
-
-
-class PlanDeletion:
-    """The confirmation that a plan without accounts is deleted."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, plan: str) -> None:
-        """GET /console/plans/{plan}/delete. Asks for confirmation."""
-        found = require_plan(self._services.engine, plan)
-        _require_unused(self._services.engine, found)
-        self._services.pages.send(
-            req,
-            resp,
-            "confirm.html",
-            heading=f"Delete the plan {found.name}?",
-            text="No account is on it, so nothing else changes.",
-            button="Delete the plan",
-            back=(PLACE, plan),
-            version=_version(found),
-            is_dangerous=True,
-        )
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, plan: str) -> None:
-        """POST /console/plans/{plan}/delete. Opens the list."""
-        engine = self._services.engine
-        with changing(engine):
-            found = locked_plan(engine, plan)
-            require_version(req, _version(found), (PLACE, plan))
-            _require_unused(engine, found)
-            lifecycle.delete_plan(engine, found.name, actor=actor_of(req))
-        redirect(req, resp, PLACE, done="deleted")
-
-
-def _require_unused(engine: Engine, plan: Plan) -> None:
-    """Refuse to delete a plan that somebody needs. Raises PageError."""
-    accounts = count_accounts(engine, plan)
-    if plan.name == DEFAULT_PLAN:
-        text = "New accounts get it unless another one is chosen. You can change its limits."
-        heading = "The default plan cannot be deleted"
-    elif accounts:
-        are = "one account is" if accounts == 1 else f"{accounts:,} accounts are"
-        text = f"{are[:1].upper()}{are[1:]} on it. Move them to another plan first."
-        heading = "This plan is in use"
-    else:
-        return
-    raise PageError(409, heading, text, back=(PLACE, segment_of(plan.name)))
-
-
-def _set_plan(
-    req: ConsoleRequest, engine: Engine, form: Form, name: str, former: Plan | None = None
-) -> None:
-    """Create or change a plan, or add to the form why its reasons are refused."""
-    # A plan that does not ask any more keeps its reasons, as with `plans set`.
-    is_kept = former is not None and form["enquiry_reasons"] == former.enquiry_reasons
-    reasons = None if is_kept else form["enquiry_reasons"]
+def _name_of(segment: str) -> str | None:
+    """Return the plan's name that a segment stands for; None if it stands for none."""
+    if not segment.startswith("~"):
+        return segment
     try:
-        administration.set_plan(
-            engine,
-            name,
-            actor_of(req),
-            EnquiryChange(cast("Enquiry", form["enquiry"]), reasons),
-            requests=form.number("requests"),
-            window_seconds=form.number("window_seconds"),
-            bulk_max=form.number("bulk_max"),
-            domains_max=form.number("domains_max"),
-        )
-    except OperatorError as error:
-        form.faults["enquiry_reasons"] = sentence(error)
+        name = bytes.fromhex(segment[1:]).decode()
+    except ValueError:  # UnicodeError is one, too.
+        return None
+    return name if name.isprintable() else None
+
+
+def _rows(segment: str) -> "peewee.ModelSelect[Plan]":
+    return Plan.select().where(Plan.name == _name_of(segment))
+
+
+def _find_plan(engine: Engine, segment: str) -> Plan | None:
+    plan: Plan | None = _rows(segment).first(engine)
+    return plan
 
 
 def _limits(plan: Plan) -> dict[str, str]:
     return {name: str(getattr(plan, name)) for name in PLAN_LIMITS}
 
 
-def _values(plan: Plan) -> dict[str, str]:
+def _settings(plan: Plan) -> dict[str, str]:
     return {**_limits(plan), "enquiry": plan.enquiry, "enquiry_reasons": plan.enquiry_reasons}
 
 
-def _version(plan: Plan) -> str:
-    return version_of(plan.name, _values(plan))
+_PLANS = Entity(
+    "plan",
+    PLACE,
+    _find_plan,
+    _rows,
+    lambda plan: version_of(plan.name, _settings(plan)),
+)
+
+
+class PlanList(Resource):
+    """All plans."""
+
+    @view("plans/list.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
+        """GET /console/plans. Parameters: `sort`, `page`."""
+        accounts = Account.select(peewee.fn.COUNT(Account.id)).where(Account.plan == Plan.name)
+        sortable = {
+            "requests": Plan.requests,
+            "name": Plan.name,
+            "vehicles": Plan.bulk_max,
+            "domains": Plan.domains_max,
+        }
+        listing = Listing(req, sortable, Plan.name)
+        plans = listing.rows(Plan.select(Plan, accounts.alias("accounts")), self.engine)
+        return {
+            "listing": listing,
+            "plans": [(plan, segment_of(plan.name)) for plan in plans],
+            "default": DEFAULT_PLAN,
+        }
+
+
+class PlanPage(Resource):
+    """One plan, with its accounts."""
+
+    @view("plans/detail.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, plan: str) -> Values:
+        """GET /console/plans/{plan}. Parameters: `sort`, `page`, for the accounts."""
+        found = _PLANS.require(self.engine, plan)
+        sortable = {
+            "name": Account.name,
+            "status": Account.suspended_at,
+            "created": Account.created_at,
+        }
+        listing = Listing(req, sortable, Account.id)
+        accounts = Account.select().where(Account.plan == found.name)
+        return {
+            "plan": found,
+            "segment": plan,
+            "accounts": listing.rows(accounts, self.engine),
+            "listing": listing,
+            "is_default": found.name == DEFAULT_PLAN,
+        }
+
+
+class PlanCreation(RowlessForm):
+    """GET, POST /console/plans/new. Creates a plan, and opens its page.
+
+    The form begins with the limits of the default plan.
+    """
+
+    template = "plans/new.html"
+    fields = (_NAME, *_FIELDS)
+
+    def _initial(self, row: None) -> Mapping[str, str]:
+        default = _find_plan(self.engine, DEFAULT_PLAN)
+        return _limits(default) if default else {}
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
+        name = form["name"]
+        with form.refused_for("enquiry_reasons"), changing(self.engine):
+            if Plan.select().where(Plan.name == name).exists(self.engine):
+                form.faults["name"] = "There is already a plan of this name."
+            else:
+                _set_plan(self.engine, form, name, req.actor)
+        if form.is_sound:
+            redirect(req, resp, PLACE, segment_of(name), done="created")
+
+
+class PlanChange(FormPage[Plan]):
+    """GET, POST /console/plans/{plan}/change. The limits of a plan."""
+
+    template = "plans/change.html"
+    fields = _FIELDS
+
+    def _find(self, plan: str) -> Plan:
+        return _PLANS.require(self.engine, plan)
+
+    def _initial(self, row: Plan) -> Mapping[str, str]:
+        return _settings(row)
+
+    def _values(self, req: ConsoleRequest, row: Plan) -> Values:
+        return {
+            "plan": row,
+            "segment": segment_of(row.name),
+            "accounts": _count_accounts(self.engine, row),
+            "version": _PLANS.version(row),
+        }
+
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Plan, form: Form) -> None:
+        def change(plan: Plan) -> None:
+            # A plan that does not ask any more keeps its reasons, as with `plans set`.
+            _set_plan(self.engine, form, plan.name, req.actor, plan.enquiry_reasons)
+
+        segment = segment_of(row.name)
+        with form.refused_for("enquiry_reasons"):
+            _PLANS.change(req, self.engine, segment, change)
+            redirect(req, resp, PLACE, segment, done="changed")
+
+
+def _set_plan(
+    engine: Engine, form: Form, name: str, actor: Actor, former_reasons: str | None = None
+) -> None:
+    """Create or change a plan. Raises OperatorError if its reasons are refused."""
+    reasons = form["enquiry_reasons"]
+    administration.set_plan(
+        engine,
+        name,
+        actor,
+        EnquiryChange(
+            cast("Enquiry", form["enquiry"]), None if reasons == former_reasons else reasons
+        ),
+        **{name: form.number(name) for name in PLAN_LIMITS},
+    )
+
+
+class PlanDeletion(Confirmation[Plan]):
+    """GET, POST /console/plans/{plan}/delete. Deletes a plan without accounts. Opens the list."""
+
+    entity, done, ends_row = _PLANS, "deleted", True
+
+    def _question(self, row: Plan) -> Question:
+        self._require_unused(row)
+        text = "No account is on it, so nothing else changes."
+        return Question(f"Delete the plan {row.name}?", text, "Delete the plan")
+
+    def _change(self, row: Plan, actor: Actor) -> None:
+        lifecycle.delete_plan(self.engine, row.name, actor=actor)
+
+    def _require_unused(self, plan: Plan) -> None:
+        """Refuse to delete a plan that somebody needs. Raises PageError."""
+        accounts = _count_accounts(self.engine, plan)
+        if plan.name == DEFAULT_PLAN:
+            text = "New accounts get it unless another one is chosen. You can change its limits."
+            heading = "The default plan cannot be deleted"
+        elif accounts:
+            are = "one account is" if accounts == 1 else f"{accounts:,} accounts are"
+            text = f"{are[:1].upper()}{are[1:]} on it. Move them to another plan first."
+            heading = "This plan is in use"
+        else:
+            return
+        raise PageError(409, heading, text, back=(PLACE, segment_of(plan.name)))
+
+
+def _count_accounts(engine: Engine, plan: Plan) -> int:
+    return int(Account.select().where(Account.plan == plan.name).count(engine))

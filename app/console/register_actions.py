@@ -1,140 +1,103 @@
-"""Rollback, drop, undrop and purge of a register, each after a question (D135).
+"""Rollback, drop, undrop and purge of a register, each after a question.
 
-Each starts a process of its own, and leads to the page of its task. Here the name of the person in
-the console is passed on: `Wanted.asked_by`.
+Each starts a process of its own, and opens the page of its task. The task has the name of the
+person in the console: `Wanted.asked_by`.
 """
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 import falcon
 
 from app import processes
-from app.console import registers as questions
+from app.console.form_pages import Question, ask
 from app.console.forms import VERSION_FIELD, read_fields, refresh, require_version, version_of
 from app.console.registers import PLACE, require_state
-from app.console.rendering import ConsoleRequest, PageError, Services, redirect, session_of
-from app.jobs.register_tasks import Task, Tasks, Wanted
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, Resource, missing, number_in_path, redirect, view
+from app.jobs.register_tasks import Wanted
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
 from app.registers.snapshots import RegisterState
-from app.storage.engine import Engine
 
-# What the console does to registers in processes of their own (D135).
-
-_NUMBER_DIGITS_MAX = 18
 _TITLES: Mapping[str, str] = {
     ROLLBACK: "Roll {register} back to load {to_load}",
     DROP: "Drop {register}",
     UNDROP: "Bring {register} back",
     PURGE: "Remove {register} for good",
 }
-
-
-class TaskPage:
-    """One task, whether it runs or has ended."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._tasks = Tasks(services.engine, services.config.state_dir)
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, task_id: str) -> None:
-        """GET /console/tasks/{task_id}. Parameter: `refresh`."""
-        task = self._tasks.find(number(task_id))
-        if task is None:
-            text = "It was removed after a year, or never was."
-            raise PageError(404, "There is no such task", text, back=("registers",))
-        self._services.pages.send(
-            req,
-            resp,
-            "tasks/detail.html",
-            task=task,
-            title=title(task),
-            refreshes=refresh(req, resp, is_running=task.is_running),
-        )
-
-    on_head = on_get
-
-
-def title(task: Task) -> str:
-    """Return what a task does, in a few words."""
-    return _TITLES[task.action].format(register=task.register, to_load=task.to_load)
-
-
-def number(text: str) -> int:
-    """Return a number in a path; 0, which nothing has, for any other text."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
-    return int(text) if is_number else 0
-
-
 _VERSION_CHARACTERS = 16
 
 
-class _Action:
-    """An action on a register.
+class TaskPage(Resource):
+    """One task, whether it runs or has ended."""
 
-    Args:
-        action: its mode in the history.
-        question: returns the question; raises PageError if the action is not possible now.
-    """
+    @view("tasks/detail.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, task_id: str) -> Values:
+        """GET /console/tasks/{task_id}. Parameter: `refresh`."""
+        task = self.services.tasks.find(number_in_path(task_id))
+        if task is None:
+            raise missing("task", "It was removed after a year, or never was.", PLACE)
+        return {
+            "task": task,
+            "title": _TITLES[task.action].format(register=task.register, to_load=task.to_load),
+            "refreshes": refresh(req, resp, is_running=task.is_running),
+        }
 
-    def __init__(
-        self,
-        services: Services,
-        action: str,
-        question: Callable[[RegisterState, int | None], questions.Question],
+
+class _RegisterAction(Resource, ABC):
+    """A question before an action on a register: GET asks it, and POST begins a task."""
+
+    action: str
+    """Its mode in the history."""
+
+    @abstractmethod
+    def _question(self, state: RegisterState, to: int | None) -> Question:
+        """Return the question. Raises PageError if the register's state makes it pointless.
+
+        Args:
+            to: the load to go back to; None if the action is no rollback.
+        """
+
+    def on_get(
+        self, req: ConsoleRequest, resp: falcon.Response, name: str, load_id: str = ""
     ) -> None:
-        self._services = services
-        self._action = action
-        self._question = question
-        self._tasks = Tasks(services.engine, services.config.state_dir)
-
-    def ask(
-        self, req: ConsoleRequest, resp: falcon.Response, name: str, to: int | None = None
-    ) -> None:
-        """Show the question; or the task that already runs, if there is one."""
-        engine = self._services.engine
-        state = require_state(engine, name)
-        running = next((task for task in self._tasks.running() if task.register == name), None)
+        """Ask for confirmation, or show the task that already runs."""
+        state = require_state(self.engine, name)
+        tasks = self.services.tasks.running()
+        running = next((task for task in tasks if task.register == name), None)
         if running is not None:
             redirect(req, resp, "tasks", str(running.id))
             return
-        question = self._possible(engine, state, to)
-        self._services.pages.send(
-            req,
-            resp,
-            "confirm.html",
-            **question._asdict(),
-            back=(PLACE, name),
-            version=_version(state),
-            is_dangerous=True,
-        )
+        question = self._possible(state, number_in_path(load_id) or None)
+        ask(self, req, resp, question, PLACE, name, version=_version(state))
 
-    def begin(
-        self, req: ConsoleRequest, resp: falcon.Response, name: str, to: int | None = None
+    def on_post(
+        self, req: ConsoleRequest, resp: falcon.Response, name: str, load_id: str = ""
     ) -> None:
         """Begin the task that the form asks for, and lead to its page."""
-        engine = self._services.engine
-        require_state(engine, name)
+        require_state(self.engine, name)
+        to = number_in_path(load_id) or None
 
         def require_current() -> None:
-            state = require_state(engine, name)
+            state = require_state(self.engine, name)
             require_version(req, _version(state), (PLACE, name))
-            self._possible(engine, state, to)
+            self._possible(state, to)
 
         seen = read_fields(req).get(VERSION_FIELD, "")[:_VERSION_CHARACTERS]
-        wanted = Wanted(name, self._action, to, seen, session_of(req).name)
+        wanted = Wanted(name, self.action, to, seen, req.session.name)
         try:
-            task = self._tasks.begin(wanted, require_current, _start)
+            task = self.services.tasks.begin(wanted, require_current, _start)
         except OSError as error:
             text = f"Nothing was changed: the state directory cannot be used ({error.strerror})."
             raise PageError(503, "This cannot be done now", text, (PLACE, name)) from error
         redirect(req, resp, "tasks", str(task.id))
 
-    def _possible(self, engine: Engine, state: RegisterState, to: int | None) -> questions.Question:
+    def _possible(self, state: RegisterState, to: int | None) -> Question:
         """Return the question. Raises PageError if the action is not possible now."""
         question = self._question(state, to)
-        if is_being_loaded(engine, state.name):
-            raise questions.impossible(
+        if is_being_loaded(self.engine, state.name):
+            raise _impossible(
                 state,
                 "A load of this register is running",
                 "Try again when it has ended. The page of the register leads to it.",
@@ -142,72 +105,96 @@ class _Action:
         return question
 
 
-class RegisterRollback:
-    """A rollback to what an earlier load left."""
-
-    def __init__(self, services: Services) -> None:
-        self._action = _Action(services, ROLLBACK, questions.ask_rollback)
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str, load_id: str) -> None:
-        """GET /console/registers/{name}/rollback/{load_id}. Asks for confirmation."""
-        self._action.ask(req, resp, name, number(load_id))
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, name: str, load_id: str) -> None:
-        """POST /console/registers/{name}/rollback/{load_id}."""
-        self._action.begin(req, resp, name, number(load_id))
+def _impossible(state: RegisterState, heading: str, text: str) -> PageError:
+    """Return the refusal of an action on a register."""
+    return PageError(409, heading, f"Nothing was changed. {text}", back=(PLACE, state.name))
 
 
-class RegisterDrop:
-    """A drop, which an undrop can take back."""
+class RegisterRollback(_RegisterAction):
+    """GET, POST /console/registers/{name}/rollback/{load_id}. Back to an earlier load."""
 
-    def __init__(self, services: Services) -> None:
-        self._action = _Action(services, DROP, questions.ask_drop)
+    action = ROLLBACK
 
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> None:
-        """GET /console/registers/{name}/drop. Asks for confirmation."""
-        self._action.ask(req, resp, name)
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> None:
-        """POST /console/registers/{name}/drop."""
-        self._action.begin(req, resp, name)
-
-
-class RegisterUndrop:
-    """The return of a dropped register."""
-
-    def __init__(self, services: Services) -> None:
-        self._action = _Action(services, UNDROP, questions.ask_undrop)
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> None:
-        """GET /console/registers/{name}/undrop. Asks for confirmation."""
-        self._action.ask(req, resp, name)
-
-    on_head = on_get
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> None:
-        """POST /console/registers/{name}/undrop."""
-        self._action.begin(req, resp, name)
+    def _question(self, state: RegisterState, to: int | None) -> Question:
+        snapshot = None if to is None else state.snapshot(to)
+        if snapshot is None or state.current is None:
+            raise _impossible(
+                state,
+                "The register cannot go back to that load",
+                "Its page shows to which loads it can go back.",
+            )
+        kinds = " and ".join(sorted(snapshot.undone))
+        return Question(
+            f"Roll {state.name} back to load {to}?",
+            f"It holds {state.current.described()}. Then it holds {snapshot.kept.described()} "
+            f"again. This changes its {kinds}, from the next request on. What later loads brought "
+            "is lost, unless it is loaded again.",
+            "Roll the register back",
+        )
 
 
-class RegisterPurge:
-    """The removal of a register for good."""
+class RegisterDrop(_RegisterAction):
+    """GET, POST /console/registers/{name}/drop. An undrop can take it back."""
 
-    def __init__(self, services: Services) -> None:
-        self._action = _Action(services, PURGE, questions.ask_purge)
+    action = DROP
 
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> None:
-        """GET /console/registers/{name}/purge. Asks for confirmation."""
-        self._action.ask(req, resp, name)
+    def _question(self, state: RegisterState, to: int | None) -> Question:
+        if state.current is None:
+            raise _impossible(
+                state, "There is nothing to drop", "The register was dropped already."
+            )
+        return Question(
+            f"Drop {state.name}?",
+            f"It holds {state.current.described()}. From the next request on, answers do not use "
+            "it. You can bring it back, until something is loaded into a register of this name.",
+            "Drop the register",
+        )
 
-    on_head = on_get
 
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> None:
-        """POST /console/registers/{name}/purge."""
-        self._action.begin(req, resp, name)
+class RegisterUndrop(_RegisterAction):
+    """GET, POST /console/registers/{name}/undrop. The return of a dropped register."""
+
+    action = UNDROP
+
+    def _question(self, state: RegisterState, to: int | None) -> Question:
+        if state.dropped is None:
+            raise _impossible(
+                state,
+                "There is nothing to bring back",
+                "The register was not dropped, or something was loaded into it since.",
+            )
+        return Question(
+            f"Bring {state.name} back?",
+            f"It held {state.dropped.described()} when it was dropped. From the next request on, "
+            "answers use it again.",
+            "Bring the register back",
+        )
+
+
+class RegisterPurge(_RegisterAction):
+    """GET, POST /console/registers/{name}/purge. The removal of a register for good."""
+
+    action = PURGE
+
+    def _question(self, state: RegisterState, to: int | None) -> Question:
+        if not state.can_be_purged:
+            raise _impossible(state, "There is nothing to remove", "The register holds no data.")
+        if state.current is not None:
+            text = "Until it is removed, a dropped register can be brought back."
+            raise _impossible(state, "Drop the register first", text)
+        if state.dropped is None:
+            return Question(
+                f"End the warning about {state.name}?",
+                "All loads of this name failed, so there is no data to remove. If the name was "
+                "mistyped, this ends the warning about it.",
+                "End the warning",
+            )
+        return Question(
+            f"Remove {state.name} for good?",
+            f"Its data ({state.dropped.described()}) and its snapshots are removed, which frees "
+            "their disk space. This cannot be undone: only its files can bring it back.",
+            "Remove the register for good",
+        )
 
 
 def _start(task_id: int, descriptor: int) -> None:
@@ -215,5 +202,5 @@ def _start(task_id: int, descriptor: int) -> None:
 
 
 def _version(state: RegisterState) -> str:
-    """Return the version of a register. Each line of its history makes another one."""
+    """Return the version of a register. Each new line of its history changes the version."""
     return version_of(state.name, state.last_line, state.current, state.dropped)

@@ -1,6 +1,7 @@
-"""The pages of registers: list, and one register with its history (D135)."""
+"""The pages of registers: list, and one register with its history."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import falcon
@@ -8,10 +9,10 @@ import falcon
 from app.alerts.conditions import conditions_of
 from app.alerts.loads import UNRECOGNISED, Freshness, freshness
 from app.alerts.message import Condition
-from app.config import Config
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, PageError, Services
-from app.jobs.register_tasks import Task, Tasks
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, missing, view
+from app.jobs.register_tasks import Task
 from app.registers.dropped.kept import remembered
 from app.registers.history import interrupted_loads, list_loads, list_running
 from app.registers.past_load import PastLoad, past_load
@@ -20,98 +21,9 @@ from app.setting_values import is_register_name
 from app.storage.engine import Engine
 from app.storage.registers import Entry, Register
 from app.storage.stores import store_of
-from app.storage.tables import Kind
-
-# What the console asks before it changes a register (D135).
-#
-# Each function raises PageError if the action is not possible.
 
 PLACE = "registers"
 """The first segment of the paths of registers."""
-
-
-class Question(NamedTuple):
-    """What a page asks before an action."""
-
-    heading: str
-    text: str
-    button: str
-
-
-def impossible(state: RegisterState, heading: str, text: str) -> PageError:
-    """Return the refusal of an action on a register."""
-    return PageError(409, heading, f"Nothing was changed. {text}", back=(PLACE, state.name))
-
-
-def ask_rollback(state: RegisterState, to: int | None) -> Question:
-    """Return the question before a rollback."""
-    snapshot = None if to is None else state.snapshot(to)
-    if snapshot is None or state.current is None:
-        raise impossible(
-            state,
-            "The register cannot go back to that load",
-            "Its page shows to which loads it can go back.",
-        )
-    kinds = " and ".join(sorted(snapshot.undone))
-    return Question(
-        f"Roll {state.name} back to load {to}?",
-        f"It holds {state.current.described()}. Then it holds {snapshot.kept.described()} again. "
-        f"This changes its {kinds}, from the next request on. What later loads brought is lost, "
-        "unless it is loaded again.",
-        "Roll the register back",
-    )
-
-
-def ask_drop(state: RegisterState, _to: int | None) -> Question:
-    """Return the question before a drop."""
-    if state.current is None:
-        raise impossible(state, "There is nothing to drop", "The register was dropped already.")
-    return Question(
-        f"Drop {state.name}?",
-        f"It holds {state.current.described()}. From the next request on, answers do not use it. "
-        "You can bring it back, until something is loaded into a register of this name.",
-        "Drop the register",
-    )
-
-
-def ask_undrop(state: RegisterState, _to: int | None) -> Question:
-    """Return the question before an undrop."""
-    if state.dropped is None:
-        raise impossible(
-            state,
-            "There is nothing to bring back",
-            "The register was not dropped, or something was loaded into it since.",
-        )
-    return Question(
-        f"Bring {state.name} back?",
-        f"It held {state.dropped.described()} when it was dropped. From the next request on, "
-        "answers use it again.",
-        "Bring the register back",
-    )
-
-
-def ask_purge(state: RegisterState, _to: int | None) -> Question:
-    """Return the question before a purge."""
-    if not state.can_be_purged:
-        raise impossible(state, "There is nothing to remove", "The register holds no data.")
-    if state.current is not None:
-        text = "Until it is removed, a dropped register can be brought back."
-        raise impossible(state, "Drop the register first", text)
-    if state.dropped is None:
-        return Question(
-            f"End the warning about {state.name}?",
-            "All loads of this name failed, so there is no data to remove. If the name was "
-            "mistyped, this ends the warning about it.",
-            "End the warning",
-        )
-    return Question(
-        f"Remove {state.name} for good?",
-        f"Its data ({state.dropped.described()}) and its snapshots are removed, which frees their "
-        "disk space. This cannot be undone: only its files can bring it back.",
-        "Remove the register for good",
-    )
-
-
 _LINES_SHOWN = 20
 _TASKS_SHOWN = 5
 _SORTABLE = {
@@ -137,68 +49,62 @@ class Row(NamedTuple):
     """What the console does to it now."""
 
 
-class RegisterList:
+class RegisterList(Resource):
     """All registers, and what can be brought back."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._tasks = Tasks(services.engine, services.config.state_dir)
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+    @view("registers/list.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console/registers. Parameters: `sort`, `page`."""
-        engine, config, _, pages, _ = self._services
+        engine, config = self.engine, self.config
         listing = Listing(req, _SORTABLE, Register.name)
         entries = [_entry(row) for row in listing.rows(Register.select(), engine)]
         ages = freshness(engine, config.stale_after)
         conditions = conditions_of(engine, config, ages=ages).conditions
-        running, tasks = _running(engine), self._tasks.running()
-        pages.send(
-            req,
-            resp,
-            "registers/list.html",
-            listing=listing,
-            rows=[_row(entry, ages, conditions, running, tasks) for entry in entries],
-            dropped=list_dropped(engine),
-            others=_without_register(conditions, {entry.name for entry in entries}),
-            kinds=list(Kind),
-            drop_directory=drop_directory(config),
-        )
+        ages_by_name = {age.register.name: age for age in ages}
+        running = _running(engine)
+        tasks = {task.register: task for task in self.services.tasks.running()}
+        rows = [
+            Row(
+                entry,
+                ages_by_name.get(entry.name),
+                _warnings_of(entry.name, conditions),
+                running.get(entry.name),
+                tasks.get(entry.name),
+            )
+            for entry in entries
+        ]
+        return {
+            "listing": listing,
+            "rows": rows,
+            "dropped": list_dropped(engine),
+            "others": _without_register(conditions, {entry.name for entry in entries}),
+            "drop_directory": drop_directory(config.data_dir),
+        }
 
-    on_head = on_get
 
-
-class RegisterPage:
+class RegisterPage(Resource):
     """One register: what it holds, its warnings, its snapshots and its history."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._tasks = Tasks(services.engine, services.config.state_dir)
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> None:
+    @view("registers/detail.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> Values:
         """GET /console/registers/{name}."""
-        engine, config, _, pages, _ = self._services
+        engine, config = self.engine, self.config
         state = require_state(engine, name)
         ages = freshness(engine, config.stale_after)
         conditions = conditions_of(engine, config, ages=ages).conditions
         lines = _lines(engine, name)
-        tasks = self._tasks.latest(name, _TASKS_SHOWN)
-        pages.send(
-            req,
-            resp,
-            "registers/detail.html",
-            state=state,
-            age=_age_of(name, ages),
-            warnings=_warnings_of(name, conditions),
-            size_bytes=_size_bytes(engine, state),
-            running=_running(engine).get(name),
-            lines=lines,
-            has_more=len(lines) == _LINES_SHOWN,
-            tasks=tasks,
-            working=next((task for task in tasks if task.is_running), None),
-            kinds=list(Kind),
-        )
-
-    on_head = on_get
+        tasks = self.services.tasks.latest(name, _TASKS_SHOWN)
+        return {
+            "state": state,
+            "age": next((age for age in ages if age.register.name == name), None),
+            "warnings": _warnings_of(name, conditions),
+            "size_bytes": _size_bytes(engine, state),
+            "running": _running(engine).get(name),
+            "lines": lines,
+            "has_more": len(lines) == _LINES_SHOWN,
+            "tasks": tasks,
+            "working": next((task for task in tasks if task.is_running), None),
+        }
 
 
 def require_state(engine: Engine, name: str) -> RegisterState:
@@ -206,34 +112,17 @@ def require_state(engine: Engine, name: str) -> RegisterState:
     state = find_state(engine, name) if is_register_name(name) else None
     if state is None:
         text = "Nothing was ever loaded under this name, or it was too long ago."
-        raise PageError(404, "There is no such register", text, back=(PLACE,))
+        raise missing("register", text, PLACE)
     return state
 
 
-def drop_directory(config: Config) -> str:
+def drop_directory(data_dir: Path) -> str:
     """Return the drop directory of the nightly job, or the one of an installation."""
-    return str(remembered(config.data_dir) or _DEFAULT_DROP)
+    return str(remembered(data_dir) or _DEFAULT_DROP)
 
 
 def _entry(row: Register) -> Entry:
     return Entry(*(getattr(row, name) for name in Entry._fields))
-
-
-def _row(
-    entry: Entry,
-    ages: Sequence[Freshness],
-    conditions: Sequence[Condition],
-    running: dict[str, int],
-    tasks: Sequence[Task],
-) -> Row:
-    name = entry.name
-    task = next((each for each in tasks if each.register == name), None)
-    warnings = _warnings_of(name, conditions)
-    return Row(entry, _age_of(name, ages), warnings, running.get(name), task)
-
-
-def _age_of(name: str, ages: Sequence[Freshness]) -> Freshness | None:
-    return next((age for age in ages if age.register.name == name), None)
 
 
 def _warnings_of(name: str, conditions: Sequence[Condition]) -> list[Condition]:
@@ -243,7 +132,10 @@ def _warnings_of(name: str, conditions: Sequence[Condition]) -> list[Condition]:
 def _without_register(
     conditions: Sequence[Condition], names: set[str]
 ) -> list[tuple[str | None, Condition]]:
-    """Return the warnings about loads that left no register, with its name if that is known."""
+    """Return the warnings about loads of registers that do not exist.
+
+    Each comes with the name of the register; None if it is not known.
+    """
     others = []
     for condition in conditions:
         kind, _, name = condition.key.partition(":")

@@ -1,36 +1,31 @@
-"""Turns the templates of the console into pages."""
+"""What each request of the console carries, and how templates become pages."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 import falcon
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from app import clock
-from app.accounts.usage.store import KEPT_DAYS
+from app.accounts.administration import status_of_key
+from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
-from app.audit.trail import Trail
-from app.config import Config
 from app.console.charts import CLASS_NAMES, columns_chart
 from app.console.roles import RIGHTS, Right
 from app.console.sessions import Session
 from app.documentation import resources as documentation
-from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset, send_asset
+from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset
 from app.serve.http.context import Request, RequestContext
-from app.serve.limits.store import LimitStore
 from app.storage.disk import size_text
-from app.storage.engine import Engine
+from app.storage.tables import Kind
 from app.version import VERSION
 
-# What a request of the console carries, and what its resources work with.
-
-if TYPE_CHECKING:
-    pass  # REMOVED
-
+Values = Mapping[str, object]
+"""What a template shows, by the names that it has there."""
 ROOT = "/console"
 """The path of the overview; all other paths of the console are below it."""
 
@@ -43,7 +38,7 @@ class ConsoleContext(RequestContext):
     def __init__(self) -> None:
         super().__init__()
         self.session: Session | None = None
-        """Who asks; always there on pages that need a right."""
+        """The session of the person who asks; never None on pages that need a right."""
 
 
 class ConsoleRequest(Request):
@@ -52,74 +47,27 @@ class ConsoleRequest(Request):
     context_type = ConsoleContext
     context: ConsoleContext
 
+    @property
+    def session(self) -> Session:
+        """The session of the person who asks; only for pages that need a right."""
+        session = self.context.session
+        assert session is not None  # noqa: S101 - Entrance has refused requests without a session
+        return session
 
-class Services(NamedTuple):
-    """What resources of the console take through `__init__`."""
-
-    engine: Engine
-    config: Config
-    limits: LimitStore
-    pages: "Renderer"
-    trail: Trail | None
-    """Where look-ups are recorded; None if the audit trail is off."""
-
-
-class PageError(Exception):
-    """A request that is answered with a page which says why it was refused.
-
-    Args:
-        status: the HTTP status.
-        heading: what happened, in a few words.
-        text: why, and what to do now, in sentences.
-        back: the segments of the path to offer as a way out; the overview by default.
-    """
-
-    def __init__(self, status: int, heading: str, text: str, back: tuple[str, ...] = ()) -> None:
-        super().__init__(heading)
-        self.status = status
-        self.heading = heading
-        self.text = text
-        self.back = back
+    @property
+    def actor(self) -> Actor:
+        """The person who asks, for the record of actions."""
+        return Actor(self.session.name, "console")
 
 
-def actor_of(req: falcon.Request) -> Actor:
-    """Return who asks, for the record of actions (D130)."""
-    return Actor(session_of(req).name, "console")
-
-
-def session_of(req: falcon.Request) -> Session:
-    """Return the session of a request; only for pages that need a right."""
-    session: Session | None = req.context.session
-    assert session is not None  # noqa: S101 - Entrance has refused requests without a session
-    return session
-
-
-# The files that pages of the console load.
-
-PATH = f"{ROOT}/assets/"
+ASSETS_PATH = f"{ROOT}/assets/"
 
 ASSETS: Mapping[str, Asset] = {
     "console.css": own_asset("app.console", "console.css", CSS),
-    # The console may have a listener of its own, which serves nothing else (D131).
+    # The console may have a listener of its own, which serves nothing else.
     "icon.svg": documentation.ASSETS["icon.svg"],
     "console.js": own_asset("app.console", "console.js", JAVASCRIPT),
 }
-_BY_SERVED_NAME = {asset.served_name: asset for asset in ASSETS.values()}
-
-
-class ConsoleAsset:
-    """A style sheet or script; everybody may read it."""
-
-    def __init__(self, services: Services) -> None:
-        pass
-
-    def on_get(self, req: falcon.Request, resp: falcon.Response, asset: str) -> None:
-        """GET /console/assets/{asset}. Raises falcon.HTTPNotFound for any name but the current."""
-        if asset not in _BY_SERVED_NAME:  # SEC: only these names ever become a path.
-            raise falcon.HTTPNotFound
-        send_asset(req, resp, _BY_SERVED_NAME[asset])
-
-    on_head = on_get
 
 
 _HTML = "text/html; charset=utf-8"
@@ -136,16 +84,18 @@ class MenuItem(NamedTuple):
 class View:
     """What every template knows of its request, as `page`.
 
-    All links are relative, so that they hold behind a proxy's path prefix.
+    All links are relative, so that they work behind a proxy's path prefix.
     """
 
     def __init__(self, req: ConsoleRequest, menu: Iterable[MenuItem]) -> None:
-        # Falcon leaves out a slash at the end of `req.path`; the browser does not.
+        # Falcon drops a slash at the end of `req.path`; the browser does not.
         self.root = "../" * (req.env["PATH_INFO"].count("/") - 1)
         self.path = req.path
         self.is_read = req.method in ("GET", "HEAD")
         self.session = req.context.session
         self.request_id = req.context.request_id
+        self.done = req.get_param("done")
+        """What the form before this page has done, such as `created`."""
         rights = RIGHTS[self.session.role] if self.session else frozenset()
         self._rights = rights
         self.menu = [item for item in menu if item.right in rights]
@@ -189,7 +139,7 @@ class Renderer:
         self._menu = tuple(menu)
 
     def send(
-        self, req: ConsoleRequest, resp: falcon.Response, template: str, **values: object
+        self, req: ConsoleRequest, resp: falcon.Response, template: str, values: Values
     ) -> None:
         """Answer with a page.
 
@@ -200,12 +150,6 @@ class Renderer:
         view = View(req, self._menu)
         resp.content_type = _HTML
         resp.text = self._environment.get_template(template).render(values, page=view)
-
-
-def redirect(req: ConsoleRequest, resp: falcon.Response, *segments: str, **query: object) -> None:
-    """Send the browser to another page with GET (303), as after each POST that was done."""
-    resp.status = falcon.HTTP_303
-    resp.location = View(req, ()).to(*segments, **query)
 
 
 def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup:
@@ -228,21 +172,12 @@ def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:
     return Markup(f'<time datetime="{clock.iso_utc(epoch_seconds)}">{text}</time>')  # noqa: S704
 
 
-def iso_moment(text: str, zone: tzinfo = UTC) -> Markup | str:
-    """Return a time of an answer (D21) as HTML, like `moment`; any other text as it is."""
+def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup | str:
+    """Return a time of an answer or a record as HTML, like `moment`; any other text as it is."""
     try:
-        there = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return moment(int(there.timestamp()), zone)
-
-
-def recorded_moment(text: str, zone: tzinfo = UTC) -> Markup:
-    """Return the time of a record (D115) as HTML, with seconds; the text if it is no time."""
-    try:
-        return moment(int(datetime.fromisoformat(text).timestamp()), zone, "%H:%M:%S")
+        return moment(int(datetime.fromisoformat(text).timestamp()), zone, clock_form)
     except (ValueError, OverflowError):
-        return escape(text)  # Somebody changed the record.
+        return text  # In a record: somebody changed it.
 
 
 def number(value: int | None) -> Markup | str:
@@ -252,15 +187,21 @@ def number(value: int | None) -> Markup | str:
 
 _DASH = Markup('<span aria-hidden="true">&ndash;</span><span class="hidden">none</span>')
 _GLOBALS: Mapping[str, object] = {
-    "assets": {name: f"{PATH.strip('/')}/{asset.served_name}" for name, asset in ASSETS.items()},
+    "assets": {
+        name: f"{ASSETS_PATH.strip('/')}/{asset.served_name}" for name, asset in ASSETS.items()
+    },
     "class_names": CLASS_NAMES,
     "columns_chart": columns_chart,
     "release": VERSION,
+    "classes": CLASSES,
+    "kinds": tuple(Kind),
     "usage_days_kept": KEPT_DAYS,
+    "usage_seconds": INTERVAL_SECONDS,
 }
 _FILTERS: Mapping[str, Callable[..., object]] = {
     "capitalised": lambda text: text[:1].upper() + text[1:],
     "duration": clock.duration_text,
+    "key_status": status_of_key,
     "number": number,
     "size": size_text,
 }
@@ -280,7 +221,7 @@ def _environment(zone: tzinfo) -> jinja2.Environment:
         **_FILTERS,
         "moment": partial(moment, zone=zone),
         "iso_moment": partial(iso_moment, zone=zone),
-        "recorded_moment": partial(recorded_moment, zone=zone),
+        "recorded_moment": partial(iso_moment, zone=zone, clock_form="%H:%M:%S"),
     }
     # PERF: compiling takes 40 ms. Done at the start, it does not delay the first page.
     for name in environment.list_templates():

@@ -17,7 +17,7 @@ from app.actions import Actor, Subject, changing, record
 from app.console.roles import Role
 from app.storage.engine import Engine, Prepared, parameter
 
-# The rows of links and sessions (D132). Times are Unix seconds.
+# Times in rows are Unix seconds.
 
 
 class ConsoleLink(peewee.Model):
@@ -83,7 +83,7 @@ def create_link(engine: Engine, name: str, role: Role, *, actor: Actor | None = 
     """Create a link for a person, and return its token.
 
     Args:
-        actor: who does it; by default whoever runs this process (D130).
+        actor: who does it; by default whoever runs this process.
 
     Raises OperatorError if the name is empty, too long or not printable.
     """

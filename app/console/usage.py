@@ -1,14 +1,13 @@
-"""The page of usage: answers by account, key, day and operation, and their CSV file (D137)."""
+"""The page of usage: answers by account, key, day and operation, and their CSV file ."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import falcon
 
 from app import clock
-from app.accounts.administration import status_of_key
 from app.accounts.authentication import KEY_ID_CHARACTERS
 from app.accounts.models import NAME_CHARACTERS_MAX, Account, ApiKey
 from app.accounts.usage.report import (
@@ -25,15 +24,14 @@ from app.accounts.usage.report import (
     period,
     usage_of_days,
 )
-from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS, UsageAccount
+from app.accounts.usage.store import CLASSES, KEPT_DAYS, UsageAccount
 from app.console.charts import UsageChart, chart_of_days
 from app.console.keys import find_key
 from app.console.listing import Listing
-from app.console.rendering import ConsoleRequest, Services, redirect
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, redirect, view
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
-
-# What the URL of the usage page asks for (D137).
 
 FILTERS = ("account", "key", "month", "from", "to", "by")
 ROWS_MAX = 500_000
@@ -42,8 +40,8 @@ look-ups of this worker wait."""
 CHOICES = (By.ACCOUNT, By.KEY, By.DAY, By.OPERATION)
 
 
-class Question(NamedTuple):
-    """Whose usage of which days is wanted, and how it is added up."""
+class UsageQuery(NamedTuple):
+    """What the URL of the page asks for: whose usage, of which days, and how it is added up."""
 
     given: Mapping[str, str]
     """The filters as the URL has them; empty ones are absent."""
@@ -55,7 +53,7 @@ class Question(NamedTuple):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it is about one account or one key."""
+        """Whether it asks for one account or one key."""
         return bool(self.given["account"] or self.given["key"])
 
     @property
@@ -68,12 +66,12 @@ class Question(NamedTuple):
         return tuple(dict.fromkeys((By.ACCOUNT, self.by) if has_account else (self.by,)))
 
     def link(self, **changes: str | None) -> str:
-        """Return the link to the same with other filters; an empty one is left out."""
+        """Return the link to the same page with other filters; empty ones are omitted."""
         wanted = {**self.given, **changes}
         return f"?{urlencode({name: value for name, value in wanted.items() if value})}"
 
 
-def question(req: falcon.Request, engine: Engine, today: date) -> Question:
+def read_query(req: falcon.Request, engine: Engine, today: date) -> UsageQuery:
     """Return what a request asks for. By default it is the usage of all accounts this month."""
     faults: list[str] = []
     given = {name: _text(req, name, faults) for name in FILTERS}
@@ -88,7 +86,7 @@ def question(req: falcon.Request, engine: Engine, today: date) -> Question:
             "These days have too much usage for one page. Choose fewer days, or one account. "
             "On the host, “verifyd usage” adds up a month of any size."
         )
-    return Question(given, whose, asked, by, faults)
+    return UsageQuery(given, whose, asked, by, faults)
 
 
 def month_before(asked: Period, today: date) -> str | None:
@@ -161,7 +159,7 @@ def _period(given: Mapping[str, str], today: date, faults: list[str]) -> Period:
 
 _NAMES_MAX = 500
 """So many names the field of the account suggests."""
-_COLUMNS: Mapping[str, Callable[[Used], Any]] = {
+_COLUMNS: Mapping[str, Callable[[Used], object]] = {
     "account": lambda used: used.account or "",
     "key": lambda used: used.key,
     "day": lambda used: used.day,
@@ -175,63 +173,46 @@ _COLUMNS: Mapping[str, Callable[[Used], Any]] = {
 }
 
 
-class KnownKey(NamedTuple):
-    """What is known of a key that still exists."""
-
-    label: str
-    status: str
-
-
-class UsagePage:
+class UsagePage(Resource):
     """What accounts have used in a month, or on some days."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+    @view("usage.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values | None:
         """GET /console/usage.
 
         Parameters: `account` (a name, also of a deleted one), `key` (an id), `month`, or `from`
         and `to`, `by`, `sort`, `page`, and `as=csv` for a file.
         """
-        engine, config, _, pages, _ = self._services
-        today = clock.today(config.timezone)
-        asked = question(req, engine, today)
+        engine, zone = self.engine, self.config.timezone
+        today = clock.today(zone)
+        asked = read_query(req, engine, today)
         if KEY_PREFIX in asked.given["account"] + asked.given["key"]:
             # SEC: no link of the page may hold a key.
             redirect(req, resp, "keys", "find")
-            return
+            return None
         listing = _listing(req, asked)
-        values: dict[str, object] = {}
+        values: Values = {}
         if asked.faults:
             resp.status = falcon.HTTP_422
         else:
             used = usage_of_days(engine, *asked.period, asked.groups, asked.whose)
             if req.get_param("as") == "csv":
                 _send_csv(resp, asked, used)
-                return
+                return None
             values = _shown(engine, asked, listing, used)
-        pages.send(
-            req,
-            resp,
-            "usage.html",
-            asked=asked,
-            listing=listing,
-            choices=CHOICES,
-            classes=CLASSES,
-            names=_names(engine),
-            before=month_before(asked.period, today),
-            after=month_after(asked.period, today),
-            zone=str(config.timezone),
-            seconds=INTERVAL_SECONDS,
-            days_kept=KEPT_DAYS,
+        return {
+            "asked": asked,
+            "listing": listing,
+            "choices": CHOICES,
+            "names": _names(engine),
+            "before": month_before(asked.period, today),
+            "after": month_after(asked.period, today),
+            "zone": str(zone),
             **values,
-        )
-
-    on_head = on_get
+        }
 
 
-def _listing(req: ConsoleRequest, asked: Question) -> Listing:
+def _listing(req: ConsoleRequest, asked: UsageQuery) -> Listing:
     """Return the table: the latest day first, otherwise what was used most."""
     columns = {
         name: value
@@ -242,17 +223,14 @@ def _listing(req: ConsoleRequest, asked: Question) -> Listing:
     return Listing(req, columns, filters=dict.fromkeys(FILTERS, ()), default=default)
 
 
-def _shown(
-    engine: Engine, asked: Question, listing: Listing, used: Sequence[Used]
-) -> dict[str, object]:
+def _shown(engine: Engine, asked: UsageQuery, listing: Listing, used: Sequence[Used]) -> Values:
     """Return what the page shows of the usage that was asked for."""
     rows = listing.part_of(used)
-    accounts = _accounts(engine, rows)
     by_class = [sum(each.by_class[place] for each in used) for place in range(len(CLASSES))]
     return {
         "rows": rows,
         "has_any": bool(used) or UsageAccount.select().exists(engine),
-        "accounts": accounts,
+        "accounts": _accounts(engine, rows),
         "keys": _keys(engine, asked, rows),
         "shows_account": By.ACCOUNT in asked.groups and not _is_one_account(asked, used),
         "by_class": by_class,
@@ -263,13 +241,13 @@ def _shown(
     }
 
 
-def _is_one_account(asked: Question, used: Iterable[Used]) -> bool:
+def _is_one_account(asked: UsageQuery, used: Iterable[Used]) -> bool:
     """Tell whether the column of the account would say in each line what the heading says."""
     is_known = asked.is_narrow and asked.by is not By.ACCOUNT
     return is_known and len({each.account_id for each in used}) == 1
 
 
-def _chart(engine: Engine, asked: Question, used: Sequence[Used]) -> UsageChart:
+def _chart(engine: Engine, asked: UsageQuery, used: Sequence[Used]) -> UsageChart:
     if used and asked.by is not By.DAY:
         used = usage_of_days(engine, *asked.period, (By.DAY,), asked.whose)
     return chart_of_days(used, asked.period)
@@ -282,24 +260,22 @@ def _accounts(engine: Engine, rows: Iterable[Used]) -> Mapping[int, str]:
     return dict(query.tuples().execute(engine))
 
 
-def _keys(engine: Engine, asked: Question, rows: Iterable[Used]) -> Mapping[str, KnownKey]:
+def _keys(engine: Engine, asked: UsageQuery, rows: Iterable[Used]) -> Mapping[str, ApiKey]:
     """Return the keys that still exist, by their ids."""
     if asked.by is not By.KEY:
         return {}
     ids = {each.key for each in rows}
     query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id.in_(ids))
-    return {key.id: KnownKey(key.label, status_of_key(key)) for key in query.execute(engine)}
+    return {key.id: key for key in query.execute(engine)}
 
 
-def _subject(engine: Engine, asked: Question) -> Account | ApiKey | None:
+def _subject(engine: Engine, asked: UsageQuery) -> Account | ApiKey | None:
     """Return the account or the key that the page is about; None if it does not exist any more."""
     if asked.given["key"]:
         return find_key(engine, asked.given["key"])
-    if not asked.given["account"]:
-        return None
-    account: Account | None = (
-        Account.select().where(Account.name == asked.given["account"]).first(engine)
-    )
+    account: Account | None = None
+    if asked.given["account"]:
+        account = Account.select().where(Account.name == asked.given["account"]).first(engine)
     return account
 
 
@@ -309,7 +285,7 @@ def _names(engine: Engine) -> list[str]:
     return [name for (name,) in query.limit(_NAMES_MAX).tuples().execute(engine)]
 
 
-def _send_csv(resp: falcon.Response, asked: Question, used: Sequence[Used]) -> None:
+def _send_csv(resp: falcon.Response, asked: UsageQuery, used: Sequence[Used]) -> None:
     """Answer with a file like that of `verifyd usage --csv`, in the same order.
 
     It begins with a byte order mark, without which Excel misreads letters outside of ASCII.

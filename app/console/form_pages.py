@@ -1,0 +1,193 @@
+"""Pages with a form: one to fill in, or a question to confirm. And the rows that they change."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import falcon
+import peewee
+
+from app.actions import Actor, changing
+from app.console.forms import CHANGED_MEANWHILE, Field, Form, Refusal, require_version
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import Resource, missing, redirect
+from app.storage import reserve
+from app.storage.engine import Engine
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Entity(NamedTuple, Generic[T]):
+    """A kind of row that pages show and change, such as accounts."""
+
+    name: str
+    """A noun, such as `account`."""
+    place: str
+    """The first segment of the paths of its pages. The second one names a row."""
+    find: Callable[[Engine, str], T | None]
+    """Returns the row that a segment names."""
+    rows: Callable[[str], "peewee.ModelSelect[Any]"]
+    """Selects the row that a segment names, to lock it."""
+    version: Callable[[T], str]
+    """Returns the version of what pages show of a row."""
+    why_missing: str = "It was deleted, or never was."
+    refusal: Refusal = CHANGED_MEANWHILE
+    """What is said of a form from an older state."""
+
+    def require(self, engine: Engine, segment: str) -> T:
+        """Return the row that a segment names. Raises PageError if there is none."""
+        found = self.find(engine, segment)
+        if found is None:
+            raise missing(self.name, self.why_missing, self.place)
+        return found
+
+    def change(
+        self,
+        req: ConsoleRequest,
+        engine: Engine,
+        segment: str,
+        change: Callable[[T], R],
+        *,
+        uses_reserve: bool = False,
+    ) -> R:
+        """Change a row in a transaction, and return what `change` returns.
+
+        Args:
+            uses_reserve: whether this must work on a full disk (D57).
+
+        Raises PageError if the row has changed since the form was made.
+        """
+
+        def locked_change() -> R:
+            with changing(engine):
+                engine.lock_rows(self.rows(segment))
+                row = self.require(engine, segment)
+                require_version(req, self.version(row), (self.place, segment), self.refusal)
+                return change(row)
+
+        return reserve.with_reserve(engine, locked_change) if uses_reserve else locked_change()
+
+
+class FormPage(Resource, ABC, Generic[T]):
+    """A form about the row that its path names.
+
+    GET shows the form. POST does what it asks for, or shows it again with its faults.
+    """
+
+    template: str
+    fields: Sequence[Field] = ()
+    _find: Callable[..., T]
+    """Takes the segments of the path; returns the row that they name, or raises PageError."""
+
+    def _fields(self, row: T) -> Sequence[Field]:
+        """Return the fields; by default those that are the same for all rows."""
+        return self.fields
+
+    def _initial(self, row: T) -> Mapping[str, str]:
+        """Return the values to begin with. Raises PageError if there is nothing to fill in now."""
+        return {}
+
+    def _values(self, req: ConsoleRequest, row: T) -> Values:
+        """Return what the template shows besides `form`."""
+        return {}
+
+    def _received(self, req: ConsoleRequest, row: T) -> Form:
+        """Return the form that a browser has sent, with its faults."""
+        return Form.received(req, self._fields(row))
+
+    @abstractmethod
+    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: T, form: Form) -> None:
+        """Do what a form without faults asks for, and answer; or add the faults found now."""
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
+        """Show the form."""
+        row = self._find(**segments)
+        self._show(req, resp, row, Form(self._fields(row), self._initial(row)))
+
+    def on_post(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
+        """Do what the form asks for, or show it again."""
+        row = self._find(**segments)
+        form = self._received(req, row)
+        if form.is_sound:
+            self._accept(req, resp, row, form)
+        if not form.is_sound:
+            resp.status = falcon.HTTP_422
+            self._show(req, resp, row, form)
+
+    def _show(self, req: ConsoleRequest, resp: falcon.Response, row: T, form: Form) -> None:
+        self.show(req, resp, self.template, {**self._values(req, row), "form": form})
+
+
+class RowlessForm(FormPage[None]):
+    """A form whose path names no row."""
+
+    def _find(self) -> None:
+        pass
+
+
+class Question(NamedTuple):
+    """What a page asks before a change."""
+
+    heading: str
+    text: str
+    button: str
+    is_dangerous: bool = True
+
+
+def ask(
+    page: Resource,
+    req: ConsoleRequest,
+    resp: falcon.Response,
+    question: Question,
+    *back: str,
+    version: str = "",
+) -> None:
+    """Answer with a question.
+
+    Args:
+        back: the segments of the path to go to instead.
+        version: the version of the row, for `require_version`.
+    """
+    values = {"question": question, "back": back, "version": version}
+    page.show(req, resp, "confirm.html", values)
+
+
+class Confirmation(Resource, ABC, Generic[T]):
+    """A question before a row is changed: GET asks it, and POST changes the row."""
+
+    entity: Entity[T]
+    done: str
+    """What the next page says was done."""
+    ends_row = False
+    """Whether the row is gone then: the next page is the list."""
+    uses_reserve = False
+    """Whether it must work on a full disk (D57)."""
+
+    @abstractmethod
+    def _question(self, row: T) -> Question:
+        """Return the question. Raises PageError if the change is not possible now."""
+
+    @abstractmethod
+    def _change(self, row: T, actor: Actor) -> None:
+        """Change a row, in the transaction that has locked it."""
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
+        """Ask for confirmation."""
+        (segment,) = segments.values()
+        row, place = self.entity.require(self.engine, segment), self.entity.place
+        question, version = self._question(row), self.entity.version(row)
+        ask(self, req, resp, question, place, segment, version=version)
+
+    def on_post(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
+        """Change the row."""
+        (segment,) = segments.values()
+
+        def checked(row: T) -> None:
+            self._question(row)  # It may have become impossible.
+            self._change(row, req.actor)
+
+        uses_reserve = self.uses_reserve
+        self.entity.change(req, self.engine, segment, checked, uses_reserve=uses_reserve)
+        next_page = (self.entity.place,) if self.ends_row else (self.entity.place, segment)
+        redirect(req, resp, *next_page, done=self.done)

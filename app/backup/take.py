@@ -214,10 +214,10 @@ def _require_writable(destination: Path) -> None:
         is_writable = os.access(destination, os.W_OK | os.X_OK)
     except PermissionError:
         pass
-    except FileExistsError:
+    except FileExistsError as error:
         raise OperatorError(
             f"no backup was made: {destination} is not a directory; correct the path"
-        ) from None
+        ) from error
     except OSError as error:
         raise OperatorError(
             f"no backup was made: the directory {destination} cannot be created: {error.strerror}"

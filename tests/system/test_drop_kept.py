@@ -86,7 +86,7 @@ def test_an_upload_that_never_ends_is_reported(drop):
         True,
     )
     aged(drop.put("a.csv"), 1.1)
-    ended = drop.run(drop_wait="done")
+    ended = drop.run("--scheduled", drop_wait="done")
     assert ended.returncode == 1
     (line,) = [line for line in map(json.loads, ended.stderr.splitlines()) if "still" in str(line)]
     assert (line["level"], "a.csv.done is missing" in line["message"]) == ("warning", True)

@@ -8,7 +8,7 @@ from typing import BinaryIO
 from app.registers.formats.changes import Row
 from app.registers.formats.columns import FileFault
 from app.registers.formats.encodings import Decoder
-from app.registers.formats.format import Report
+from app.registers.formats.report import Report
 from app.registers.formats.streams import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
@@ -142,6 +142,11 @@ class DelimitedRecords:
                     self._reject_ragged(text.count(separator) + 1)
                 continue
             yield fields if decoder.is_utf8 else decoder.fields(fields)
+
+    @property
+    def is_record_utf8(self) -> bool:
+        """Whether the record that was yielded last was UTF-8, or the encoding was named."""
+        return self.decoder.is_record_utf8
 
     def line(self) -> int:
         """Return the line of the record that was yielded last."""

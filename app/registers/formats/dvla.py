@@ -39,6 +39,7 @@ class Dvla(JsonFormat):
     looked_for = f"JSON objects with the member {_KEY}"
     kinds = frozenset([Kind.VEHICLES])
     ignored_names = _IGNORED
+    shortest_record = '{"registrationNumber":"A"}'
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
         """Return vehicles if registrationNumber is among the names, or if all are of errors.
@@ -51,10 +52,6 @@ class Dvla(JsonFormat):
     def layout(self, kind: Kind) -> Layout:
         """Return the members of vehicles."""
         return vehicle_layout()
-
-    def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object that has only a registration of one character."""
-        return len('{"registrationNumber":"A"}')
 
 
 def vehicle_layout() -> Layout:

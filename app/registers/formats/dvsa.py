@@ -9,10 +9,10 @@ import msgspec
 from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
 from app.registers.formats.columns import Column, KnownColumns, Presence, RowFault, normalised
 from app.registers.formats.dates import iso_date, moment, year_of
-from app.registers.formats.format import Format, Report, Unreadable
-from app.registers.formats.json_format import text_of
+from app.registers.formats.format import Format
+from app.registers.formats.json_format import JsonObjects, text_of
 from app.registers.formats.json_splitter import JsonNumber, is_array, member_names
-from app.registers.formats.json_stream import JsonObjects
+from app.registers.formats.report import Report, Unreadable
 from app.registers.formats.values import MISSING, cached, quoted, registration, stored_text, text
 from app.storage.tables import Kind
 
@@ -163,6 +163,7 @@ class Dvsa(Format):
     register = "dvsa"
     looked_for = "JSON objects with the member registration and motTests, or another of the DVSA's"
     kinds = frozenset([Kind.VEHICLES])
+    shortest_record = '{"registration":"A"}'
 
     def recognise(self, head: bytes) -> Kind | None:
         """Return vehicles if a member has a name that only the DVSA uses, else None."""
@@ -185,10 +186,6 @@ class Dvsa(Format):
     def ends_with_line(self, head: bytes) -> bool:
         """Return False for an array, which marks its own end, and True for all other files."""
         return not is_array(head)
-
-    def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object that has only a registration of one character."""
-        return len('{"registration":"A"}')
 
 
 def _changes(objects: JsonObjects, names: "_MemberNames", report: Report) -> Iterator[Change]:

@@ -9,8 +9,8 @@ from app.registers.formats.changes import Row
 from app.registers.formats.columns import Column, KnownColumns, Layout, Presence
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import DateFault, iso_day
-from app.registers.formats.format import Report
 from app.registers.formats.native import LAYOUTS
+from app.registers.formats.report import Report
 from app.registers.formats.values import cached, cents
 from app.storage.tables import Kind
 

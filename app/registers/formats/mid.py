@@ -10,7 +10,8 @@ from typing import BinaryIO
 from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
 from app.registers.formats.columns import FileFault, KnownColumns, RowFault
 from app.registers.formats.dates import compact_date
-from app.registers.formats.format import Format, Report
+from app.registers.formats.format import Format
+from app.registers.formats.report import Report
 from app.registers.formats.streams import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,

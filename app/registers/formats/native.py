@@ -1,16 +1,16 @@
 """The native formats of verifyd: CSV with a header, NDJSON and JSON."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from operator import lt
-from typing import Any, BinaryIO
+from typing import Any
 
 from app.registers.formats import dates, values
-from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
+from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.registers.formats.columns import Column, Layout, Presence, RowFault, normalised
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.format import NamedFormat, Report
-from app.registers.formats.json_format import JsonFormat, json_rows
+from app.registers.formats.format import NamedFormat
+from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.json_splitter import is_ndjson, line_member_names
 from app.registers.formats.values import TAX_STATUSES
 from app.storage.tables import Kind
@@ -72,18 +72,12 @@ class NativeNdjson(NativeJson):
     name = "native-ndjson"
     looked_for = "one JSON object per line with the member registration"
     header_lines: int | None = 0
+    only_lines = True
+    shortest_record = '{"registration":"A"}'
 
     def names_in(self, head: bytes) -> frozenset[str]:
         """Return the normalised names of all members if each line is an object, else none."""
         return line_member_names(head) if is_ndjson(head) else frozenset()
-
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Yield one row per valid line."""
-        return json_rows(stream, self.layout(kind), report, only_lines=True)
-
-    def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object that has only a registration of one character."""
-        return len('{"registration":"A"}')
 
 
 _REGISTRATION = Column(

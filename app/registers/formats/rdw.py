@@ -100,10 +100,7 @@ class RdwJson(_Rdw, JsonFormat):
 
     name = "rdw-json"
     looked_for = f"JSON objects with the member {normalised(_KEY)}"
-
-    def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object that has only a registration of one character."""
-        return len('{"kenteken":"A"}')
+    shortest_record = '{"kenteken":"A"}'
 
 
 def vehicle_layout() -> Layout:

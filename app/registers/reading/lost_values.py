@@ -6,8 +6,7 @@ from typing import NamedTuple
 from app.errors import OperatorError
 from app.registers.formats import dates
 from app.registers.formats.columns import Column
-from app.registers.formats.encodings import NOT_UTF8
-from app.registers.formats.format import Unreadable
+from app.registers.formats.report import NOT_UTF8, Unreadable
 from app.registers.formats.values import is_known
 
 DECISIVE = frozenset("motExpiry firstRegistered taxDue issuedOn settledOn taxStatus".split())

@@ -10,7 +10,7 @@ from app.processes import ForkedWorker
 from app.registers.formats import Format
 from app.registers.formats.changes import Columns, Order
 from app.registers.formats.delimited import header_of
-from app.registers.formats.format import Unreadable
+from app.registers.formats.report import Unreadable
 from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
 from app.registers.reading.sorted_runs import Runs, read_value, write_run, write_value

@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple, cast
 from app.processes import CORES
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Change, Columns
-from app.registers.formats.format import Unreadable
+from app.registers.formats.report import Unreadable
 from app.registers.formats.streams import joined_stream
 from app.registers.reading.detection import Detected
 from app.registers.reading.missing_columns import ColumnsSeen

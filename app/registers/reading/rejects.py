@@ -14,7 +14,8 @@ from typing import NamedTuple, Self
 
 from app.errors import Hindered
 from app.registers.formats import Format
-from app.registers.formats.format import RECORD_BYTES_MIN, Unreadable
+from app.registers.formats.format import RECORD_BYTES_MIN
+from app.registers.formats.report import Unreadable
 from app.registers.formats.values import without_value
 from app.registers.reading.lost_values import LostValues
 from app.registers.reading.sources import InputFile, unpacked_bytes_of

@@ -49,6 +49,10 @@ class RowSkip(Exception):
     """A valid record is not loaded, such as a fine of another state."""
 
 
+Parse = Callable[[str], Any]
+"""Returns the value of a text from a file. The row that it is for says the value's type."""
+ParseMany = Callable[[list[str]], list[Any]]
+"""Returns the values of many texts of one column."""
 SOCRATA_COLUMNS = frozenset({"id", "created_at", "updated_at", "version"})
 """Normalised names of the columns that Socrata, the platform of RDW and NYC, adds on request."""
 SPARSE_ROWS_MIN = 100
@@ -85,10 +89,10 @@ class Column:
     """Its name in messages."""
     names: frozenset[str]
     """The names that it has in files, in the form that `Layout.fold` returns."""
-    parse: Callable[[str], Any]
+    parse: Parse
     """Returns the value of a text from the file, which is empty if missing. Raises RowFault."""
     presence: Presence = Presence.OPTIONAL
-    parse_many: Callable[[list[str]], list[Any]] | None = None
+    parse_many: ParseMany | None = None
     """PERF: parses many texts at once. Raises RowFault if any value is invalid."""
     is_whole: bool = False
     """Whether to reject JSON numbers with a fraction or an exponent, which may lack digits."""
@@ -103,6 +107,21 @@ class Column:
     """The native member, in native and mapped files."""
     date_form: str = ""
     """The form of its dates, such as `YYYY-MM-DD`; empty if it has no dates."""
+
+    @classmethod
+    def named(
+        cls,
+        label: str,
+        parse: Parse,
+        presence: Presence = Presence.OPTIONAL,
+        parse_many: ParseMany | None = None,
+        *,
+        is_whole: bool = False,
+        blanks: frozenset[str] = frozenset(),
+    ) -> "Column":
+        """Return a column whose label is its only name in files."""
+        names = frozenset([normalised(label)])
+        return cls(label, names, parse, presence, parse_many, is_whole, blanks=blanks)
 
     @property
     def key(self) -> str:
@@ -199,7 +218,7 @@ class Layout:
     """
 
     @property
-    def parsers(self) -> tuple[Callable[[str], Any], ...]:
+    def parsers(self) -> tuple[Parse, ...]:
         """The parsers of all columns, in order."""
         return tuple(column.parse for column in self.columns)
 

@@ -3,14 +3,14 @@
 The DVLA offers no bulk file. We read its answer bodies as NDJSON or as a JSON array.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
+from app.registers.formats import values
 from app.registers.formats.changes import VehicleRow
 from app.registers.formats.columns import Column, Layout, Presence, normalised
-from app.registers.formats.dates import day, year
+from app.registers.formats.dates import iso_date, year_of
 from app.registers.formats.json_format import JsonFormat
-from app.registers.formats.values import MISSING, known_word, registration, text
 from app.storage.tables import Kind
 
 _KEY = "registrationNumber"
@@ -56,27 +56,21 @@ class Dvla(JsonFormat):
 
 def vehicle_layout() -> Layout:
     """Return the members that are read."""
+    tax_status = values.known_word("taxStatus", _TAX_STATUSES)
     columns = (
-        _column(_KEY, lambda _: registration, Presence.REQUIRED),
-        _column("make", text, Presence.SPARSE),
-        _column("yearOfManufacture", year, Presence.SPARSE),
-        _column("colour", text, Presence.SPARSE),
-        _column("motExpiryDate", day, Presence.SPARSE),
-        _column("taxStatus", lambda label: known_word(label, _TAX_STATUSES), Presence.EXPECTED),
-        _column("taxDueDate", day, Presence.SPARSE),
+        (_KEY, values.registration, Presence.REQUIRED),
+        ("make", values.text("make"), Presence.SPARSE),
+        ("yearOfManufacture", values.parser("yearOfManufacture", year_of), Presence.SPARSE),
+        ("colour", values.text("colour"), Presence.SPARSE),
+        ("motExpiryDate", values.parser("motExpiryDate", iso_date), Presence.SPARSE),
+        ("taxStatus", tax_status, Presence.EXPECTED),
+        ("taxDueDate", values.parser("taxDueDate", iso_date), Presence.SPARSE),
     )
-    return Layout(columns, _vehicle)
+    return Layout(tuple(Column.named(*each, blanks=values.MISSING) for each in columns), _vehicle)
 
 
-def _column(
-    label: str, parser_for: Callable[[str], Callable[[str], Any]], presence: Presence
-) -> Column:
-    names = frozenset([normalised(label)])
-    return Column(label, names, parser_for(label), presence, blanks=MISSING)
-
-
-def _vehicle(values: Iterable[Any]) -> VehicleRow:
-    plate, make, year, color, mot_expiry, tax_status, tax_due = values
+def _vehicle(read: Iterable[Any]) -> VehicleRow:
+    plate, make, year, color, mot_expiry, tax_status, tax_due = read
     return VehicleRow(
         plate,
         make,

@@ -9,7 +9,7 @@ from app.registers.formats.changes import Row
 from app.registers.formats.columns import Column, KnownColumns, Layout, Presence
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import DateFault, iso_day
-from app.registers.formats.native import LAYOUTS
+from app.registers.formats.native import LAYOUTS, SHAPES, Shape
 from app.registers.formats.report import Report
 from app.registers.formats.values import cached, cents
 from app.storage.tables import Kind
@@ -51,10 +51,7 @@ def with_words(
 
 # How the columns of a CSV file map to native members.
 
-DATES = frozenset(
-    "motExpiry firstRegistered taxDue validFrom validTo cancelledOn issuedOn settledOn "
-    "lastUpdated".split()
-)
+DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))
 AMOUNT = "amount"
 _LAST_DAYS = frozenset({"motExpiry", "taxDue", "validTo"})
 """The dates that hold until the end of a month if the file has no day."""

@@ -14,14 +14,12 @@ from app.registers.formats import dates
 from app.registers.formats.columns import Column, Presence, RowFault
 from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.mapped import AMOUNT, DATES, FileMapping
-from app.registers.formats.native import LAYOUTS
+from app.registers.formats.native import LAYOUTS, SHAPES, Shape
 from app.registers.formats.values import AMOUNTS, TAX_STATUSES, quoted
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
 
 # What is said about mistakes in mapping files, and how to correct them.
-
-_FLAGS = frozenset({"insured", "motExempt"})
 
 
 def toml_fault(error: tomllib.TOMLDecodeError | UnicodeDecodeError) -> str:
@@ -37,7 +35,7 @@ def value_fault(field: str, value: str, fault: RowFault | None = None) -> str:
     Args:
         fault: why its parser refuses it; None if it only does not know it.
     """
-    if field in _FLAGS:
+    if SHAPES.get(field) == Shape.FLAG:
         return "must be true or false"
     if fault is not None:
         return str(fault)

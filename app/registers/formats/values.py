@@ -191,6 +191,22 @@ def key_texts(label: str) -> Callable[[list[str]], list[str]]:
     return parse_many
 
 
+def parser(
+    label: str, parse: Callable[[str], T | None], missing: frozenset[str] = MISSING
+) -> Callable[[str], T | None]:
+    """Return a parser with a cache that returns None for missing texts, and parses all others.
+
+    Args:
+        parse: gets the trimmed text.
+    """
+
+    def parse_text(text: str) -> T | None:
+        value = stored_text(label, text, missing)
+        return None if value is None else parse(value)
+
+    return cached(parse_text)
+
+
 def known_word(
     label: str, words: Mapping[str, T], missing: frozenset[str] = MISSING
 ) -> Callable[[str], T | None]:
@@ -199,12 +215,7 @@ def known_word(
     Args:
         words: the value of each word, which is in lower case.
     """
-
-    def parse(text: str) -> T | None:
-        value = stored_text(label, text, missing)
-        return None if value is None else words.get(value.lower())
-
-    return cached(parse)
+    return parser(label, lambda value: words.get(value.lower()), missing)
 
 
 def boolean(label: str, words: Mapping[str, bool]) -> Callable[[str], bool | None]:
@@ -214,15 +225,12 @@ def boolean(label: str, words: Mapping[str, bool]) -> Callable[[str], bool | Non
         words: the value of each word, which is in lower case.
     """
 
-    def parse(text: str) -> bool | None:
-        value = stored_text(label, text)
-        if value is None:
-            return None
+    def parse(value: str) -> bool:
         if value.lower() not in words:
             raise RowFault(_unknown_flag(label, value))
         return words[value.lower()]
 
-    return cached(parse)
+    return parser(label, parse)
 
 
 def _unknown_flag(label: str, word: str) -> str:
@@ -242,10 +250,7 @@ def cents(label: str, decimal: str = ".") -> Callable[[str], int | None]:
     """
     fullmatch = AMOUNTS[decimal].fullmatch
 
-    def parse(text: str) -> int | None:
-        value = stored_text(label, text)
-        if value is None:
-            return None
+    def parse(value: str) -> int:
         match = fullmatch(value)
         if match is None:
             raise RowFault(f"{label}: {_not_an_amount(value, decimal)}: {quoted(value)}")
@@ -256,7 +261,7 @@ def cents(label: str, decimal: str = ".") -> Callable[[str], int | None]:
             raise RowFault(f"{label}: too large: {quoted(value)}")
         return -amount if sign else amount
 
-    return cached(parse)
+    return parser(label, parse)
 
 
 def _not_an_amount(text: str, decimal: str) -> str:
@@ -269,11 +274,9 @@ def _not_an_amount(text: str, decimal: str) -> str:
 
 def currency(label: str) -> Callable[[str], str | None]:
     """Return a parser of three-letter codes. Any other text counts as unknown."""
+    return parser(label, _currency_code)
 
-    def parse(text: str) -> str | None:
-        value = stored_text(label, text)
-        if value and len(value) == len("USD") and value.isascii() and value.isalpha():
-            return value.upper()
-        return None
 
-    return cached(parse)
+def _currency_code(text: str) -> str | None:
+    is_code = len(text) == len("USD") and text.isascii() and text.isalpha()
+    return text.upper() if is_code else None

@@ -13,11 +13,11 @@ from app.registers.formats.dates import iso_day
 from app.registers.formats.delimited import DelimitedRecords, likely_separator
 from app.registers.formats.encodings import require_encoding
 from app.registers.formats.mapped import folded_name
-from app.registers.formats.native import LAYOUTS
+from app.registers.formats.native import LAYOUTS, SHAPES, Shape
 from app.registers.formats.report import IgnoringReport
 from app.registers.formats.streams import BYTE_ORDER_MARK
 from app.registers.formats.suggesting import names
-from app.registers.formats.suggesting.names import SHAPES, Shape, are_flags
+from app.registers.formats.suggesting.names import are_flags
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 

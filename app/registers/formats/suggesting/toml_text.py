@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from app.registers.formats.native import SHAPES, Shape
 from app.registers.formats.suggesting import names
-from app.registers.formats.suggesting.names import SHAPES, Shape, Words, flag_words, status_words
+from app.registers.formats.suggesting.names import Words, flag_words, status_words
 from app.registers.formats.suggesting.suggestion import Suggestion
 
 _TO_COMPLETE = "complete this line: every row needs it"

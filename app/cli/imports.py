@@ -46,9 +46,9 @@ from app.registers.history import (
     list_loads,
 )
 from app.registers.past_load import PastLoad, find_rejects, past_load
+from app.registers.reading.rejects import Reason
 from app.registers.reading.sources import STANDARD_INPUT
 from app.registers.reading.streams import printable
-from app.registers.reject_limit import Reason
 from app.storage.tables import Kind
 
 # `verifyd imports list` and `show`: the history of attempts to load (D69).

@@ -17,7 +17,7 @@ from app.registers.formats.mapping_file import read_mapping
 from app.registers.formats.values import quoted
 from app.registers.history import MERGE, REPLACE
 from app.registers.losses import SHRINK_MAX_PERCENT
-from app.registers.reject_limit import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.storage.tables import Kind
 

@@ -13,6 +13,7 @@ import peewee
 
 from app.errors import Hindered
 from app.storage.engine import Engine
+from app.storage.register_store import OpenRegister
 from app.storage.registers import (
     REGISTERS_MAX,
     DroppedRegister,
@@ -21,7 +22,7 @@ from app.storage.registers import (
     Register,
 )
 from app.storage.stores import store_of
-from app.storage.tables import Kind
+from app.storage.tables import TABLES, Kind
 
 
 class Generations:
@@ -54,6 +55,38 @@ class Generations:
         query = model.select(*columns).where(model.name == self.name)
         ordered = query.order_by(model.generation.desc()).tuples()
         return [Entry(*row) for row in ordered.execute(self._engine)]
+
+    @contextmanager
+    def opened(self, entry: Entry | None) -> Iterator[OpenRegister | None]:
+        """Open the current generation for writing, and migrate it if its schema is old.
+
+        The connection is a new one, so that a forked worker can call this as well.
+
+        Args:
+            entry: the register's entry; None if it has none.
+
+        Yields None if there is no register.
+        """
+        if entry is None:
+            yield None
+            return
+        with self.store.opened(entry.generation) as opened:
+            opened.migrate()
+            yield opened
+
+    @contextmanager
+    def opened_unchanged(self, entry: Entry | None) -> Iterator[OpenRegister | None]:
+        """Open the current generation without creating or migrating anything.
+
+        Yields None if there is no register, or if a killed first load left it without tables.
+        """
+        if entry is None or not self.store.has_current(entry.generation):
+            yield None
+            return
+        with self.store.opened(entry.generation, create=False) as opened:
+            table = TABLES[Kind.VEHICLES]._meta.table_name
+            has_tables = opened.engine.table_exists(table, schema=opened.schema)
+            yield opened if has_tables else None
 
     def require_data(self, entry: Entry | None) -> None:
         """Raise Hindered if the register was loaded, but its data is missing."""
@@ -182,6 +215,12 @@ class Generations:
     def remove_unused(self) -> None:
         """Remove the data of every generation that is not in the index."""
         self._remove_all_but(Register, DroppedRegister, KeptRegister)
+
+    def free_space(self, current: Entry | None) -> None:
+        """Remove all data that nobody needs, and empty the log of the current generation."""
+        self.remove_unused()
+        if current is not None:
+            self.store.truncate_log(current.generation)
 
     def remove_waiting(self) -> None:
         """Remove the data of every generation but the current one, for a purge."""

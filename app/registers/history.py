@@ -121,21 +121,10 @@ class History:
         self._engine = engine
         self.register = register
 
-    def note_read(self, load_id: int, columns: Mapping[str, object]) -> None:
-        """Note what a running load has read.
-
-        Args:
-            columns: columns of the line.
-        """
-        self._update(load_id, **columns)
-
-    def note_progress(self, load_id: int, progress: str) -> None:
-        """Note how far a running load has got.
-
-        Args:
-            progress: the column of the line.
-        """
-        self._update(load_id, progress=progress)
+    def update(self, load_id: int, **columns: object) -> None:
+        """Change a line, but only if it is still running: a load that is done cannot fail."""
+        is_it = (RegisterLoad.id == load_id) & (RegisterLoad.status == "running")
+        RegisterLoad.update(**columns).where(is_it).execute(self._engine)
 
     def finish(self, load_id: int, finished_at: int, columns: Mapping[str, object]) -> None:
         """Note that a load succeeded.
@@ -144,7 +133,7 @@ class History:
             finished_at: Unix seconds.
             columns: further columns of the line.
         """
-        self._update(load_id, status="done", finished_at=finished_at, **columns)
+        self.update(load_id, status="done", finished_at=finished_at, **columns)
 
     def fail(self, load_id: int, columns: Mapping[str, object]) -> None:
         """Note that a load failed.
@@ -152,11 +141,11 @@ class History:
         Args:
             columns: further columns of the line, `reason` among them.
         """
-        self._update(load_id, status="failed", finished_at=clock.now(), **columns)
+        self.update(load_id, status="failed", finished_at=clock.now(), **columns)
 
     def fail_interrupted(self, load_id: int) -> None:
         """Note that a load was killed before it changed anything; its time of end is unknown."""
-        self._update(load_id, status="failed", reason=INTERRUPTED)
+        self.update(load_id, status="failed", reason=INTERRUPTED)
 
     def add_done(self, mode: str, kind: str = "") -> int:
         """Add the line of a rollback, drop, undrop or purge, and return its number.
@@ -197,11 +186,6 @@ class History:
         )
         reason = f"taken back by load {by}"
         RegisterLoad.update(reason=reason).where(is_it).execute(self._engine)
-
-    def _update(self, load_id: int, **columns: object) -> None:
-        """Update a line, but only if it is still running: a load that is done cannot fail."""
-        is_it = (RegisterLoad.id == load_id) & (RegisterLoad.status == "running")
-        RegisterLoad.update(**columns).where(is_it).execute(self._engine)
 
 
 def note_refused(engine: Engine, reason: str, **columns: object) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from app.actions import Actor
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
-from app.registers.reject_limit import Reason, RejectLimit
+from app.registers.reading.rejects import Reason, RejectLimit
 from app.storage.tables import Kind
 
 DEFAULT_MAX_REJECTS = "1%"

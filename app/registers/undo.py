@@ -12,9 +12,9 @@ import peewee
 
 from app.actions import Actor, record
 from app.errors import OperatorError
-from app.registers.attempts import end_killed_loads, recover, register_state, subject_of
 from app.registers.generations import Generations, locked
 from app.registers.history import DROP, MERGE, PURGE, REPLACE, ROLLBACK, UNDROP, History
+from app.registers.recovery import end_killed_loads, recover, register_state, subject_of
 from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
 from app.storage import reserve
 from app.storage.engine import Engine

@@ -8,9 +8,9 @@ import pytest
 from app import clock
 from app.errors import OperatorError
 from app.registers.applying.table import Applied
-from app.registers.attempts import end_killed_loads, finish_merge
 from app.registers.generations import Generations
 from app.registers.history import History, RegisterLoad, list_loads, prune_history
+from app.registers.recovery import end_killed_loads, finish_merge
 from app.registers.undo import drop_register
 from app.storage.registers import Register
 from app.storage.tables import Kind

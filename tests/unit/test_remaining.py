@@ -16,7 +16,7 @@ from app.registers.formats import FORMATS, FileFault
 from app.registers.history import list_loads
 from app.registers.reading import pieces, rejects
 from app.registers.reading import reader as reading
-from app.registers.reject_limit import RejectLimit, TooManyRejects
+from app.registers.reading.rejects import RejectLimit, TooManyRejects
 from app.storage.tables import Kind
 
 HEADER = "registration,make,model,color\n"

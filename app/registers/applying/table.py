@@ -45,10 +45,6 @@ class Table:
         self._name = qualified(self._schema, TABLES[kind]._meta.table_name)
         self._columns = column_names(self._model)
 
-    def exists(self) -> bool:
-        """Return whether the register has this table."""
-        return bool(self._engine.table_exists(self._model._meta.table_name, schema=self._schema))
-
     def count(self) -> int:
         """Return the number of rows."""
         return int(self._model.select().count(self._engine))

@@ -13,16 +13,16 @@ from itertools import islice
 from typing import BinaryIO, NamedTuple, cast
 
 from app.processes import CORES
-from app.registers.formats import FileFault
+from app.registers.formats import FileFault, Format
 from app.registers.formats.changes import Change, Columns
 from app.registers.formats.report import Unreadable
 from app.registers.formats.streams import joined_stream
-from app.registers.reading.detection import Detected
 from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.pieces import Piece, PieceCutter
 from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.sorted_runs import Runs
 from app.registers.reading.sources import InputFile
+from app.storage.tables import Kind
 
 RUN_ROWS = 100_000
 """The number of rows in a run that this process reads. They take about 30 MB."""
@@ -49,6 +49,7 @@ class Reader:
     """Reads the files of a load, one after the other, and counts their rows.
 
     Args:
+        detected: the format and the kind of all files.
         rejects: receives all records that are not rows, in the order of the file.
         columns: receives the names of columns.
         runs: receives the rows and changes.
@@ -58,7 +59,7 @@ class Reader:
 
     def __init__(
         self,
-        detected: Detected,
+        detected: tuple[Format, Kind],
         rejects: RejectsFile,
         columns: ColumnsSeen,
         runs: Runs,

@@ -3,6 +3,7 @@
 import csv
 import errno
 import io
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from app.errors import Hindered
+import msgspec
+
+from app.errors import Hindered, OperatorError
 from app.registers.formats import Format
 from app.registers.formats.format import RECORD_BYTES_MIN
 from app.registers.formats.report import Unreadable
@@ -20,38 +23,7 @@ from app.registers.formats.values import without_value
 from app.registers.reading.lost_values import LostValues
 from app.registers.reading.sources import InputFile, unpacked_bytes_of
 from app.registers.reading.streams import printable
-from app.registers.reject_limit import Reason, RejectLimit, TooManyRejects
 from app.storage.file_lock import make_directory
-
-# Reads the rejects file of a load again, for the console (D135).
-
-
-class Rejected(NamedTuple):
-    """A rejected record, with all texts made printable."""
-
-    file: str
-    line: str
-    reason: str
-    record: str
-
-
-def first_rejected(path: Path, most: int) -> list[Rejected]:
-    """Return the first records of a rejects file. Raises OSError.
-
-    SEC: they are register data, which only operators may read. The load may still be writing the
-    file, so its last line can be incomplete.
-    """
-    return list(islice(_rejected(path), most))
-
-
-def _rejected(path: Path) -> Iterator[Rejected]:
-    with open(path, newline="", encoding="utf-8", errors="replace") as file:
-        rows = csv.reader(file)
-        next(rows, None)  # The header.
-        for row in rows:
-            if len(row) == len(Rejected._fields):
-                yield Rejected(*map(printable, row))
-
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000
@@ -62,6 +34,73 @@ _REJECTS_BETWEEN_CHECKS = 1_000
 _DIRECTORY = "rejects"
 _HEADER = ("file", "line", "reason", "record")
 _FILE_NAME = re.compile(r"[a-z][a-z0-9_]*-(?P<load>[0-9]{1,18})\.csv")
+
+
+class RejectLimit(NamedTuple):
+    """How many rejects a load may have: `N`, or `N%` of its records (D28)."""
+
+    number: float
+    is_percent: bool
+
+    @classmethod
+    def parse(cls, text: str) -> "RejectLimit":
+        """Return the limit that a text of the form `N` or `N%` means. Raises ValueError."""
+        is_percent = text.endswith("%")
+        number = float(text[:-1]) if is_percent else int(text)
+        if not 0 <= number <= (100 if is_percent else 10**12):
+            raise ValueError("must be N or N%, not negative, at most 100%")
+        return cls(number, is_percent)
+
+    def is_passed(self, rejected: int, rows: int) -> bool:
+        """Return whether `rejected` records of `rows` are too many."""
+        return rejected > (rows * self.number / 100 if self.is_percent else self.number)
+
+    def __str__(self) -> str:
+        return f"{self.number:g}%" if self.is_percent else f"{self.number:g}"
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Where a record was rejected and why, without any of its content (D70)."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.reason}"
+
+
+class TooManyRejects(OperatorError):
+    """More records were rejected than `--max-rejects` allows, so nothing was loaded.
+
+    Args:
+        reasons: those of the first rejects.
+        rejected: how many records were rejected so far.
+        rows: the number of all records; None if the load ended before it had read them.
+    """
+
+    def __init__(
+        self, sentence: str, reasons: list[Reason], rejected: int, rows: int | None
+    ) -> None:
+        more = rejected - len(reasons)
+        so_far = " so far" if rows is None else ""
+        rest = [f"and {more:,} more{so_far}"] if more else []
+        super().__init__("\n".join([sentence, *map(str, reasons), *rest, _remedy(rejected, rows)]))
+        self._sentence = sentence
+
+    @property
+    def sentence(self) -> str:
+        """The message without the reasons of the first rejects, and without what to do."""
+        return self._sentence
+
+
+def _remedy(rejected: int, rows: int | None) -> str:
+    if rows is None:
+        return "Correct them, or load the others with a higher --max-rejects."
+    if 2 * rejected > rows:
+        return "Most records were rejected: check that the file has the right format or mapping."
+    percent = math.ceil(100 * rejected / rows)
+    return f"Correct them, or load the others with --max-rejects {percent}%."
 
 
 class RejectsFile:
@@ -248,7 +287,31 @@ def _line(values: tuple[object, ...]) -> bytes:
     return text.getvalue().encode(errors="replace")
 
 
-# Estimates how many records a load can still read, to end a load with too many rejects (D70).
+class Rejected(NamedTuple):
+    """A rejected record, with all texts made printable."""
+
+    file: str
+    line: str
+    reason: str
+    record: str
+
+
+def first_rejected(path: Path, most: int) -> list[Rejected]:
+    """Return the first records of a rejects file. Raises OSError.
+
+    SEC: they are register data, which only operators may read. The load may still be writing the
+    file, so its last line can be incomplete.
+    """
+    return list(islice(_rejected(path), most))
+
+
+def _rejected(path: Path) -> Iterator[Rejected]:
+    with open(path, newline="", encoding="utf-8", errors="replace") as file:
+        rows = csv.reader(file)
+        next(rows, None)  # The header.
+        for row in rows:
+            if len(row) == len(Rejected._fields):
+                yield Rejected(*map(printable, row))
 
 
 class Remaining:

@@ -5,15 +5,15 @@ records who did it (D130): `actor`, by default whoever runs this process.
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import peewee
 
-from app.actions import Actor, record
+from app.actions import Actor, Name, State, record
 from app.errors import OperatorError
 from app.registers.generations import Generations, locked
-from app.registers.history import DROP, MERGE, PURGE, REPLACE, ROLLBACK, UNDROP, History
+from app.registers.history import DROP, MERGE, REPLACE, History
 from app.registers.recovery import end_killed_loads, recover, register_state, subject_of
 from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
 from app.storage import reserve
@@ -30,6 +30,36 @@ raises, nothing is changed."""
 
 def _unnoted(_load_id: int) -> None:
     """Do nothing: nobody else has to know."""
+
+
+class _Change:
+    """A change of a register by an actor."""
+
+    def __init__(self, engine: Engine, name: str, actor: Actor | None, noted: Noted) -> None:
+        self.generations = Generations(engine, name)
+        self.history = History(engine, name)
+        self._engine = engine
+        self._actor = actor
+        self._noted = noted
+
+    @contextmanager
+    def recorded(
+        self, action: Name, before: State | None, after: State | None, kind: str = ""
+    ) -> Iterator[int]:
+        """Make the change in one transaction with its history line and its record.
+
+        Args:
+            before, after: the state of the register, for the record.
+            kind: the only kind that changes; empty if several may.
+
+        Yields the number of the line.
+        """
+        with self._engine.atomic():
+            load_id = self.history.add_done(action.removeprefix("imports."), kind)
+            yield load_id
+            subject = subject_of(self.generations.name)
+            record(self._engine, self._actor, action, subject, before, after)
+            self._noted(load_id)
 
 
 def roll_back(
@@ -53,7 +83,8 @@ def roll_back(
     changed. Raises OperatorError if there is nothing to go back to.
     """
     name = register or _only_kept(engine)
-    generations, history = Generations(engine, name), History(engine, name)
+    change = _Change(engine, name, actor, noted)
+    generations = change.generations
 
     def rolled_back() -> tuple[int, Snapshot]:
         # If a merge after a drop was killed between its commits, the register is not dropped.
@@ -61,14 +92,11 @@ def roll_back(
         current = require_not_dropped(generations)
         found = require_snapshot(engine, generations, current, to, kind)
         generations.migrate_waiting(found.kept)
-        with engine.atomic():
-            load_id = history.add_done(ROLLBACK, found.only_kind or "")
-            history.take_back(load_id, [MERGE, REPLACE], after=found.load_id)
+        after = {**(register_state(found.kept) or {}), "load": found.load_id}
+        states = register_state(current), after
+        with change.recorded("imports.rollback", *states, found.only_kind or "") as load_id:
+            change.history.take_back(load_id, [MERGE, REPLACE], after=found.load_id)
             generations.roll_back(current, found.kept)
-            after = {**(register_state(found.kept) or {}), "load": found.load_id}
-            before = register_state(current)
-            record(engine, actor, "imports.rollback", subject_of(name), before, after)
-            noted(load_id)
         return load_id, found
 
     with locked(engine, name):
@@ -92,7 +120,8 @@ def drop_register(
     `purge_register` removes it. Raises OperatorError if there is no such register, or a load of it
     is running.
     """
-    generations, history = Generations(engine, name), History(engine, name)
+    change = _Change(engine, name, actor, noted)
+    generations = change.generations
     require_register(engine, generations)
 
     def dropped() -> int:
@@ -100,12 +129,8 @@ def drop_register(
         with suppress(OSError, peewee.PeeweeException, OperatorError):
             recover(engine, generations)
         current = require_register(engine, generations)
-        with engine.atomic():
-            load_id = history.add_done(DROP)
+        with change.recorded("imports.drop", register_state(current), None) as load_id:
             generations.drop(current)
-            before = register_state(current)
-            record(engine, actor, "imports.drop", subject_of(name), before, None)
-            noted(load_id)
         return load_id
 
     with locked(engine, name):
@@ -123,7 +148,8 @@ def undrop_register(
     Raises OperatorError if it was not dropped or was loaded since, if its data is missing, or if
     there are eight registers already.
     """
-    generations, history = Generations(engine, name), History(engine, name)
+    change = _Change(engine, name, actor, noted)
+    generations = change.generations
     _require_dropped(engine, generations)
 
     def undropped() -> tuple[int, Entry]:
@@ -133,14 +159,11 @@ def undrop_register(
             raise OperatorError(f"the data of the register {name} is missing; load it again")
         generations.require_room(current)
         generations.migrate_waiting(dropped)
-        with engine.atomic():
-            load_id = history.add_done(UNDROP)
+        states = register_state(current), register_state(dropped)
+        with change.recorded("imports.undrop", *states) as load_id:
             # Drops before this generation was made still count: they dropped earlier ones.
-            history.take_back(load_id, [DROP], after=dropped.generation)
+            change.history.take_back(load_id, [DROP], after=dropped.generation)
             generations.undrop(current, dropped)
-            states = register_state(current), register_state(dropped)
-            record(engine, actor, "imports.undrop", subject_of(name), *states)
-            noted(load_id)
         return load_id, dropped
 
     with locked(engine, name):
@@ -159,25 +182,23 @@ def purge_register(
     If all loads of that name failed, perhaps because it was mistyped, this ends the warning about
     them. Raises OperatorError if there is no such register, or a load of it is running.
     """
-    generations, history = Generations(engine, name), History(engine, name)
+    change = _Change(engine, name, actor, noted)
+    generations = change.generations
     if generations.find_current() is not None:
         drop_register(engine, name, actor=actor)
-    elif generations.find_dropped() is None and history.ended_well():
+    elif generations.find_dropped() is None and change.history.ended_well():
         raise OperatorError(f"there is no register {name}")
 
     def purged() -> int:
-        with engine.atomic():
+        before = register_state(generations.find_dropped()) or {}
+        with change.recorded("imports.purge", before, None) as load_id:
             # No later load may come to record how loads ended that were killed.
             end_killed_loads(engine, generations, 0, lambda _: None)
-            before = register_state(generations.find_dropped()) or {}
             generations.forget_dropped()
-            record(engine, actor, "imports.purge", subject_of(name), before, None)
-            load_id = history.add_done(PURGE)
-            noted(load_id)
-            return load_id
+        return load_id
 
     with locked(engine, name):
-        if generations.find_dropped() is None and history.ended_well():
+        if generations.find_dropped() is None and change.history.ended_well():
             return  # It was never loaded, or it was loaded again just now.
         # The data is removed first, so that a purge that is killed can be repeated.
         generations.remove_waiting()

@@ -2,13 +2,13 @@
 
 import shlex
 from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol
 
 from app.errors import OperatorError, closest, listed
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, NarrowRow
 from app.registers.formats.columns import Column, KnownColumns, Presence
 from app.registers.formats.values import quoted
+from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.streams import printable
 
 _DELIMITERS = ";,\t|"
@@ -105,28 +105,27 @@ _UNKNOWN_MAX = 1_000
 _NAME_CHARACTERS_MAX = 100
 
 
-class Notes(Protocol):
-    """Receives what the operator should know about a file."""
-
-    def note(self, text: str) -> None:
-        """Note a sentence."""
-
-
 class ColumnsSeen:
     """Collects the names of the columns or JSON members of all files of a load.
 
     Args:
         known: the columns that the format knows.
         allowed: the columns that `--allow-missing` names.
+        rejects: receives notes on the files.
         keeps_absent: whether the load keeps stored values whose column a file lacks.
     """
 
     def __init__(
-        self, known: KnownColumns, allowed: Collection[str], notes: Notes, *, keeps_absent: bool
+        self,
+        known: KnownColumns,
+        allowed: Collection[str],
+        rejects: RejectsFile,
+        *,
+        keeps_absent: bool,
     ) -> None:
         self._known_columns = known
         self._allowed = allowed
-        self._notes = notes
+        self._rejects = rejects
         self._keeps_absent = keeps_absent and known.is_partial
         self._seen: set[str] = set()
         self._unknown: dict[str, None] = {}
@@ -152,7 +151,7 @@ class ColumnsSeen:
             columns = "unknown column is" if len(new) == 1 else "unknown columns are"
             more = f" and {len(new) - _NAMED_MAX:,} more" if len(new) > _NAMED_MAX else ""
             names = ", ".join(map(quoted, new[:_NAMED_MAX]))
-            self._notes.note(f"{len(new):,} {columns} not read: {names}{more}")
+            self._rejects.note(f"{len(new):,} {columns} not read: {names}{more}")
 
     def require_expected(self, rows: int) -> None:
         """Raise OperatorError if no row of a JSON load has an expected member.

@@ -2,9 +2,10 @@
 
 import gc
 import io
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from app.processes import ForkedWorker
 from app.registers.formats import Format
@@ -12,7 +13,7 @@ from app.registers.formats.changes import Columns, Order
 from app.registers.formats.delimited import header_of
 from app.registers.formats.report import Unreadable
 from app.registers.reading.missing_columns import ColumnsSeen
-from app.registers.reading.rejects import RECORD_CHARACTERS_MAX
+from app.registers.reading.rejects import RECORD_CHARACTERS_MAX, RejectsFile
 from app.registers.reading.sorted_runs import Runs, read_value, write_run, write_value
 from app.storage.tables import Kind
 
@@ -65,17 +66,77 @@ class PieceCutter:
         return b"".join([*pieces, self._left or b""]) or self.stream.read(1)
 
 
-class PieceReport(NamedTuple):
-    """The report of a worker on its piece. Line numbers count from the start of the piece."""
+@dataclass
+class PieceReport:
+    """What a worker finds in its piece. Lines are counted from the start of what it read."""
 
-    loaded: int
-    lines: int
-    rejects: list[tuple[int, str, str]]
-    skipped: int
-    notes: list[str]
-    unreadable: list[tuple[str, Any]]
+    loaded: int = 0
+    lines: int = 0
+    rejects: list[tuple[int, str, str]] = field(default_factory=list)
+    skipped: int = 0
+    notes: list[str] = field(default_factory=list)
+    found: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
     """The columns, and the members of `Unreadable`."""
-    columns: list[str]
+    names: list[str] = field(default_factory=list)
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        """Keep a rejected record."""
+        self.rejects.append((line, reason, record[:RECORD_CHARACTERS_MAX]))
+
+    def skip(self, records: int = 1) -> None:
+        """Count records."""
+        self.skipped += records
+
+    def note(self, text: str) -> None:
+        """Keep a note."""
+        self.notes.append(text)
+
+    def unreadable(self, column: str, found: Unreadable) -> None:
+        """Keep what is known of a column."""
+        self.found.append((column, tuple(found)))
+
+    def columns(self, names: Iterable[str]) -> None:
+        """Keep names; a name that is reported twice is kept once."""
+        self.names = list(dict.fromkeys([*self.names, *names]))
+
+    def repeat_to(self, report: "PartReport") -> None:
+        """Report everything but the names again."""
+        for reject in self.rejects:
+            report.reject(*reject)
+        report.skip(self.skipped)
+        for text in self.notes:
+            report.note(text)
+        for column, found in self.found:
+            report.unreadable(column, Unreadable(*found))
+
+
+class PartReport:
+    """A report on a part of a file, which counts lines from the start of the file.
+
+    Args:
+        lines_before: how many lines of the file come before the part.
+    """
+
+    def __init__(self, rejects: RejectsFile, columns: ColumnsSeen, lines_before: int) -> None:
+        self._rejects = rejects
+        self._columns = columns
+        self._lines_before = lines_before
+        self.note = rejects.note
+        self.skip = rejects.skip
+        self.header: Collection[str] = ()
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        """Reject a record."""
+        self._rejects.reject(line + self._lines_before, reason, record)
+
+    def unreadable(self, column: str, found: Unreadable) -> None:
+        """Count values of a column that cannot be read."""
+        self._rejects.unreadable(column, found.moved(self._lines_before))
+
+    def columns(self, names: Iterable[str]) -> None:
+        """Add the names of columns. Raises FileFault if the header lacks some."""
+        self.header = list(names)
+        self._columns.add(self.header)
 
 
 class Piece:
@@ -94,6 +155,8 @@ class Piece:
         runs: Runs,
     ) -> None:
         self.lines = lines
+        self.header_lines = header.count(b"\n")
+        """How many lines the worker reads before those of the piece."""
         self.file = runs.new_file()
         read = partial(self._read, format_, kind, columns, header, runs.order)
         self._child = ForkedWorker(read, [self.file])
@@ -105,7 +168,7 @@ class Piece:
     def report(self) -> tuple[PieceReport, int]:
         """Return the worker's report, and the position of the sorted run in the file."""
         values, run_at = read_value(self.file)
-        return PieceReport(*values), run_at
+        return PieceReport(**values), run_at
 
     def end(self) -> None:
         """End the worker and discard its result."""
@@ -119,49 +182,14 @@ class Piece:
         # PERF: this process ends after the piece and needs all its rows until then. Collecting
         # garbage would take 0.4 us per row, and 1.3 us per row that is a named tuple.
         gc.disable()
-        report = _Recorder(header.count(b"\n"))
+        report = PieceReport(lines=_count_lines(self.lines))
         stream = io.BytesIO(header + self.lines)
         changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
-        reported = PieceReport(
-            len(changes),
-            _count_lines(self.lines),
-            report.rejects,
-            report.skipped,
-            report.notes,
-            report.unreadables,
-            list(report.names),
-        )
+        report.loaded = len(changes)
         changes = columns.narrowed(changes, report.names)
-        write_value(tuple(reported), self.file)
+        write_value(vars(report), self.file)
         write_run(order.sort(changes), order, self.file)
         self.file.flush()
-
-
-class _Recorder:
-    """A report that a worker records for its parent process."""
-
-    def __init__(self, header_lines: int) -> None:
-        self._header_lines = header_lines
-        self.rejects: list[tuple[int, str, str]] = []
-        self.skipped = 0
-        self.notes: list[str] = []
-        self.unreadables: list[tuple[str, Any]] = []
-        self.names: dict[str, None] = {}
-
-    def reject(self, line: int, reason: str, record: str) -> None:
-        self.rejects.append((line - self._header_lines, reason, record[:RECORD_CHARACTERS_MAX]))
-
-    def skip(self) -> None:
-        self.skipped += 1
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def unreadable(self, column: str, found: Unreadable) -> None:
-        self.unreadables.append((column, tuple(found.moved(-self._header_lines))))
-
-    def columns(self, names: Iterable[str]) -> None:
-        self.names.update(dict.fromkeys(names))
 
 
 def _count_lines(piece: bytes) -> int:

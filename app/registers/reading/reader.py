@@ -8,17 +8,16 @@ one process reads the whole file.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import BinaryIO, NamedTuple, cast
 
 from app.processes import CORES
 from app.registers.formats import FileFault, Format
 from app.registers.formats.changes import Change, Columns
-from app.registers.formats.report import Unreadable
 from app.registers.formats.streams import joined_stream
 from app.registers.reading.missing_columns import ColumnsSeen
-from app.registers.reading.pieces import Piece, PieceCutter
+from app.registers.reading.pieces import PartReport, Piece, PieceCutter
 from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.sorted_runs import Runs
 from app.registers.reading.sources import InputFile
@@ -117,13 +116,13 @@ class Reader:
             bytes_ahead: how many bytes of the stream have already been read from the file.
         """
         self._bytes_uncounted_max = _UNCOUNTED_BYTES_MAX + bytes_ahead
-        report = _ReportOfPart(self._rejects, self._columns, lines_before)
+        report = PartReport(self._rejects, self._columns, lines_before)
         try:
             self._take_rows(file, self._format.rows(stream, self._kind, report), report)
         except FileFault as fault:
             raise fault.moved(lines_before) from None
 
-    def _take_rows(self, file: InputFile, rows: Iterator[Change], report: "_ReportOfPart") -> None:
+    def _take_rows(self, file: InputFile, rows: Iterator[Change], report: PartReport) -> None:
         """Add rows to the runs, and show the progress."""
         run: list[Columns] = []
         while batch := cast(list[Columns], list(islice(rows, _ROWS_BETWEEN_PROGRESS))):
@@ -167,40 +166,9 @@ class Reader:
     def _take_piece(self, piece: Piece, lines_before: int) -> int:
         """Take the report and the run of a worker, and return the number of lines in its piece."""
         report, run_at = piece.report()
-        self._columns.add(report.columns)
+        part = PartReport(self._rejects, self._columns, lines_before - piece.header_lines)
+        part.columns(report.names)
         self.loaded += report.loaded
-        for line, reason, record in report.rejects:
-            self._rejects.reject(line + lines_before, reason, record)
-        self._rejects.skipped += report.skipped
-        for text in report.notes:
-            self._rejects.note(text)
-        for column, found in report.unreadable:
-            self._rejects.unreadable(column, Unreadable(*found).moved(lines_before))
+        report.repeat_to(part)
         self._runs.add_file(piece.file, run_at)
         return report.lines
-
-
-class _ReportOfPart:
-    """A report on a part of a file, which adds the lines before the part to line numbers."""
-
-    def __init__(self, report: RejectsFile, columns: ColumnsSeen, lines_before: int) -> None:
-        self._report = report
-        self._columns = columns
-        self._lines_before = lines_before
-        self.header: Collection[str] = ()
-
-    def reject(self, line: int, reason: str, record: str) -> None:
-        self._report.reject(line + self._lines_before, reason, record)
-
-    def skip(self) -> None:
-        self._report.skip()
-
-    def note(self, text: str) -> None:
-        self._report.note(text)
-
-    def unreadable(self, column: str, found: Unreadable) -> None:
-        self._report.unreadable(column, found.moved(self._lines_before))
-
-    def columns(self, names: Iterable[str]) -> None:
-        self.header = list(names)
-        self._columns.add(self.header)

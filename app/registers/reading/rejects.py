@@ -159,9 +159,9 @@ class RejectsFile:
         if self._limit.is_percent and self.rejected % _REJECTS_BETWEEN_CHECKS == 0:
             self._require_possible()
 
-    def skip(self) -> None:
-        """Count a valid record that is not loaded."""
-        self.skipped += 1
+    def skip(self, records: int = 1) -> None:
+        """Count valid records that are not loaded."""
+        self.skipped += records
 
     def note(self, text: str) -> None:
         """Keep a note about the current file for the operator."""

@@ -7,8 +7,7 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.applying.counts import Counts
-from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping_file import read_mapping
+from app.registers.formats.mapped import MappedCsv, read_mapping
 from app.registers.history import list_loads
 from app.registers.intake import opened_intake
 from app.registers.reading import pieces

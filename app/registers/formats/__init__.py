@@ -12,7 +12,7 @@ from app.registers.formats.mid import Mid
 from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
 from app.registers.formats.rdw import RdwCsv, RdwJson
-from app.registers.formats.suggesting import csv_fault
+from app.registers.formats.suggesting.closest import csv_fault
 from app.storage.tables import Kind
 
 __all__ = [

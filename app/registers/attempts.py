@@ -151,7 +151,7 @@ class NotedProgress:
             name = progress.file and printable(Path(progress.file).name)
             register = self._attempt.columns["register"]
             noted = json_text(progress._replace(file=name))
-            History(self._engine, register).update(load_id, progress=noted)
+            History(self._engine, register).note_progress(load_id, noted)
             every_ns = _EVERY_NS
         self._due_ns = clock.monotonic_ns() + every_ns
 

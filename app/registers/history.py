@@ -126,6 +126,14 @@ class History:
         is_it = (RegisterLoad.id == load_id) & (RegisterLoad.status == "running")
         RegisterLoad.update(**columns).where(is_it).execute(self._engine)
 
+    def note_progress(self, load_id: int, progress: str) -> None:
+        """Note how far a running load has got.
+
+        Args:
+            progress: the column of the line.
+        """
+        self.update(load_id, progress=progress)
+
     def finish(self, load_id: int, finished_at: int, columns: Mapping[str, object]) -> None:
         """Note that a load succeeded.
 

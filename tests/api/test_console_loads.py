@@ -137,13 +137,13 @@ class TestDetail:
             page = browser.get(path)
             assert page.headers["Refresh"] == "3; url=?refresh=auto"
             assert "It has just begun." in page.text
-            history.update(4, progress=json_text(Progress("a.csv", 500_000, 2_000_000, 1_234)))
+            history.note_progress(4, json_text(Progress("a.csv", 500_000, 2_000_000, 1_234)))
             page = browser.get(path)
             assert "500 kB of 2.0 MB, 1,234 rows so far" in page.text
             assert page.html.select_one("svg.meter")["aria-label"] == "25 % of this step done"
-            history.update(4, progress=json_text(Progress("-", 500, None, 4)))
+            history.note_progress(4, json_text(Progress("-", 500, None, 4)))
             assert not browser.get(path).html.select("svg.meter")
-            history.update(4, progress=json_text(Progress(None, 900, 1_000, 900)))
+            history.note_progress(4, json_text(Progress(None, 900, 1_000, 900)))
             assert "Writing: 900 of 1,000 rows" in browser.get(path).text
             stopped = browser.get(f"{path}?refresh=off")
             assert "Refresh" not in stopped.headers

@@ -238,7 +238,7 @@ def test_a_person_can_undo_what_was_loaded(world, visit, scheme, has_javascript)
     visitor.click("Rejected")
     visitor.click("4")
     history = History(world.engine, "mistyped")
-    history.update(6, progress=json_text(Progress("fleet.csv", 1, 3, 1_234)))
+    history.note_progress(6, json_text(Progress("fleet.csv", 1, 3, 1_234)))
     with locked(world.engine, "mistyped"):
         visitor.open(f"{ROOT}/loads/6")
         assert page.get_by_text("1,234 rows so far").is_visible()

@@ -12,7 +12,7 @@ from app.cli import invocation
 from app.cli.session import require_owner
 from app.config import Config
 from app.errors import OperatorError
-from app.registers.demo import CAST
+from app.registers.demo import SAMPLE_PLATES
 from app.serve import instance, listening
 from app.setting_values import sqlite_path
 from app.storage.file_lock import hold_until_exit, make_directory
@@ -115,7 +115,7 @@ class Step(NamedTuple):
 
 
 def _plate(path: str, part: str) -> str:
-    return path.format(CAST[part])
+    return path.format(SAMPLE_PLATES[part])
 
 
 _INSURANCE = "/v1/vehicle/{}/insurance"
@@ -128,7 +128,7 @@ STEPS = (
     Step(
         "three at once, one of them unknown",
         "/v1/vehicle/bulk-insurance",
-        _BULK.format(*(CAST[part] for part in ("compliant", "lapsed", "unknown"))),
+        _BULK.format(*(SAMPLE_PLATES[part] for part in ("compliant", "lapsed", "unknown"))),
     ),
     Step("not road-legal: off the road, SORN", _plate("/v1/compliance/{}?explain=true", "sorn")),
     Step("the domains of the account", "/api/domains"),

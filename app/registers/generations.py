@@ -158,7 +158,7 @@ class Generations:
     def roll_back(self, current: Entry | None, kept: Entry) -> None:
         """Make a snapshot the current generation again; call this within a transaction.
 
-        This snapshot and all later ones leave the index. The next load removes the former
+        The index then lists neither this snapshot nor later ones. The next load removes the former
         generation.
         """
         self._delete(KeptRegister, KeptRegister.generation >= kept.generation)
@@ -186,13 +186,13 @@ class Generations:
         with self.store.opened_waiting(entry.generation) as opened:
             opened.migrate()
 
-    def forget_snapshots(self, leave: int = 0) -> None:
+    def forget_snapshots(self, keep: int = 0) -> None:
         """Remove all snapshots but the latest from the index.
 
         Args:
-            leave: how many stay.
+            keep: how many of the latest stay.
         """
-        forgotten = [each.generation for each in self.list_kept()[leave:]]
+        forgotten = [each.generation for each in self.list_kept()[keep:]]
         if forgotten:
             self._delete(KeptRegister, KeptRegister.generation.in_(forgotten))
 

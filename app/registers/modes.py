@@ -65,7 +65,7 @@ def _write(work: Work, table: Table) -> None:
 def record(work: Work) -> None:
     """Record in the main database that the merge is committed."""
     if not work.counts.changed:
-        # A load that changes nothing must not leave a new, empty register.
+        # A load that changes nothing must not create an empty register.
         reserve.with_reserve(work.engine, partial(work.generations.remove_made_by, work.load_id))
     finish = partial(
         finish_merge,

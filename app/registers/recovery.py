@@ -30,7 +30,7 @@ FindApplied = Callable[[int], Applied | None]
 
 
 def recover(engine: Engine, generations: Generations, load_id: int = 0) -> Entry | None:
-    """End the history lines of killed loads, and remove what they left behind.
+    """End the history lines of killed loads, and remove what they wrote.
 
     Needs the register's lock.
 

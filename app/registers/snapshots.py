@@ -164,7 +164,7 @@ class RegisterState(NamedTuple):
         return self.current is not None or self.dropped is not None or not self.ended_well
 
     def snapshot(self, load_id: int) -> Snapshot | None:
-        """Return the snapshot that a load left, None if there is none."""
+        """Return the snapshot of the state after a load, None if there is none."""
         return next((each for each in self.snapshots if each.load_id == load_id), None)
 
 

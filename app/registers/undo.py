@@ -76,11 +76,11 @@ def roll_back(
     Args:
         register: the name; None if only one register can be rolled back.
         kind: the only kind that may change; None if all may.
-        to: go back to what this load left; None to go back to before the last replace.
+        to: go back to the state after this load; None for the state before the last replace.
 
     Returns `register`, `kind`, `held` and `load`: the kind that changed, how many rows of it the
-    register holds now, and the load that left them. `kind` and `held` are None if several kinds
-    changed. Raises OperatorError if there is nothing to go back to.
+    register holds now, and the load after which it held them. `kind` and `held` are None if several
+    kinds changed. Raises OperatorError if there is nothing to go back to.
     """
     name = register or _only_kept(engine)
     change = _Change(engine, name, actor, noted)

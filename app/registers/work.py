@@ -196,7 +196,7 @@ def count_held(
 
 
 def require_few_lost(intake: Intake, counts: Counts) -> None:
-    """Raise OperatorError if a load leaves far fewer rows than before, unless that is allowed."""
+    """Raise OperatorError if the register would hold far fewer rows, unless that is allowed."""
     if intake.baseline is None or intake.request.allow_shrink:
         return
     if intake.request.mode == REPLACE:

@@ -32,17 +32,17 @@ class PieceCutter:
     def __init__(self, stream: BinaryIO, header_lines: int) -> None:
         self.stream = stream
         self._header_lines = header_lines
-        self._left: bytes | None = None
+        self._uncut: bytes | None = None
         self.header = b""
         """The header that comes before each piece except the first, which begins with it."""
 
     def next_piece(self) -> bytes | None:
         """Return the next piece, or None at the end and if the file is not to be cut."""
-        is_first = self._left is None
-        data = self._left or b""
+        is_first = self._uncut is None
+        data = self._uncut or b""
         if len(data) < PIECE_BYTES:
             data += self.stream.read(PIECE_BYTES - len(data))
-        self._left = data
+        self._uncut = data
         if is_first:
             if len(data) < PIECE_BYTES:
                 return None
@@ -54,7 +54,7 @@ class PieceCutter:
         end = data.rfind(b"\n") + 1
         while data.count(b"\n", 0, end) > PIECE_LINES_MAX:
             end = data.rfind(b"\n", 0, end // 2) + 1
-        self._left = data[end:]
+        self._uncut = data[end:]
         return data[:end] or None
 
     def rest(self, pieces: list[bytes]) -> bytes:
@@ -63,7 +63,7 @@ class PieceCutter:
         Args:
             pieces: the pieces that were cut but could not be read.
         """
-        return b"".join([*pieces, self._left or b""]) or self.stream.read(1)
+        return b"".join([*pieces, self._uncut or b""]) or self.stream.read(1)
 
 
 @dataclass

@@ -156,12 +156,12 @@ class Reader:
         finally:
             for each in pieces:
                 each.end()
-        left = cutter.rest([each.lines for each in pieces])
-        if left:
+        unread = cutter.rest([each.lines for each in pieces])
+        if unread:
             header = cutter.header if lines else b""
-            stream = joined_stream(header + left, cutter.stream)
+            stream = joined_stream(header + unread, cutter.stream)
             lines -= header.count(b"\n")
-            self._read_whole(file, stream, lines, bytes_ahead=len(header) + len(left))
+            self._read_whole(file, stream, lines, bytes_ahead=len(header) + len(unread))
 
     def _take_piece(self, piece: Piece, lines_before: int) -> int:
         """Take the report and the run of a worker, and return the number of lines in its piece."""

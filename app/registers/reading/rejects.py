@@ -309,7 +309,7 @@ def _rejected(path: Path) -> Iterator[Rejected]:
 
 
 class Remaining:
-    """Estimates the records that are left while the files of a load are read."""
+    """Estimates how many records are still to come while the files of a load are read."""
 
     def __init__(self, files: Sequence[str], *, are_trusted: bool = True) -> None:
         sizes = [unpacked_bytes_of(file, is_trusted=are_trusted) for file in files]

@@ -7,7 +7,7 @@ placeholder of the source, in upper or lower case (formats 0.7).
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from app.registers.formats.columns import RowFault
@@ -97,6 +97,12 @@ _PLAIN_LINES = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?(?:\n[!-~](?:[ -~]{0,98}[!
 def quoted(text: str) -> str:
     """Return a text as error messages quote it: shortened, and with escaped control characters."""
     return repr(text if len(text) <= _QUOTED_CHARACTERS else text[:_QUOTED_CHARACTERS] + "...")
+
+
+def shortened(names: Sequence[str], most: int) -> str:
+    """Return names with commas; if they are many, the first of them and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def without_value(reason: str) -> str:

@@ -7,7 +7,7 @@ from app.errors import OperatorError, closest, listed
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, NarrowRow
 from app.registers.formats.columns import Column, KnownColumns, Presence
-from app.registers.formats.values import quoted
+from app.registers.formats.values import quoted, shortened
 from app.registers.reading.rejects import RejectsFile
 from app.registers.reading.streams import printable
 
@@ -40,12 +40,12 @@ def header_fault(known: KnownColumns, names: Sequence[str], missing: Sequence[Co
     if _are_few([label for label in lost if not meant[label]], read):
         shown = [_with_hint(label, "did you mean", meant[label]) for label in lost]
         remedy = "correct the mapping" if all(meant.values()) else _remedy(missing)
-        return f"The header has no column {_shown(shown)}; {remedy}"
+        return f"The header has no column {shortened(shown, _LABELS_SHOWN)}; {remedy}"
     present = [label for label in read if label not in lost]
     has = f"only {listed(present)}" if present else "none"
     return (
         f"The mapping reads {len(read)} columns; the file has {has} of them. Is it the mapping of "
-        f"another file? The file lacks {_shown(list(lost))}."
+        f"another file? The file lacks {shortened(list(lost), _LABELS_SHOWN)}."
     )
 
 
@@ -90,11 +90,6 @@ def _unread(known: KnownColumns, names: Iterable[str]) -> list[str]:
 
 def _with_hint(label: str, question: str, name: str | None) -> str:
     return f"{label} ({question} {printable(name)}?)" if name else label
-
-
-def _shown(labels: Sequence[str]) -> str:
-    more = len(labels) - _LABELS_SHOWN
-    return ", ".join(labels[:_LABELS_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 # Compares the columns of the files of a load with the columns that the format knows (D65).
@@ -149,9 +144,8 @@ class ColumnsSeen:
         self._noted = len(self._unknown)
         if new:
             columns = "unknown column is" if len(new) == 1 else "unknown columns are"
-            more = f" and {len(new) - _NAMED_MAX:,} more" if len(new) > _NAMED_MAX else ""
-            names = ", ".join(map(quoted, new[:_NAMED_MAX]))
-            self._rejects.note(f"{len(new):,} {columns} not read: {names}{more}")
+            names = shortened(list(map(quoted, new)), _NAMED_MAX)
+            self._rejects.note(f"{len(new):,} {columns} not read: {names}")
 
     def require_expected(self, rows: int) -> None:
         """Raise OperatorError if no row of a JSON load has an expected member.

@@ -4,12 +4,11 @@ import gc
 import io
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, BinaryIO, cast
 
 from app.processes import ForkedWorker
 from app.registers.formats import Format
-from app.registers.formats.changes import Columns, Order
+from app.registers.formats.changes import Columns
 from app.registers.formats.delimited import header_of
 from app.registers.formats.report import Unreadable
 from app.registers.reading.missing_columns import ColumnsSeen
@@ -143,23 +142,32 @@ class Piece:
     """A piece of a file that a worker process reads.
 
     The worker writes its report and a sorted run to a temporary file.
+
+    Args:
+        detected: the format and the kind of the file.
+        header: the lines that the worker reads before those of the piece.
     """
 
     def __init__(
         self,
-        format_: Format,
-        kind: Kind,
+        detected: tuple[Format, Kind],
         columns: ColumnsSeen,
         header: bytes,
         lines: bytes,
         runs: Runs,
     ) -> None:
+        self._detected = detected
+        self._columns = columns
+        self._header = header
         self.lines = lines
-        self.header_lines = header.count(b"\n")
-        """How many lines the worker reads before those of the piece."""
         self.file = runs.new_file()
-        read = partial(self._read, format_, kind, columns, header, runs.order)
-        self._child = ForkedWorker(read, [self.file])
+        self._order = runs.order
+        self._child = ForkedWorker(self._read, [self.file])
+
+    @property
+    def header_lines(self) -> int:
+        """How many lines the worker reads before those of the piece."""
+        return self._header.count(b"\n")
 
     def wait(self) -> bool:
         """Wait for the worker, and return whether it could read the piece."""
@@ -175,20 +183,19 @@ class Piece:
         self._child.end()
         self.file.close()
 
-    def _read(
-        self, format_: Format, kind: Kind, columns: ColumnsSeen, header: bytes, order: Order
-    ) -> None:
+    def _read(self) -> None:
         """Read the piece in the worker process."""
         # PERF: this process ends after the piece and needs all its rows until then. Collecting
         # garbage would take 0.4 us per row, and 1.3 us per row that is a named tuple.
         gc.disable()
         report = PieceReport(lines=_count_lines(self.lines))
-        stream = io.BytesIO(header + self.lines)
+        format_, kind = self._detected
+        stream = io.BytesIO(self._header + self.lines)
         changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
         report.loaded = len(changes)
-        changes = columns.narrowed(changes, report.names)
+        changes = self._columns.narrowed(changes, report.names)
         write_value(vars(report), self.file)
-        write_run(order.sort(changes), order, self.file)
+        write_run(self._order.sort(changes), self._order, self.file)
         self.file.flush()
 
 

@@ -65,7 +65,7 @@ class Reader:
         show: Show,
         bytes_read: Callable[[], int],
     ) -> None:
-        self._format, self._kind = detected
+        self._detected = self._format, self._kind = detected
         self._rejects = rejects
         self._columns = columns
         self._runs = runs
@@ -142,9 +142,7 @@ class Reader:
             while (piece := cutter.next_piece()) or pieces:
                 if piece:
                     header = cutter.header if lines or pieces else b""
-                    pieces.append(
-                        Piece(self._format, self._kind, self._columns, header, piece, self._runs)
-                    )
+                    pieces.append(Piece(self._detected, self._columns, header, piece, self._runs))
                 if not piece or len(pieces) == CORES:
                     if not pieces[0].wait():
                         break

@@ -1,7 +1,7 @@
 """What is said about a CSV file that fits no format: its columns, and the closest format."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from app.registers.formats.columns import Column, FileFault, Presence, normalised
@@ -14,7 +14,7 @@ from app.registers.formats.suggesting.suggestion import (
     read_sample,
     suggest,
 )
-from app.registers.formats.values import quoted
+from app.registers.formats.values import quoted, shortened
 from app.storage.tables import Kind
 
 _NAMED_MAX = 10
@@ -46,11 +46,14 @@ def csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
             "first line, then write a mapping file for it."
         )
     close = _closest(sample, formats)
+    columns = list(map(quoted, sample.header))
     lacking = (
-        f"lacks {_listed(close.missing)}" if close.missing else "has the same names of columns"
+        f"lacks {shortened(close.missing, _NAMED_MAX)}"
+        if close.missing
+        else "has the same names of columns"
     )
     return (
-        f"Its columns are {_listed(map(quoted, sample.header))}. The closest format is "
+        f"Its columns are {shortened(columns, _NAMED_MAX)}. The closest format is "
         f"{close.format} with {close.kind}; the file {lacking}. If its columns have other names, "
         'describe them in a mapping file for --map: "verifyd import --suggest-map FILE" writes a '
         "first one."
@@ -89,10 +92,3 @@ def _candidates(names: frozenset[str], formats: Mapping[str, Format]) -> Iterato
 def _is_lacking(column: Column, present: list[str]) -> bool:
     is_needed = column.presence in (Presence.REQUIRED, Presence.EXPECTED)
     return is_needed and column.label not in present
-
-
-def _listed(names: Iterable[str]) -> str:
-    """Return names with commas; if they are many, the first of them."""
-    every = list(names)
-    more = len(every) - _NAMED_MAX
-    return ", ".join(every[:_NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")

@@ -33,7 +33,7 @@ class Generations:
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
-        self._engine = engine
+        self.engine = engine
         self.name = name
         self.store = store_of(engine, name)
 
@@ -54,7 +54,7 @@ class Generations:
         columns = [getattr(model, name) for name in Entry._fields]
         query = model.select(*columns).where(model.name == self.name)
         ordered = query.order_by(model.generation.desc()).tuples()
-        return [Entry(*row) for row in ordered.execute(self._engine)]
+        return [Entry(*row) for row in ordered.execute(self.engine)]
 
     @contextmanager
     def opened(self, entry: Entry | None) -> Iterator[OpenRegister | None]:
@@ -100,7 +100,7 @@ class Generations:
 
     def require_room(self, entry: Entry | None) -> None:
         """Raise Hindered if the register is new, and there are eight registers already (D25)."""
-        if entry is None and Register.select().count(self._engine) >= REGISTERS_MAX:
+        if entry is None and Register.select().count(self.engine) >= REGISTERS_MAX:
             raise Hindered(f"there are {REGISTERS_MAX} registers; drop one first")
 
     def add(self, load_id: int) -> Entry:
@@ -109,7 +109,7 @@ class Generations:
         Its generation is the number of the load, so that no number is used twice.
         """
         entry = Entry(self.name, load_id, "")
-        with self._engine.atomic():
+        with self.engine.atomic():
             self.require_room(None)
             self._insert(Register, entry)
         return entry
@@ -234,7 +234,7 @@ class Generations:
         """
         made = self.find_current()
         if made is not None and made.loaded_at is None and made.generation == load_id:
-            with self._engine.atomic():
+            with self.engine.atomic():
                 self._set_aside(made)
             self.remove_unused()
 
@@ -258,17 +258,17 @@ class Generations:
 
     def _insert(self, model: type[Register], entry: Entry) -> None:
         with self._waiting_for_backup(model):
-            model.insert(**entry._asdict()).execute(self._engine)
+            model.insert(**entry._asdict()).execute(self.engine)
 
     def _update(self, **values: object) -> None:
-        Register.update(**values).where(Register.name == self.name).execute(self._engine)
+        Register.update(**values).where(Register.name == self.name).execute(self.engine)
 
     def _delete(self, model: type[Register], condition: peewee.Expression | None = None) -> Any:
         """Delete the register's entries in one table of the index; return how many there were."""
         is_it: Any = model.name == self.name
         which = is_it if condition is None else is_it & condition
         with self._waiting_for_backup(model):
-            return model.delete().where(which).execute(self._engine)
+            return model.delete().where(which).execute(self.engine)
 
     def _waiting_for_backup(self, model: type[Register]) -> AbstractContextManager[object]:
         return self.store.waiting_for_backup() if model is KeptRegister else nullcontext()

@@ -119,7 +119,7 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
     except BaseException as error:
         work.intake.runs.close()
         columns = {"reason": reason_of(error)} | work.columns_of_reading()
-        note_failure(work.engine, work.generations, work.load_id, columns)
+        note_failure(work.generations, work.load_id, columns)
         _prune_records(work.engine, data_dir)
         # SEC: the reason can quote a record, so the log does not show it.
         _log.warning('%s: failed; "verifyd imports show %d" shows why', work, work.load_id)
@@ -130,7 +130,7 @@ def _recover(work: Work) -> None:
     """Remove surplus snapshots, record how killed loads ended, and read the register's entry."""
     # Surplus snapshots are removed before the load as well, because it may need their space.
     reserve.with_reserve(work.engine, partial(_forget_surplus, work))
-    recovered = partial(recover, work.engine, work.generations, work.load_id)
+    recovered = partial(recover, work.generations, work.load_id)
     work.entry = reserve.with_reserve(work.engine, recovered)
     work.generations.require_room(work.entry)
 

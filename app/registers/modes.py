@@ -69,7 +69,6 @@ def record(work: Work) -> None:
         reserve.with_reserve(work.engine, partial(work.generations.remove_made_by, work.load_id))
     finish = partial(
         finish_merge,
-        work.engine,
         work.generations,
         work.load_id,
         work.kind,

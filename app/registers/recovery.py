@@ -29,7 +29,7 @@ from app.storage.tables import Kind
 FindApplied = Callable[[int], Applied | None]
 
 
-def recover(engine: Engine, generations: Generations, load_id: int = 0) -> Entry | None:
+def recover(generations: Generations, load_id: int = 0) -> Entry | None:
     """End the history lines of killed loads, and remove what they wrote.
 
     Needs the register's lock.
@@ -44,14 +44,12 @@ def recover(engine: Engine, generations: Generations, load_id: int = 0) -> Entry
     generations.require_data(entry)
     with generations.opened(entry) as opened:
         find = partial(_find_applied, opened)
-        is_changed = end_killed_loads(engine, generations, load_id, find)
+        is_changed = end_killed_loads(generations, load_id, find)
     generations.remove_unused()
     return generations.find_current() if is_changed else entry
 
 
-def end_killed_loads(
-    engine: Engine, generations: Generations, load_id: int, find: FindApplied
-) -> bool:
+def end_killed_loads(generations: Generations, load_id: int, find: FindApplied) -> bool:
     """End the history lines of killed loads: done if the register contains the load, else failed.
 
     Args:
@@ -60,9 +58,9 @@ def end_killed_loads(
 
     Returns whether a load was found to be done: the register's entry has changed then.
     """
-    history = History(engine, generations.name)
+    history = History(generations.engine, generations.name)
     is_changed = False
-    for load in list_running(engine, generations.name):
+    for load in list_running(generations.engine, generations.name):
         if load.id == load_id:
             continue
         applied = find(load.id)
@@ -72,13 +70,12 @@ def end_killed_loads(
         # A merge notes what it has read before its first commit.
         valid, accepted = load.rows - load.rejected, json_list(load.accepted, str)
         kind, is_fresh = Kind(load.kind), counts_as_loaded(valid, accepted)
-        finish_merge(engine, generations, load.id, kind, applied._asdict(), is_fresh=is_fresh)
+        finish_merge(generations, load.id, kind, applied._asdict(), is_fresh=is_fresh)
         is_changed = True
     return is_changed
 
 
 def finish_merge(
-    engine: Engine,
     generations: Generations,
     load_id: int,
     kind: Kind,
@@ -93,7 +90,7 @@ def finish_merge(
             holds now, `changed` how many rows the merge changed.
         is_fresh: whether the register counts as just loaded (D51).
     """
-    now = clock.now()
+    now, engine = clock.now(), generations.engine
     with engine.atomic():
         former = generations.find_current()
         if columns["changed"]:
@@ -103,7 +100,7 @@ def finish_merge(
         record_load(engine, load_id, kind, former, columns)
 
 
-def _is_applied(engine: Engine, generations: Generations, load_id: int) -> bool:
+def _is_applied(generations: Generations, load_id: int) -> bool:
     """Tell whether the register contains a load that failed afterwards; False if unreadable."""
 
     def find() -> Applied | None:
@@ -113,7 +110,7 @@ def _is_applied(engine: Engine, generations: Generations, load_id: int) -> bool:
             return _find_applied(opened, load_id)
 
     with suppress(OSError, peewee.PeeweeException, OperatorError):
-        return reserve.with_reserve(engine, find) is not None
+        return reserve.with_reserve(generations.engine, find) is not None
     return False
 
 
@@ -121,9 +118,7 @@ def _find_applied(opened: OpenRegister | None, load_id: int) -> Applied | None:
     return find_applied(opened, load_id) if opened else None
 
 
-def note_failure(
-    engine: Engine, generations: Generations, load_id: int, columns: dict[str, object]
-) -> None:
+def note_failure(generations: Generations, load_id: int, columns: dict[str, object]) -> None:
     """Remove what a failed load wrote, then note in the history that it failed.
 
     Nothing is removed if another load of the register has begun, and nothing is noted if the rows
@@ -132,6 +127,7 @@ def note_failure(
     Args:
         columns: the columns of the history line, `reason` among them.
     """
+    engine = generations.engine
     ignored = (OSError, peewee.PeeweeException, OperatorError)
     # Peewee leaves a transaction open if Ctrl-C interrupts its commit. Its changes to the register
     # index are visible here, but end with the process, so nothing may be removed because of them.
@@ -142,7 +138,7 @@ def note_failure(
     with suppress(*ignored), still_locked(engine, generations.name):
         generations.free_space(generations.find_current())
     with suppress(*ignored):
-        if _is_applied(engine, generations, load_id):
+        if _is_applied(generations, load_id):
             return
         fail = partial(History(engine, generations.name).fail, load_id, columns)
         reserve.with_reserve(engine, fail)

@@ -88,9 +88,9 @@ def roll_back(
 
     def rolled_back() -> tuple[int, Snapshot]:
         # If a merge after a drop was killed between its commits, the register is not dropped.
-        recover(engine, generations)
+        recover(generations)
         current = require_not_dropped(generations)
-        found = require_snapshot(engine, generations, current, to, kind)
+        found = require_snapshot(generations, current, to, kind)
         generations.migrate_waiting(found.kept)
         after = {**(register_state(found.kept) or {}), "load": found.load_id}
         states = register_state(current), after
@@ -122,13 +122,13 @@ def drop_register(
     """
     change = _Change(engine, name, actor, noted)
     generations = change.generations
-    require_register(engine, generations)
+    require_register(generations)
 
     def dropped() -> int:
         # A damaged register must be dropped as well, even if killed loads cannot be recovered.
         with suppress(OSError, peewee.PeeweeException, OperatorError):
-            recover(engine, generations)
-        current = require_register(engine, generations)
+            recover(generations)
+        current = require_register(generations)
         with change.recorded("imports.drop", register_state(current), None) as load_id:
             generations.drop(current)
         return load_id
@@ -150,11 +150,11 @@ def undrop_register(
     """
     change = _Change(engine, name, actor, noted)
     generations = change.generations
-    _require_dropped(engine, generations)
+    _require_dropped(generations)
 
     def undropped() -> tuple[int, Entry]:
-        recover(engine, generations)
-        current, dropped = _require_dropped(engine, generations)
+        recover(generations)
+        current, dropped = _require_dropped(generations)
         if not generations.store.has_waiting(dropped.generation):
             raise OperatorError(f"the data of the register {name} is missing; load it again")
         generations.require_room(current)
@@ -193,7 +193,7 @@ def purge_register(
         before = register_state(generations.find_dropped()) or {}
         with change.recorded("imports.purge", before, None) as load_id:
             # No later load may come to record how loads ended that were killed.
-            end_killed_loads(engine, generations, 0, lambda _: None)
+            end_killed_loads(generations, 0, lambda _: None)
             generations.forget_dropped()
         return load_id
 
@@ -207,7 +207,7 @@ def purge_register(
     _log.info("load %d, purge of %s: done", load_id, name)
 
 
-def require_register(engine: Engine, generations: Generations) -> Entry:
+def require_register(generations: Generations) -> Entry:
     """Return the register's entry; raise OperatorError if there is nothing to drop."""
     name = generations.name
     current = generations.find_current()
@@ -217,7 +217,7 @@ def require_register(engine: Engine, generations: Generations) -> Entry:
         raise OperatorError(
             f"the register {name} was dropped already; add --purge to free its disk space"
         )
-    if History(engine, name).ended_well():
+    if History(generations.engine, name).ended_well():
         raise OperatorError(f"there is no register {name}")
     raise OperatorError(
         f'there is no register {name}; run "verifyd imports drop {name} --purge" to end the '
@@ -231,7 +231,7 @@ def _remove_unused(generations: Generations) -> None:
         generations.remove_unused()
 
 
-def _require_dropped(engine: Engine, generations: Generations) -> tuple[Entry | None, Entry]:
+def _require_dropped(generations: Generations) -> tuple[Entry | None, Entry]:
     """Return the current entry of that name, if any, and the one of the dropped register.
 
     The current one holds nothing: a load that changes a row forgets the dropped register. Raises
@@ -244,7 +244,7 @@ def _require_dropped(engine: Engine, generations: Generations) -> tuple[Entry | 
         return current, dropped
     reason = "it was not dropped, or was loaded since" if current else "it does not exist"
     query = DroppedRegister.select(DroppedRegister.name).order_by(DroppedRegister.name)
-    names = ", ".join(each for (each,) in query.tuples().execute(engine)) or "none"
+    names = ", ".join(each for (each,) in query.tuples().execute(generations.engine)) or "none"
     raise OperatorError(
         f"the register {name} cannot be brought back: {reason}. Dropped registers: {names}"
     )

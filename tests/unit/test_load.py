@@ -466,7 +466,7 @@ class TestAllOrNothing:
                 until_then.setattr(modes, "finish_merge", _interrupted)
             with suppress(KeyboardInterrupt):
                 world.load_files(*paths, register="native", **options)
-        recover(world.engine, Generations(world.engine, "native"))
+        recover(Generations(world.engine, "native"))
         line = list_loads(world.engine)[0]
         assert (line.status, line.rows) == ("done", content.count("SEAT") + content.count("ZZ99"))
         assert (Register.select(Register.loaded_at).scalar(world.engine) > 1_000) == is_fresh

@@ -169,7 +169,7 @@ class History:
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
 
-    def counted(self) -> Any:
+    def counted(self) -> "peewee.ModelSelect[RegisterLoad]":
         """Return a query for the lines that count since the last drop or purge, latest first."""
         counts = (RegisterLoad.register == self.register) & COUNTS
         drops = RegisterLoad.select(fn.MAX(RegisterLoad.id)).where(
@@ -243,7 +243,7 @@ def note_moved(engine: Engine, load_id: int, directory: Path) -> None:
     changed.execute(engine)
 
 
-def moved_to(load: Any) -> Path | None:
+def moved_to(load: RegisterLoad) -> Path | None:
     """Return the directory that `note_moved` has noted for a load, None if there is none."""
     moved = [each for each in json_list(load.notes, str) if each.startswith(_MOVED)]
     return Path(moved[-1].removeprefix(_MOVED)) if moved else None
@@ -258,7 +258,7 @@ def unopened_notes(*, is_attended: bool) -> str:
     return _SEEN if is_attended else json_text([UNOPENED])
 
 
-def unopened_reason(load: Any) -> str | None:
+def unopened_reason(load: RegisterLoad) -> str | None:
     """Return why a load ended before a file was opened, None if a file was opened.
 
     The reason is shortened, and without a full stop. SEC: it quotes no record, so alerts and
@@ -280,7 +280,7 @@ def interrupted_loads(engine: Engine) -> set[int]:
     return unlocked & {load.id for load in list_running(engine)}
 
 
-def list_running(engine: Engine, register: str | None = None) -> list[Any]:
+def list_running(engine: Engine, register: str | None = None) -> list[RegisterLoad]:
     """Return the loads that are running, or were killed.
 
     Args:

@@ -148,14 +148,14 @@ class Work:
             self._totals() | self._columns_of_files() | {"held": self.counts.held, "known": known}
         )
 
-    def columns_of_reading(self) -> dict[str, Any]:
+    def columns_of_reading(self) -> dict[str, object]:
         """Return the columns of the history line that say what the load has read so far."""
         rejected, skipped = self.intake.rejects.rejected, self.intake.rejects.skipped
         rows = self.intake.loaded + rejected + skipped
         read = {"rows": rows, "rejected": rejected, "skipped": skipped}
         return read | self._columns_of_files()
 
-    def _columns_of_files(self) -> dict[str, Any]:
+    def _columns_of_files(self) -> dict[str, object]:
         return {
             "is_terminated": self.intake.is_terminated,
             "reasons": json_text(self.intake.rejects.reasons),

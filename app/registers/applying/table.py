@@ -110,7 +110,7 @@ class Table:
     def _names(self, size: int) -> list[str]:
         return [f'"{name}"' for name in self._columns[:size]]
 
-    def _rows(self, sql: str, values: list[Any]) -> list[Columns]:
+    def _rows(self, sql: str, values: Sequence[object]) -> list[Columns]:
         cursor = self._engine.execute_sql(sql, values)
         with driver_errors_translated():
             rows: list[Columns] = cursor.fetchall()

@@ -147,7 +147,7 @@ def without_time(row: Columns) -> Columns:
     return row[:_TIME]
 
 
-def with_time(row: Sequence[Any], time: int | None) -> Columns:
+def with_time(row: Sequence[object], time: int | None) -> Columns:
     """Return a row with another time."""
     return (*row[:_TIME], time)
 

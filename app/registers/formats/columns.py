@@ -53,6 +53,10 @@ Parse = Callable[[str], Any]
 """Returns the value of a text from a file. The row that it is for says the value's type."""
 ParseMany = Callable[[list[str]], list[Any]]
 """Returns the values of many texts of one column."""
+Values = Iterable[Any]
+"""The values of one record, in the order of the columns of a layout."""
+ValueColumns = list[list[Any]]
+"""The values of many records, column by column."""
 SOCRATA_COLUMNS = frozenset({"id", "created_at", "updated_at", "version"})
 """Normalised names of the columns that Socrata, the platform of RDW and NYC, adds on request."""
 SPARSE_ROWS_MIN = 100
@@ -206,11 +210,11 @@ class Layout:
     """
 
     columns: tuple[Column, ...]
-    build: Callable[[Iterable[Any]], Row]
+    build: Callable[[Values], Row]
     """Returns the row for the values of all columns, in order. Raises RowFault or RowSkip."""
     fold: Callable[[str], str] = normalised
     """Returns the form of a name that is used to compare names."""
-    build_many: Callable[[list[list[Any]]], list[Any]] | None = None
+    build_many: Callable[[ValueColumns], list[Any]] | None = None
     """PERF: builds many rows at once from their values, column by column.
 
     None for a source that skips or rejects some records of most blocks. Such blocks are read record
@@ -222,7 +226,7 @@ class Layout:
         """The parsers of all columns, in order."""
         return tuple(column.parse for column in self.columns)
 
-    def values(self, texts: Sequence[list[str]]) -> list[list[Any]]:
+    def values(self, texts: Sequence[list[str]]) -> ValueColumns:
         """Return the values of many records, column by column, for `build_many`.
 
         Args:

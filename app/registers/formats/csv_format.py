@@ -4,10 +4,10 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from app.registers.formats.changes import Row
-from app.registers.formats.columns import FileFault, Layout, RowFault, normalised
+from app.registers.formats.columns import FileFault, Layout, RowFault, ValueColumns, normalised
 from app.registers.formats.delimited import DelimitedRecords
 from app.registers.formats.format import RECORD_BYTES_MIN, NamedFormat, rows_of
 from app.registers.formats.report import IgnoringReport, Report, UnreadableValues
@@ -86,7 +86,7 @@ def csv_rows(
 def _rows_of_block(
     layout: Layout,
     positions: list[int],
-    build_many: Callable[[list[list[Any]]], list[Row]],
+    build_many: Callable[[ValueColumns], list[Row]],
     unreadable: UnreadableValues,
     columns: list[list[str]],
     line: int,

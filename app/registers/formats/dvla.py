@@ -3,12 +3,9 @@
 The DVLA offers no bulk file. We read its answer bodies as NDJSON or as a JSON array.
 """
 
-from collections.abc import Iterable
-from typing import Any
-
 from app.registers.formats import values
 from app.registers.formats.changes import VehicleRow
-from app.registers.formats.columns import Column, Layout, Presence, normalised
+from app.registers.formats.columns import Column, Layout, Presence, Values, normalised
 from app.registers.formats.dates import iso_date, year_of
 from app.registers.formats.json_format import JsonFormat
 from app.storage.tables import Kind
@@ -69,7 +66,7 @@ def vehicle_layout() -> Layout:
     return Layout(tuple(Column.named(*each, blanks=values.MISSING) for each in columns), _vehicle)
 
 
-def _vehicle(read: Iterable[Any]) -> VehicleRow:
+def _vehicle(read: Values) -> VehicleRow:
     plate, make, year, color, mot_expiry, tax_status, tax_due = read
     return VehicleRow(
         plate,

@@ -238,12 +238,12 @@ def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
     return change_of
 
 
-def _text(label: str, value: Any) -> str:
+def _text(label: str, value: object) -> str:
     return value if type(value) is str else text_of(label, value)
 
 
 def _first(
-    parse: Callable[[str], int | None], spellings: Iterable[Any], label: str, unread: list[str]
+    parse: Callable[[str], int | None], spellings: Iterable[object], label: str, unread: list[str]
 ) -> int | None:
     """Return the first value that can be parsed. If none can, return None and note the label."""
     is_unread = False

@@ -1,7 +1,7 @@
 """Files of JSON objects: one per line (NDJSON), one after the other, or in an array."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, BinaryIO
 
@@ -69,7 +69,7 @@ class _Members:
         # PERF: 8 of 31 members are used. Finding only these takes a third of the time for all.
         self._used: list[tuple[str, int]] = []
 
-    def texts(self, members: dict[str, Any]) -> list[str]:
+    def texts(self, members: Mapping[str, object]) -> list[str]:
         """Return the texts in the order of the columns, empty if missing. Raises RowFault."""
         if not self._seen.issuperset(members):
             self._learn(members)
@@ -105,7 +105,7 @@ class _Members:
             self._used += [(name, i) for i, c in enumerate(self._columns) if folded in c.names]
 
 
-def text_of(label: str, value: Any) -> str:
+def text_of(label: str, value: object) -> str:
     """Return the value of a member as text, empty for null.
 
     Raises RowFault if it is an object or an array (formats 0.6).

@@ -126,7 +126,7 @@ def _with_dates(form: str, parse: Parse, *, is_last: bool = False) -> Parse:
         is_last: whether a month without a day means its last day, not its first one.
     """
 
-    def parse_date(text: str) -> Any:
+    def parse_date(text: str) -> object:
         trimmed = text.strip()
         native = iso_day(trimmed, form, is_last=is_last)
         try:
@@ -140,7 +140,7 @@ def _with_dates(form: str, parse: Parse, *, is_last: bool = False) -> Parse:
 def _with_words(words: Mapping[str, str], parse_native: Parse, parse_other: Parse) -> Parse:
     """Return a parser that replaces known words, and parses other texts with `parse_other`."""
 
-    def parse_word(text: str) -> Any:
+    def parse_word(text: str) -> object:
         native = words.get(text.strip().lower())
         return parse_other(text) if native is None else parse_native(native)
 
@@ -262,7 +262,7 @@ class _Checker:
                 self._fail(f"date_formats.{field}", f"{field} is no date")
         return {field: self._date_form(f"date_formats.{field}", forms[field]) for field in forms}
 
-    def _date_form(self, member: str, form: Any) -> str:
+    def _date_form(self, member: str, form: object) -> str:
         if form is None:
             return dates.ISO
         if not isinstance(form, str):
@@ -309,7 +309,7 @@ class _Checker:
             }
         return tables
 
-    def _value(self, member: str, field: str, value: Any) -> str:
+    def _value(self, member: str, field: str, value: object) -> str:
         """Return a value of the mapping file as a text for the parser of its field."""
         if isinstance(value, bool):
             value = str(value).lower()

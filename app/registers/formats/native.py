@@ -7,7 +7,7 @@ from operator import lt
 from typing import Any
 
 from app.registers.formats import dates, values
-from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
+from app.registers.formats.changes import FineRow, PolicyRow, Row, VehicleRow
 from app.registers.formats.columns import (
     Column,
     Layout,
@@ -15,6 +15,8 @@ from app.registers.formats.columns import (
     ParseMany,
     Presence,
     RowFault,
+    ValueColumns,
+    Values,
     normalised,
 )
 from app.registers.formats.csv_format import CsvFormat
@@ -237,7 +239,7 @@ def _spellings(label: str) -> frozenset[str]:
     return frozenset([normalised(label), normalised(_CAPITALS.sub("_", label))])
 
 
-def _policy(read: Iterable[Any]) -> PolicyRow:
+def _policy(read: Values) -> PolicyRow:
     plate, insurer, number, valid_from, valid_to, kind, cancelled_on, updated = read
     if valid_to < valid_from:
         raise RowFault("validTo is before validFrom")
@@ -246,11 +248,11 @@ def _policy(read: Iterable[Any]) -> PolicyRow:
     )
 
 
-def _as_rows(columns: list[list[Any]]) -> list[Any]:
+def _as_rows(columns: ValueColumns) -> list[Any]:
     return list(zip(*columns, strict=True))
 
 
-def _policies(columns: list[list[Any]]) -> list[Any]:
+def _policies(columns: ValueColumns) -> list[Any]:
     _, insurers, _, firsts, lasts, *_ = columns
     if any(map(lt, lasts, firsts)):
         raise RowFault("validTo is before validFrom")
@@ -258,11 +260,11 @@ def _policies(columns: list[list[Any]]) -> list[Any]:
     return _as_rows(columns)
 
 
-def _fines(columns: list[list[Any]]) -> list[Any]:
+def _fines(columns: ValueColumns) -> list[Row]:
     return list(map(_fine, zip(*columns, strict=True)))
 
 
-def _fine(read: Iterable[Any]) -> FineRow:
+def _fine(read: Values) -> FineRow:
     plate, reference, issued_on, cents, currency, settled_on = read
     if cents is None:
         if settled_on is None:

@@ -1,8 +1,7 @@
 """NYC, Open Parking and Camera Violations: the fines of New York City (formats 5)."""
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 from app.registers.formats import dates, values
 from app.registers.formats.changes import FineRow
@@ -13,6 +12,7 @@ from app.registers.formats.columns import (
     Presence,
     RowFault,
     RowSkip,
+    Values,
 )
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.format import NamedFormat
@@ -71,7 +71,7 @@ class NycJson(_Nyc, JsonFormat):
 def fine_layout(state: str) -> Layout:
     """Return the columns that are read. Rows of other states than `state` are skipped."""
 
-    def build(read: Iterable[Any]) -> FineRow:
+    def build(read: Values) -> FineRow:
         texts = iter(read)
         plate, of_state = next(texts), next(texts)
         # A row of another state is skipped even if its other values are invalid.

@@ -1,12 +1,18 @@
 """RDW, Gekentekende voertuigen: the open data of the Dutch vehicle authority (formats 1)."""
 
 import re
-from collections.abc import Iterable
-from typing import Any
 
 from app.registers.formats import dates, values
-from app.registers.formats.changes import VehicleRow
-from app.registers.formats.columns import SOCRATA_COLUMNS, Column, Layout, Presence, normalised
+from app.registers.formats.changes import Row, VehicleRow
+from app.registers.formats.columns import (
+    SOCRATA_COLUMNS,
+    Column,
+    Layout,
+    Presence,
+    ValueColumns,
+    Values,
+    normalised,
+)
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.format import NamedFormat
 from app.registers.formats.json_format import JsonFormat
@@ -93,13 +99,13 @@ class RdwJson(_Rdw, JsonFormat):
 def vehicle_layout() -> Layout:
     """Return the columns that are read. The last column replaces a missing date of expiry."""
 
-    def build(read: Iterable[Any]) -> VehicleRow:
+    def build(read: Values) -> VehicleRow:
         plate, make, model, year, color, insured, expiry, expiry_by_time = read
         if expiry == "":
             expiry = expiry_by_time
         return VehicleRow(plate, make, model, year, color, insured, expiry)
 
-    def build_many(columns: list[list[Any]]) -> list[VehicleRow]:
+    def build_many(columns: ValueColumns) -> list[Row]:
         return list(map(build, zip(*columns, strict=True)))
 
     model, year = "Handelsbenaming", "Datum eerste toelating"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import filterfalse
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from app.registers.formats.columns import Column
 from app.registers.formats.dates import shape
@@ -123,7 +123,9 @@ class UnreadableValues:
             elif text.strip().lower() not in blanks:
                 self._add(column, 1, line_of(), (text,))
 
-    def add_block(self, texts: Sequence[list[str]], values: Sequence[list[Any]], line: int) -> None:
+    def add_block(
+        self, texts: Sequence[list[str]], values: Sequence[list[object]], line: int
+    ) -> None:
         """Count the values of many records, one per line, that have become rows.
 
         Args:

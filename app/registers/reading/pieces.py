@@ -4,7 +4,7 @@ import gc
 import io
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from app.processes import ForkedWorker
 from app.registers.formats import Format
@@ -74,7 +74,7 @@ class PieceReport:
     rejects: list[tuple[int, str, str]] = field(default_factory=list)
     skipped: int = 0
     notes: list[str] = field(default_factory=list)
-    found: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+    found: list[tuple[str, Columns]] = field(default_factory=list)
     """The columns, and the members of `Unreadable`."""
     names: list[str] = field(default_factory=list)
 

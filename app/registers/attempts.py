@@ -1,4 +1,4 @@
-"""Records every attempt to load in the history, even one that fails early (D69)."""
+"""Records every attempt to load in the history, even one that fails early."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -118,7 +118,7 @@ def reason_of(error: BaseException) -> str:
     return printable("; ".join(sentence.splitlines())) or type(error).__name__
 
 
-# Notes in the history how far a running load has got, for the console (D135).
+# Notes in the history how far a running load has got, for the console.
 
 _EVERY_NS = 3 * 10**9
 _AFTER_FAILURE_NS = 60 * 10**9

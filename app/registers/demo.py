@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-# The sample cars: one memorable plate for each answer of the service (D22).
+# The sample cars: one memorable plate for each answer of the service.
 
 
 class Car(NamedTuple):
@@ -32,7 +32,7 @@ class Papers(NamedTuple):
     tax: str = "taxed"
     fines: str = "none"
     is_listed: bool = True
-    """Whether the car has a vehicle row. If not, only its policy mentions its plate (D24)."""
+    """Whether the car has a vehicle row. If not, only its policy mentions its plate."""
 
 
 _NEW_CAR_AGE = timedelta(days=400)
@@ -155,7 +155,7 @@ class DemoRegister(NamedTuple):
 def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
     """Write vehicles.csv, policies.csv and fines.csv in the native layout, and return their paths.
 
-    Each file has all rows of its kind, so it can be loaded with `--mode replace` (D28).
+    Each file has all rows of its kind, so it can be loaded with `--mode replace`.
     """
     paths = []
     for name, rows in demo_register(today, seed)._asdict().items():

@@ -130,7 +130,7 @@ class Generations:
 
         Args:
             held: how many rows of this kind the register holds now.
-            loaded_at: when it was loaded, in Unix seconds; None to keep the former time (D51).
+            loaded_at: when it was loaded, in Unix seconds; None to keep the former time.
         """
         values: dict[str, object] = {kind.value: held}
         if loaded_at is not None:
@@ -199,7 +199,7 @@ class Generations:
     def forget_undo_states(self) -> None:
         """Remove all snapshots and the dropped register from the index: a merge has changed rows.
 
-        A rollback or an undrop would lose the merged rows (D71, D72).
+        A rollback or an undrop would lose the merged rows.
         """
         self.forget_snapshots()
         self.forget_dropped()
@@ -274,7 +274,7 @@ class Generations:
         return self.store.waiting_for_backup() if model is KeptRegister else nullcontext()
 
 
-# The lock of a register: it allows one load at a time, whoever starts it (D28).
+# The lock of a register: it allows one load at a time, whoever starts it.
 
 
 @contextmanager

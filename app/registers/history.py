@@ -14,7 +14,7 @@ from app import clock
 from app.registers.generations import is_being_loaded
 from app.storage.engine import Engine
 
-# The table of the history, in the main database (D25).
+# The table of the history, in the main database.
 
 
 class RegisterLoad(peewee.Model):
@@ -29,7 +29,7 @@ class RegisterLoad(peewee.Model):
     status = peewee.CharField(10)
     """`running`, `done` or `failed`."""
     reason = peewee.TextField(null=True)
-    """Why it failed; if it is done, which load took it back (D69)."""
+    """Why it failed; if it is done, which load took it back."""
     rows = peewee.BigIntegerField(default=0)
     loaded = peewee.BigIntegerField(default=0)
     changed = peewee.BigIntegerField(default=0)
@@ -53,11 +53,11 @@ class RegisterLoad(peewee.Model):
     """A JSON array of the notes on the files, each a sentence."""
     loaded_by = peewee.CharField(100)
     actor = peewee.TextField(null=True)
-    """The `Actor` as a JSON object if an operator ran the load; null for a timer (D130)."""
+    """The `Actor` as a JSON object if an operator ran the load; null for a timer."""
     started_at = peewee.BigIntegerField()
     finished_at = peewee.BigIntegerField(null=True)
     progress = peewee.TextField(null=True)
-    """A `Progress` as a JSON array: how far the load had got a few seconds ago (D135)."""
+    """A `Progress` as a JSON array: how far the load had got a few seconds ago."""
 
     class Meta:
         table_name = "register_load"
@@ -97,9 +97,9 @@ DROP, UNDROP, PURGE = "drop", "undrop", "purge"
 INTERRUPTED = "interrupted"
 """The reason of a load that was killed or stopped."""
 COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
-"""Which lines count: those that are done, unless a rollback or an undrop took them back (D69)."""
+"""Which lines count: those that are done, unless a rollback or an undrop took them back."""
 REPLACES_COMPARED = 7
-"""A load is compared with so many replaces of its register (D67)."""
+"""A load is compared with so many replaces of its register."""
 _KEPT_SECONDS = 400 * 86_400
 _REASON_CHARACTERS_MAX = 300
 _MOVED = "moved to "

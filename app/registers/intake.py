@@ -147,7 +147,7 @@ class Intake:
         self.read_at = clock.now()
 
     def narrowed(self, changes: list[Columns]) -> list[Columns]:
-        """Return changes from the runs, as narrow rows if the load lacks members (D66)."""
+        """Return changes from the runs, as narrow rows if the load lacks members."""
         return self._columns.narrowed(changes)
 
     def _require_same(self, file: InputFile) -> None:
@@ -162,7 +162,7 @@ class Intake:
             raise FileFault(NO_SNAPSHOT, file.name)
 
     def _check_end(self, file: InputFile, baseline: Baseline) -> None:
-        """Note a last line without a line end. Raise FileFault if it should have one (D68)."""
+        """Note a last line without a line end. Raise FileFault if it should have one."""
         if not self.format.ends_with_line(file.head):
             return
         is_terminated = file.is_terminated()

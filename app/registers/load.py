@@ -46,7 +46,7 @@ def load(
         attempt: receives the load's number and its first rejects, for whoever reports a failure.
 
     Raises OperatorError, peewee.PeeweeException or OSError if the load fails. The register is then
-    as it was before, and the history says why the load failed (D69).
+    as it was before, and the history says why the load failed.
     """
     attempt = attempt or Attempt(request)
     with (

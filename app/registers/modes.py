@@ -1,4 +1,4 @@
-"""Writes what a load has read into its register: a merge or a replace (D28)."""
+"""Writes what a load has read into its register: a merge or a replace."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""An attempt to load as people see it: the line of the history, decoded (D69)."""
+"""An attempt to load as people see it: the line of the history, decoded."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path

@@ -88,7 +88,7 @@ def finish_merge(
     Args:
         columns: the columns of the history line. `held` is how many rows of the kind the register
             holds now, `changed` how many rows the merge changed.
-        is_fresh: whether the register counts as just loaded (D51).
+        is_fresh: whether the register counts as just loaded.
     """
     now, engine = clock.now(), generations.engine
     with engine.atomic():
@@ -147,7 +147,7 @@ def note_failure(generations: Generations, load_id: int, columns: dict[str, obje
     reserve.fill(engine)
 
 
-# What the record of actions says about registers and loads (D130).
+# What the record of actions says about registers and loads.
 
 
 def record_load(

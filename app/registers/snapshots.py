@@ -1,4 +1,4 @@
-"""Lists the snapshots of a register, and chooses the one for a rollback (D71)."""
+"""Lists the snapshots of a register, and chooses the one for a rollback."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -136,7 +136,7 @@ def _why_none(engine: Engine, name: str) -> str:
     return "no earlier state is kept (VERIFYD_KEEP_SNAPSHOTS)"
 
 
-# What can be undone of a register: its snapshots, and whether it was dropped (D71, D72).
+# What can be undone of a register: its snapshots, and whether it was dropped.
 
 
 class RegisterState(NamedTuple):
@@ -156,7 +156,7 @@ class RegisterState(NamedTuple):
 
     @property
     def can_be_purged(self) -> bool:
-        """Whether there is data to remove, or a warning about failed loads to end (D72)."""
+        """Whether there is data to remove, or a warning about failed loads to end."""
         return self.current is not None or self.dropped is not None or not self.ended_well
 
     def snapshot(self, load_id: int) -> Snapshot | None:

@@ -1,4 +1,4 @@
-"""Rolls back replaces; drops, undrops and purges registers (D71, D72).
+"""Rolls back replaces; drops, undrops and purges registers.
 
 All of this works on a full disk, because it frees space or corrects a mistake (D57). Each function
 records who did it (D130): `actor`, by default whoever runs this process.
@@ -71,7 +71,7 @@ def roll_back(
     actor: Actor | None = None,
     noted: Noted = _unnoted,
 ) -> dict[str, object]:
-    """Go back to what a register held before a replace (D71).
+    """Go back to what a register held before a replace.
 
     Args:
         register: the name; None if only one register can be rolled back.
@@ -114,7 +114,7 @@ def roll_back(
 def drop_register(
     engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
 ) -> None:
-    """Drop a register: from the next request on, answers do not use it (D72).
+    """Drop a register: from the next request on, answers do not use it.
 
     `undrop_register` can bring its data back, until a load of this name changes a row or
     `purge_register` removes it. Raises OperatorError if there is no such register, or a load of it
@@ -143,7 +143,7 @@ def drop_register(
 def undrop_register(
     engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
 ) -> Entry:
-    """Bring a dropped register back as it was, and return its entry (D72).
+    """Bring a dropped register back as it was, and return its entry.
 
     Raises OperatorError if it was not dropped or was loaded since, if its data is missing, or if
     there are eight registers already.
@@ -176,7 +176,7 @@ def undrop_register(
 def purge_register(
     engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
 ) -> None:
-    """Remove a register and its data for good, whether it was dropped before or not (D72).
+    """Remove a register and its data for good, whether it was dropped before or not.
 
     One that was not dropped before is dropped first; that is an action of its own.
     If all loads of that name failed, perhaps because it was mistyped, this ends the warning about

@@ -9,7 +9,7 @@ from app.registers.applying.apply_changes import Outcome
 from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRow
 from app.storage.tables import Kind
 
-# Counts how many rows have a value for each member, and whether all values are equal (D67).
+# Counts how many rows have a value for each member, and whether all values are equal.
 #
 # A member is *known* in a row if it has a value there, which means that it is not null.
 
@@ -175,7 +175,7 @@ class Counts:
 
     @property
     def known_before(self) -> Tally:
-        """The tally of the old rows whose keys the load has too (D67)."""
+        """The tally of the old rows whose keys the load has too."""
         return self.unchanged + self.replaced
 
     @property

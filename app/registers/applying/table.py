@@ -1,4 +1,4 @@
-"""Reads and writes one kind of rows in one register (D25)."""
+"""Reads and writes one kind of rows in one register."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple

@@ -40,7 +40,7 @@ def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
     ignored. Everything else that cannot be loaded stays and is reported.
 
     Args:
-        wait: how to tell that a file is complete, a value of `VERIFYD_DROP_WAIT` (D73).
+        wait: how to tell that a file is complete, a value of `VERIFYD_DROP_WAIT`.
         warn: receives the reports.
 
     Raises OSError if `drop` cannot be read.

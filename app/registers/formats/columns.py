@@ -13,7 +13,7 @@ from app.registers.formats.changes import Row
 
 
 class FileFault(OperatorError):
-    """A file cannot be loaded. The load fails and changes nothing (formats 0.1, D28).
+    """A file cannot be loaded. The load fails and changes nothing (formats 0.1).
 
     Args:
         reason: a sentence for the operator. `{line}` in it is replaced by `line`.
@@ -60,7 +60,7 @@ ValueColumns = list[list[Any]]
 SOCRATA_COLUMNS = frozenset({"id", "created_at", "updated_at", "version"})
 """Normalised names of the columns that Socrata, the platform of RDW and NYC, adds on request."""
 SPARSE_ROWS_MIN = 100
-"""A sparse member counts as missing only in loads of at least this many JSON rows (D65)."""
+"""A sparse member counts as missing only in loads of at least this many JSON rows."""
 _OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
 
 
@@ -105,7 +105,7 @@ class Column:
     blanks: frozenset[str] = frozenset()
     """The texts that mean no value, in lower case, if `parse` also returns None for other texts.
 
-    Those other texts are counted (D100).
+    Those other texts are counted.
     """
     member: str = ""
     """The native member, in native and mapped files."""
@@ -135,7 +135,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
-    """The columns that a format knows, to compare the columns of a file with (D65).
+    """The columns that a format knows, to compare the columns of a file with.
 
     Args:
         columns: the columns that are read; none if the format has columns without names.
@@ -144,7 +144,7 @@ class KnownColumns:
         fold: returns the form of a name that is used to compare names.
         has_header: whether a header names all columns. Otherwise a JSON member counts as present if
             any row of the load has it.
-        is_partial: whether a merge keeps the stored values of columns that a file lacks (D66).
+        is_partial: whether a merge keeps the stored values of columns that a file lacks.
             `columns` must then be in the order of a row.
         is_mapped: whether a mapping file names the columns.
     """

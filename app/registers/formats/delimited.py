@@ -63,7 +63,7 @@ class DelimitedRecords:
     of rows that it returns.
 
     Blank lines are ignored. Malformed records, and records with too few or too many fields, are
-    rejected (formats 0.4). FileFault is raised for an incomplete last record (D68), and for a quote
+    rejected (formats 0.4). FileFault is raised for an incomplete last record, and for a quote
     that is not closed within `LINE_BYTES_MAX`.
     """
 

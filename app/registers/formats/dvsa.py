@@ -201,7 +201,7 @@ def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
     """Return a function that turns the records of one file into changes.
 
     Args:
-        unread: gets the member of each value in a record that cannot be read (D100).
+        unread: gets the member of each value in a record that cannot be read.
     """
     make, model, colour = (
         values.text(label, _PLACEHOLDERS) for label in ("make", "model", "primaryColour")

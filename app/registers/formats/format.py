@@ -33,7 +33,7 @@ class Format(ABC):
     name: str
     """The value of `--format`, such as `native-csv`."""
     register: str
-    """The register that is loaded if the operator does not name one (D25)."""
+    """The register that is loaded if the operator does not name one."""
     looked_for: str
     """How a file is recognised. It completes the sentence "Looked for ..."."""
     kinds: frozenset[Kind]
@@ -57,7 +57,7 @@ class Format(ABC):
 
     @abstractmethod
     def known_columns(self, kind: Kind) -> KnownColumns:
-        """Return the columns that files of a kind can have (D65)."""
+        """Return the columns that files of a kind can have."""
 
     @abstractmethod
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
@@ -74,7 +74,7 @@ class Format(ABC):
         """
 
     def is_snapshot(self, head: bytes) -> bool:
-        """Return whether a file has all rows of its source, as a replace needs (D28).
+        """Return whether a file has all rows of its source, as a replace needs.
 
         Override this for formats whose files can contain changes only.
         """
@@ -114,7 +114,7 @@ class NamedFormat(Format):
     ignored_names: frozenset[str] | None = None
     """Normalised names that the source has but that are not read. None: ignore all other names."""
     is_partial = False
-    """Whether a merge keeps the values of columns that a file lacks (D66)."""
+    """Whether a merge keeps the values of columns that a file lacks."""
 
     @abstractmethod
     def names_in(self, head: bytes) -> frozenset[str]:

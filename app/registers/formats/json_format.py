@@ -131,7 +131,7 @@ def _plain(number: str) -> str:
 class JsonObjects:
     """Iterates over the objects of a stream, each as `decode` returns it.
 
-    In NDJSON it rejects an invalid line, unless that is the last line and has no line end (D68). In
+    In NDJSON it rejects an invalid line, unless that is the last line and has no line end. In
     all files it rejects JSON values that are not objects, and objects over `LINE_BYTES_MAX`. It
     raises FileFault if JSON other than NDJSON is invalid, and if an array or an object is cut off
     (formats 0.1, 2).

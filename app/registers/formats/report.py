@@ -57,7 +57,7 @@ class Report(Protocol):
         """Report a fact about the file that the operator should know."""
 
     def unreadable(self, column: str, found: Unreadable) -> None:
-        """Report how many values of a column cannot be read and count as missing (D100).
+        """Report how many values of a column cannot be read and count as missing.
 
         Args:
             column: its key.

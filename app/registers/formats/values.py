@@ -83,7 +83,7 @@ AMOUNTS: Mapping[str, re.Pattern[str]] = {
     ".": re.compile(r"(-?)([0-9]+)(?:\.([0-9]{1,2}))?"),
     ",": re.compile("(-?)([0-9]+|[0-9]{1,3}(?:[. \u00a0\u202f][0-9]{3})+)(?:,([0-9]{1,2}))?"),
 }
-"""The forms of amounts, by what separates the hundredths (D121): sign, whole part, hundredths."""
+"""The forms of amounts, by what separates the hundredths: sign, whole part, hundredths."""
 _CENTS_MAX = 2**63 - 1
 _NO_DIGIT = re.compile("[^0-9]")
 _QUOTED_CHARACTERS = 40

@@ -80,7 +80,7 @@ class LostValues:
 
 
 class MostUnreadable(OperatorError):
-    """Most values of a column cannot be read, so nothing was loaded (D101)."""
+    """Most values of a column cannot be read, so nothing was loaded."""
 
     def __init__(self, lost: dict[Column, _Found]) -> None:
         names = ", ".join(dict.fromkeys(column.label for column in lost))

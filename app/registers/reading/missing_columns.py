@@ -1,4 +1,4 @@
-"""What is said about a file whose header or members lack columns (D65)."""
+"""What is said about a file whose header or members lack columns."""
 
 import shlex
 from collections.abc import Collection, Iterable, Sequence
@@ -92,7 +92,7 @@ def _with_hint(label: str, question: str, name: str | None) -> str:
     return f"{label} ({question} {printable(name)}?)" if name else label
 
 
-# Compares the columns of the files of a load with the columns that the format knows (D65).
+# Compares the columns of the files of a load with the columns that the format knows.
 
 _NAMED_MAX = 10
 # SEC: a file with many or long names must not fill the memory.
@@ -160,7 +160,7 @@ class ColumnsSeen:
             raise OperatorError(f"no row has the member {lacking(missing, self._unknown)}")
 
     def narrowed(self, rows: list[Columns], header: Collection[str] | None = None) -> list[Columns]:
-        """Return the rows, as narrow rows if their file lacks columns (D66).
+        """Return the rows, as narrow rows if their file lacks columns.
 
         Args:
             header: the header of their file. None after the whole load has been read: in JSON, a

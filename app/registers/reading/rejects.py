@@ -36,7 +36,7 @@ _FILE_NAME = re.compile(r"[a-z][a-z0-9_]*-(?P<load>[0-9]{1,18})\.csv")
 
 
 class RejectLimit(NamedTuple):
-    """How many rejects a load may have: `N`, or `N%` of its records (D28)."""
+    """How many rejects a load may have: `N`, or `N%` of its records."""
 
     number: float
     is_percent: bool
@@ -167,7 +167,7 @@ class RejectsFile:
         self.notes.append(f"{self.file_name}: {text}")
 
     def unreadable(self, column: str, found: Unreadable) -> None:
-        """Count values of a column that cannot be read and count as missing (D100)."""
+        """Count values of a column that cannot be read and count as missing."""
         self.lost.add(self.file_name, column, found)
 
     def note_unwritten(self) -> None:
@@ -252,7 +252,7 @@ class RejectsFile:
 
 
 def rejects_path(data_dir: Path, register: str, load_id: int) -> Path:
-    """Return where the rejects of a load are written by default (D37)."""
+    """Return where the rejects of a load are written by default."""
     return data_dir / _DIRECTORY / f"{register}-{load_id}.csv"
 
 

@@ -1,1 +1,1 @@
-"""Writes a first mapping for a CSV file with other columns (D99)."""
+"""Writes a first mapping for a CSV file with other columns."""

@@ -72,7 +72,7 @@ class Intake:
         first = next(files)
         self.format, self.kind = self._detected = detect(first, request)
         self.request = request
-        self.rejects = RejectsFile(request.max_rejects, self._rows_max)
+        self.rejects = RejectsFile(request.max_rejects)
         self.runs = Runs(order_of(self.kind), runs_directory)
         self.show = show
         self.read_at = 0
@@ -93,9 +93,8 @@ class Intake:
             self._columns,
             self.runs,
             self._show_and_check_space,
-            lambda: content.bytes,
+            Remaining(request.files, lambda: content.bytes, are_trusted=request.are_trusted),
         )
-        self._remaining = Remaining(request.files, are_trusted=request.are_trusted)
         self._are_terminated: list[bool] = []
         self._space: Space | None = None
 
@@ -131,7 +130,6 @@ class Intake:
             if self.loaded and is_empty_array(file.head):
                 continue
             self._require_same(file)
-            self._remaining.begin(file, self.format, self._reader.bytes_counted)
             self._reader.read(file)
             self._check_end(file, baseline)
         self.request.require_whole()
@@ -171,14 +169,6 @@ class Intake:
             raise FileFault(_UNTERMINATED, file.name)
         if not is_terminated:
             self.rejects.note("the last line has no line end: it may be cut off")
-
-    def _rows_max(self) -> int | None:
-        """Return the maximum number of records in all files, or None if it is not known yet."""
-        remaining = self._remaining.records_max(self._reader.bytes_counted)
-        if remaining is None:
-            return None
-        rejects = self.rejects
-        return self._reader.rows_max + rejects.rejected + rejects.skipped + remaining
 
     def _show_and_check_space(self, progress: Progress) -> None:
         if self._space is not None:

@@ -47,23 +47,20 @@ class Dvla(JsonFormat):
         return Kind.VEHICLES if is_dvla else None
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the members of vehicles."""
-        return vehicle_layout()
-
-
-def vehicle_layout() -> Layout:
-    """Return the members that are read."""
-    tax_status = values.known_word("taxStatus", _TAX_STATUSES)
-    columns = (
-        (_KEY, values.registration, Presence.REQUIRED),
-        ("make", values.text("make"), Presence.SPARSE),
-        ("yearOfManufacture", values.parser("yearOfManufacture", year_of), Presence.SPARSE),
-        ("colour", values.text("colour"), Presence.SPARSE),
-        ("motExpiryDate", values.parser("motExpiryDate", iso_date), Presence.SPARSE),
-        ("taxStatus", tax_status, Presence.EXPECTED),
-        ("taxDueDate", values.parser("taxDueDate", iso_date), Presence.SPARSE),
-    )
-    return Layout(tuple(Column.named(*each, blanks=values.MISSING) for each in columns), _vehicle)
+        """Return the members that are read."""
+        tax_status = values.known_word("taxStatus", _TAX_STATUSES)
+        columns = (
+            (_KEY, values.registration, Presence.REQUIRED),
+            ("make", values.text("make"), Presence.SPARSE),
+            ("yearOfManufacture", values.parser("yearOfManufacture", year_of), Presence.SPARSE),
+            ("colour", values.text("colour"), Presence.SPARSE),
+            ("motExpiryDate", values.parser("motExpiryDate", iso_date), Presence.SPARSE),
+            ("taxStatus", tax_status, Presence.EXPECTED),
+            ("taxDueDate", values.parser("taxDueDate", iso_date), Presence.SPARSE),
+        )
+        return Layout(
+            tuple(Column.named(*each, blanks=values.MISSING) for each in columns), _vehicle
+        )
 
 
 def _vehicle(read: Values) -> VehicleRow:

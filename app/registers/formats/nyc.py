@@ -50,8 +50,32 @@ class _Nyc(NamedFormat):
         return Kind.FINES if names >= _KEYS else None
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the columns of fines."""
-        return fine_layout(self._state)
+        """Return the columns that are read. Rows of other states are skipped."""
+
+        def build(read: Values) -> FineRow:
+            texts = iter(read)
+            plate, of_state = next(texts), next(texts)
+            # A row of another state is skipped even if its other values are invalid.
+            if of_state.strip().upper() != self._state:
+                raise RowSkip
+            reference, issued_on, due, *others = texts
+            if due is None:
+                # A fine with six blank amounts is written off, so nothing is owed.
+                if any(amount.strip().lower() not in values.MISSING for amount in others):
+                    raise RowFault("no Amount Due")
+                due = 0
+            return FineRow(_plate(plate), reference, issued_on, due, _CURRENCY, due <= 0)
+
+        issued_on = values.parser("Issue Date", _date)
+        columns = (
+            Column.named("Plate", str, Presence.REQUIRED),
+            Column.named("State", str, Presence.REQUIRED),
+            Column.named("Summons Number", _reference(), Presence.REQUIRED, is_whole=True),
+            Column.named("Issue Date", issued_on, Presence.SPARSE, blanks=values.MISSING),
+            Column.named("Amount Due", _dollars(), Presence.REQUIRED),
+            *(Column.named(label, str) for label in _OTHER_AMOUNTS),
+        )
+        return Layout(columns, build)
 
 
 class NycCsv(_Nyc, CsvFormat):
@@ -66,35 +90,6 @@ class NycJson(_Nyc, JsonFormat):
 
     name = "nyc-json"
     looked_for = "JSON objects with the members plate, state and summons_number"
-
-
-def fine_layout(state: str) -> Layout:
-    """Return the columns that are read. Rows of other states than `state` are skipped."""
-
-    def build(read: Values) -> FineRow:
-        texts = iter(read)
-        plate, of_state = next(texts), next(texts)
-        # A row of another state is skipped even if its other values are invalid.
-        if of_state.strip().upper() != state:
-            raise RowSkip
-        reference, issued_on, due, *others = texts
-        if due is None:
-            # A fine with six blank amounts is written off, so nothing is owed.
-            if any(amount.strip().lower() not in values.MISSING for amount in others):
-                raise RowFault("no Amount Due")
-            due = 0
-        return FineRow(_plate(plate), reference, issued_on, due, _CURRENCY, due <= 0)
-
-    issued_on = values.parser("Issue Date", _date)
-    columns = (
-        Column.named("Plate", str, Presence.REQUIRED),
-        Column.named("State", str, Presence.REQUIRED),
-        Column.named("Summons Number", _reference(), Presence.REQUIRED, is_whole=True),
-        Column.named("Issue Date", issued_on, Presence.SPARSE, blanks=values.MISSING),
-        Column.named("Amount Due", _dollars(), Presence.REQUIRED),
-        *(Column.named(label, str) for label in _OTHER_AMOUNTS),
-    )
-    return Layout(columns, build)
 
 
 def _plate(text: str) -> str:

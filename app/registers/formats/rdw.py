@@ -77,8 +77,33 @@ class _Rdw(NamedFormat):
         return Kind.VEHICLES if normalised(_KEY) in names else None
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the columns of vehicles."""
-        return vehicle_layout()
+        """Return the columns that are read. The last one replaces a missing date of expiry."""
+
+        def build(read: Values) -> VehicleRow:
+            plate, make, model, year, color, insured, expiry, expiry_by_time = read
+            if expiry == "":
+                expiry = expiry_by_time
+            return VehicleRow(plate, make, model, year, color, insured, expiry)
+
+        def build_many(columns: ValueColumns) -> list[Row]:
+            return list(map(build, zip(*columns, strict=True)))
+
+        model, year = "Handelsbenaming", "Datum eerste toelating"
+        color, insured = "Eerste kleur", "WAM verzekerd"
+        yes_or_no = values.known_word(insured, {"ja": True, "nee": False}, _PLACEHOLDERS)
+        first_year = values.parser(year, lambda date: dates.year_of(date[:4]), _NO_DATES)
+        expiry_by_time = values.parser(_EXPIRY_TIME, _date, _NO_DATES)
+        columns = (
+            Column.named(_KEY, values.registration, Presence.REQUIRED, values.registrations),
+            Column.named("Merk", values.text("Merk", _PLACEHOLDERS), Presence.EXPECTED),
+            Column.named(model, values.text(model, _PLACEHOLDERS), Presence.SPARSE),
+            Column.named(year, first_year, Presence.SPARSE, blanks=_NO_DATES),
+            Column.named(color, values.text(color, _PLACEHOLDERS), Presence.SPARSE),
+            Column.named(insured, yes_or_no, Presence.EXPECTED, blanks=_PLACEHOLDERS),
+            Column.named(_EXPIRY, values.cached(_expiry), Presence.SPARSE, blanks=_NO_DATES),
+            Column.named(_EXPIRY_TIME, expiry_by_time, blanks=_NO_DATES),
+        )
+        return Layout(columns, build, build_many=build_many)
 
 
 class RdwCsv(_Rdw, CsvFormat):
@@ -94,36 +119,6 @@ class RdwJson(_Rdw, JsonFormat):
     name = "rdw-json"
     looked_for = f"JSON objects with the member {normalised(_KEY)}"
     shortest_record = '{"kenteken":"A"}'
-
-
-def vehicle_layout() -> Layout:
-    """Return the columns that are read. The last column replaces a missing date of expiry."""
-
-    def build(read: Values) -> VehicleRow:
-        plate, make, model, year, color, insured, expiry, expiry_by_time = read
-        if expiry == "":
-            expiry = expiry_by_time
-        return VehicleRow(plate, make, model, year, color, insured, expiry)
-
-    def build_many(columns: ValueColumns) -> list[Row]:
-        return list(map(build, zip(*columns, strict=True)))
-
-    model, year = "Handelsbenaming", "Datum eerste toelating"
-    color, insured = "Eerste kleur", "WAM verzekerd"
-    yes_or_no = values.known_word(insured, {"ja": True, "nee": False}, _PLACEHOLDERS)
-    first_year = values.parser(year, lambda date: dates.year_of(date[:4]), _NO_DATES)
-    expiry_by_time = values.parser(_EXPIRY_TIME, _date, _NO_DATES)
-    columns = (
-        Column.named(_KEY, values.registration, Presence.REQUIRED, values.registrations),
-        Column.named("Merk", values.text("Merk", _PLACEHOLDERS), Presence.EXPECTED),
-        Column.named(model, values.text(model, _PLACEHOLDERS), Presence.SPARSE),
-        Column.named(year, first_year, Presence.SPARSE, blanks=_NO_DATES),
-        Column.named(color, values.text(color, _PLACEHOLDERS), Presence.SPARSE),
-        Column.named(insured, yes_or_no, Presence.EXPECTED, blanks=_PLACEHOLDERS),
-        Column.named(_EXPIRY, values.cached(_expiry), Presence.SPARSE, blanks=_NO_DATES),
-        Column.named(_EXPIRY_TIME, expiry_by_time, blanks=_NO_DATES),
-    )
-    return Layout(columns, build, build_many=build_many)
 
 
 def _expiry(text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What is said about a file whose header or members lack columns."""
+"""Compares the columns of files with those that their format knows, and says what is missing."""
 
 import shlex
 from collections.abc import Collection, Iterable, Sequence
@@ -15,85 +15,6 @@ _DELIMITERS = ";,\t|"
 _LABELS_SHOWN = 10
 _ALLOWED_MAX = 3
 """If a file lacks more columns of a mapping, it is rather the mapping of another file."""
-
-
-def header_fault(known: KnownColumns, names: Sequence[str], missing: Sequence[Column]) -> str:
-    """Return what to say about a header.
-
-    Args:
-        names: the columns of the file.
-        missing: the columns that it lacks.
-    """
-    if not known.is_mapped:
-        return f"The header has no column {lacking(missing, known.unknown(names))}"
-    delimiter = _likely_delimiter(names)
-    if delimiter:
-        written = delimiter.replace("\t", "\\t")
-        return (
-            "With this delimiter the header has only one column. The delimiter seems to be "
-            f'"{written}": write delimiter = "{written}" into the mapping.'
-        )
-    read = dict.fromkeys(column.label for column in known.columns if column.names)
-    lost = dict.fromkeys(column.label for column in missing)
-    # SEC: a text that is so close to a column's name is hardly a value.
-    meant = {label: closest(label, _unread(known, names)) for label in lost}
-    if _are_few([label for label in lost if not meant[label]], read):
-        shown = [_with_hint(label, "did you mean", meant[label]) for label in lost]
-        remedy = "correct the mapping" if all(meant.values()) else _remedy(missing)
-        return f"The header has no column {shortened(shown, _LABELS_SHOWN)}; {remedy}"
-    present = [label for label in read if label not in lost]
-    has = f"only {listed(present)}" if present else "none"
-    return (
-        f"The mapping reads {len(read)} columns; the file has {has} of them. Is it the mapping of "
-        f"another file? The file lacks {shortened(list(lost), _LABELS_SHOWN)}."
-    )
-
-
-def lacking(missing: Sequence[Column], unknown: Iterable[str]) -> str:
-    """Return the missing columns or members, their possible new names, and what to do.
-
-    Args:
-        unknown: the names in the file that the format does not know.
-    """
-    names = list(unknown)
-    now = {column.label: closest(column.label, names) for column in missing}
-    shown = [_with_hint(label, "is it now", now[label]) for label in now]
-    return f"{', '.join(shown)}; {_remedy(missing)}"
-
-
-def _remedy(missing: Sequence[Column]) -> str:
-    required = dict.fromkeys(each.label for each in missing if each.presence == Presence.REQUIRED)
-    if required:
-        return f"every row needs {' and '.join(required)}"
-    labels = dict.fromkeys(column.label for column in missing)
-    options = " ".join(f"--allow-missing {shlex.quote(label)}" for label in labels)
-    return f"if that is right, repeat the load with {options}"
-
-
-def _are_few(lost: Collection[str], read: Collection[str]) -> bool:
-    return len(lost) <= _ALLOWED_MAX and 2 * len(lost) <= max(len(read), 2)
-
-
-def _likely_delimiter(names: Sequence[str]) -> str | None:
-    """Return the delimiter that an only column has most of in its name, None if it has none."""
-    if len(names) != 1:
-        return None
-    likely = max(_DELIMITERS, key=names[0].count)
-    return likely if likely in names[0] else None
-
-
-def _unread(known: KnownColumns, names: Iterable[str]) -> list[str]:
-    """Return the columns of a file that its mapping does not read."""
-    read = frozenset[str]().union(*(column.names for column in known.columns))
-    return [name for name in names if known.fold(name) not in read]
-
-
-def _with_hint(label: str, question: str, name: str | None) -> str:
-    return f"{label} ({question} {printable(name)}?)" if name else label
-
-
-# Compares the columns of the files of a load with the columns that the format knows.
-
 _NAMED_MAX = 10
 # SEC: a file with many or long names must not fill the memory.
 _UNKNOWN_MAX = 1_000
@@ -170,3 +91,78 @@ class ColumnsSeen:
             return rows
         absent = self._known_columns.absent(self._seen if header is None else header)
         return [NarrowRow((*row, absent)) for row in rows] if absent else rows
+
+
+def header_fault(known: KnownColumns, names: Sequence[str], missing: Sequence[Column]) -> str:
+    """Return what to say about a header.
+
+    Args:
+        names: the columns of the file.
+        missing: the columns that it lacks.
+    """
+    if not known.is_mapped:
+        return f"The header has no column {lacking(missing, known.unknown(names))}"
+    delimiter = _likely_delimiter(names)
+    if delimiter:
+        written = delimiter.replace("\t", "\\t")
+        return (
+            "With this delimiter the header has only one column. The delimiter seems to be "
+            f'"{written}": write delimiter = "{written}" into the mapping.'
+        )
+    read = dict.fromkeys(column.label for column in known.columns if column.names)
+    lost = dict.fromkeys(column.label for column in missing)
+    # SEC: a text that is so close to a column's name is hardly a value.
+    meant = {label: closest(label, _unread(known, names)) for label in lost}
+    if _are_few([label for label in lost if not meant[label]], read):
+        shown = [_with_hint(label, "did you mean", meant[label]) for label in lost]
+        remedy = "correct the mapping" if all(meant.values()) else _remedy(missing)
+        return f"The header has no column {shortened(shown, _LABELS_SHOWN)}; {remedy}"
+    present = [label for label in read if label not in lost]
+    has = f"only {listed(present)}" if present else "none"
+    return (
+        f"The mapping reads {len(read)} columns; the file has {has} of them. Is it the mapping of "
+        f"another file? The file lacks {shortened(list(lost), _LABELS_SHOWN)}."
+    )
+
+
+def lacking(missing: Sequence[Column], unknown: Iterable[str]) -> str:
+    """Return the missing columns or members, their possible new names, and what to do.
+
+    Args:
+        unknown: the names in the file that the format does not know.
+    """
+    names = list(unknown)
+    now = {column.label: closest(column.label, names) for column in missing}
+    shown = [_with_hint(label, "is it now", now[label]) for label in now]
+    return f"{', '.join(shown)}; {_remedy(missing)}"
+
+
+def _remedy(missing: Sequence[Column]) -> str:
+    required = dict.fromkeys(each.label for each in missing if each.presence == Presence.REQUIRED)
+    if required:
+        return f"every row needs {' and '.join(required)}"
+    labels = dict.fromkeys(column.label for column in missing)
+    options = " ".join(f"--allow-missing {shlex.quote(label)}" for label in labels)
+    return f"if that is right, repeat the load with {options}"
+
+
+def _are_few(lost: Collection[str], read: Collection[str]) -> bool:
+    return len(lost) <= _ALLOWED_MAX and 2 * len(lost) <= max(len(read), 2)
+
+
+def _likely_delimiter(names: Sequence[str]) -> str | None:
+    """Return the delimiter that an only column has most of in its name, None if it has none."""
+    if len(names) != 1:
+        return None
+    likely = max(_DELIMITERS, key=names[0].count)
+    return likely if likely in names[0] else None
+
+
+def _unread(known: KnownColumns, names: Iterable[str]) -> list[str]:
+    """Return the columns of a file that its mapping does not read."""
+    read = frozenset[str]().union(*(column.names for column in known.columns))
+    return [name for name in names if known.fold(name) not in read]
+
+
+def _with_hint(label: str, question: str, name: str | None) -> str:
+    return f"{label} ({question} {printable(name)}?)" if name else label

@@ -18,7 +18,7 @@ from app.registers.formats.changes import Change, Columns
 from app.registers.formats.streams import joined_stream
 from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.pieces import PartReport, Piece, PieceCutter
-from app.registers.reading.rejects import RejectsFile
+from app.registers.reading.rejects import RejectsFile, Remaining
 from app.registers.reading.sorted_runs import Runs
 from app.registers.reading.sources import InputFile
 from app.storage.tables import Kind
@@ -53,7 +53,7 @@ class Reader:
         columns: receives the names of columns.
         runs: receives the rows and changes.
         show: is called regularly with the progress.
-        bytes_read: returns how many decompressed bytes of all files have been read.
+        remaining: receives the sizes of the files and of what is read of them.
     """
 
     def __init__(
@@ -63,34 +63,30 @@ class Reader:
         columns: ColumnsSeen,
         runs: Runs,
         show: Show,
-        bytes_read: Callable[[], int],
+        remaining: Remaining,
     ) -> None:
         self._detected = self._format, self._kind = detected
         self._rejects = rejects
         self._columns = columns
         self._runs = runs
         self._show = show
-        self._bytes_read = bytes_read
-        self._bytes_counted = 0
-        self._bytes_uncounted_max: int | None = None
+        self._remaining = remaining
+        rejects.records_max = self.records_max
         self.loaded = 0
         """The number of rows and changes so far. Those with the same key are all counted."""
 
-    @property
-    def bytes_counted(self) -> int:
-        """The minimum size of the records counted so far in all files, in decompressed bytes."""
-        if self._bytes_uncounted_max is None:
-            return self._bytes_counted
-        return max(self._bytes_counted, self._bytes_read() - self._bytes_uncounted_max)
-
-    @property
-    def rows_max(self) -> int:
-        """The maximum number of rows in these bytes."""
-        return self.loaded + _ROWS_BETWEEN_PROGRESS
+    def records_max(self) -> int | None:
+        """Return the maximum number of records in all files, or None if it is not known yet."""
+        remaining = self._remaining.records_max()
+        if remaining is None:
+            return None
+        counted = self.loaded + _ROWS_BETWEEN_PROGRESS
+        return counted + self._rejects.rejected + self._rejects.skipped + remaining
 
     def read(self, file: InputFile) -> None:
         """Read a file to its end. Raises FileFault with its name, and OSError."""
         self._rejects.file_name = file.name
+        self._remaining.begin_file(file, self._format)
         header_lines = self._format.header_lines
         try:
             if header_lines is None or CORES < 2:
@@ -100,7 +96,7 @@ class Reader:
         except FileFault as fault:
             raise FileFault(fault.reason, fault.name or file.name) from None
         self._columns.end_file()
-        self._bytes_counted, self._bytes_uncounted_max = self._bytes_read(), None
+        self._remaining.end_file()
         self._show_progress(file)
 
     def _show_progress(self, file: InputFile) -> None:
@@ -115,7 +111,7 @@ class Reader:
             lines_before: how many lines of the file come before the stream.
             bytes_ahead: how many bytes of the stream have already been read from the file.
         """
-        self._bytes_uncounted_max = _UNCOUNTED_BYTES_MAX + bytes_ahead
+        self._remaining.uncounted_bytes_max = _UNCOUNTED_BYTES_MAX + bytes_ahead
         report = PartReport(self._rejects, self._columns, lines_before)
         try:
             self._take_rows(file, self._format.rows(stream, self._kind, report), report)
@@ -149,7 +145,7 @@ class Reader:
                     lines += self._take_piece(pieces[0], lines)
                     # The piece stays in the queue until here, so that it is ended below if taking
                     # its results fails.
-                    self._bytes_counted += len(pieces.popleft().lines)
+                    self._remaining.count(len(pieces.popleft().lines))
                     self._show_progress(file)
         finally:
             for each in pieces:

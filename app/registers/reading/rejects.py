@@ -111,12 +111,9 @@ class RejectsFile:
     Args:
         limit: how many rejects the load may have. The load ends as soon as it certainly exceeds the
             limit.
-        rows_max: returns the maximum number of records in the load, or None if it is unknown.
     """
 
-    def __init__(
-        self, limit: RejectLimit, rows_max: Callable[[], int | None] = lambda: None
-    ) -> None:
+    def __init__(self, limit: RejectLimit) -> None:
         self.path: Path | None = None
         """The file; None to count only."""
         self.rejected = 0
@@ -127,10 +124,11 @@ class RejectsFile:
         self.written = 0
         """How many rejects were written to the file, or would have been if `path` is None."""
         self.file_name = ""
+        self.records_max: Callable[[], int | None] = lambda: None
+        """Returns the maximum number of records in the load, or None if it is unknown."""
         self.lost = LostValues()
         """The values that cannot be read and count as missing."""
         self._limit = limit
-        self._rows_max = rows_max
         self._is_named = False
         self._bytes = 0
         self._descriptor: int | None = None
@@ -188,7 +186,7 @@ class RejectsFile:
 
     def _require_possible(self) -> None:
         """Raise TooManyRejects if the limit is exceeded even if all other records are valid."""
-        rows = self._rows_max()
+        rows = self.records_max()
         if rows is not None and self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
                 f"{self.rejected:,} records were rejected so far, more than {self._limit} of all "
@@ -309,34 +307,50 @@ def _rejected(path: Path) -> Iterator[Rejected]:
 
 
 class Remaining:
-    """Estimates how many records are still to come while the files of a load are read."""
+    """Estimates how many records are still to come while the files of a load are read.
 
-    def __init__(self, files: Sequence[str], *, are_trusted: bool = True) -> None:
+    Args:
+        bytes_read: returns how many decompressed bytes of all files have been read.
+    """
+
+    def __init__(
+        self, files: Sequence[str], bytes_read: Callable[[], int], *, are_trusted: bool = True
+    ) -> None:
         sizes = [unpacked_bytes_of(file, is_trusted=are_trusted) for file in files]
         self._bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
+        self._bytes_read = bytes_read
+        self._bytes_counted = 0
+        self.uncounted_bytes_max: int | None = None
+        """How many bytes can have been read but not counted; None if `count` counts them."""
         self._file_ends_at: int | None = 0
         self._record_bytes_min = RECORD_BYTES_MIN
 
-    def begin(self, file: InputFile, format_: Format, bytes_before: int) -> None:
-        """Go to the next file.
-
-        Args:
-            bytes_before: the number of decompressed bytes in all files before it.
-        """
+    def begin_file(self, file: InputFile, format_: Format) -> None:
+        """Go to the next file."""
         size = file.unpacked_bytes
-        self._file_ends_at = None if size is None else bytes_before + size
+        self._file_ends_at = None if size is None else self._counted_min() + size
         self._record_bytes_min = format_.record_bytes_min(file.head)
 
-    def records_max(self, bytes_counted: int) -> int | None:
-        """Return the maximum number of valid records that can follow, or None if it is unknown.
+    def count(self, size: int) -> None:
+        """Count bytes whose records have all been counted."""
+        self._bytes_counted += size
 
-        Args:
-            bytes_counted: the size of the records counted so far in all files, in decompressed
-                bytes.
-        """
+    def end_file(self) -> None:
+        """Count all bytes of the file."""
+        self._bytes_counted, self.uncounted_bytes_max = self._bytes_read(), None
+
+    def records_max(self) -> int | None:
+        """Return the maximum number of valid records that can follow, or None if it is unknown."""
         if self._bytes_total is None or self._file_ends_at is None:
             return None
-        in_this_file = max(0, self._file_ends_at - bytes_counted)
-        in_other_files = max(0, self._bytes_total - max(self._file_ends_at, bytes_counted))
+        counted = self._counted_min()
+        in_this_file = max(0, self._file_ends_at - counted)
+        in_other_files = max(0, self._bytes_total - max(self._file_ends_at, counted))
         # The last record of a file can lack a line end, hence the 1.
         return in_this_file // self._record_bytes_min + in_other_files // RECORD_BYTES_MIN + 1
+
+    def _counted_min(self) -> int:
+        """Return the minimum size of the records that were counted so far in all files."""
+        if self.uncounted_bytes_max is None:
+            return self._bytes_counted
+        return max(self._bytes_counted, self._bytes_read() - self.uncounted_bytes_max)

@@ -172,7 +172,7 @@ class _Guesser:
             for number, name in enumerate(sample.header)
             if name.strip() and counts[folded_name(name)] == 1
         ]
-        self._values: dict[int, list[str]] = {}
+        self._values = [sample.values(number) for number in range(len(sample.header))]
         self._refused: dict[int, str] = {}
         self._guesses: dict[str, Guess] = {}
         self._by_name()
@@ -205,16 +205,16 @@ class _Guesser:
                 continue
             is_exact = -score == names.EXACT
             shape = SHAPES.get(member, Shape.TEXT)
-            fault = _misfit(shape, self._column(number))
+            fault = _misfit(shape, self._values[number])
             if fault:
                 self._refused[number] = f"named like {member}, but {fault}"
                 continue
-            if not is_exact and shape == Shape.TEXT and names.dates(self._column(number)):
+            if not is_exact and shape == Shape.TEXT and names.dates(self._values[number]):
                 # "Insurance checked on" is no insurer.
                 self._refused[number] = f"named like {member}, but its values are dates"
                 continue
             used.add(number)
-            has_shape = shape != Shape.TEXT and self._column(number)
+            has_shape = shape != Shape.TEXT and self._values[number]
             is_confirmed = score == -names.WHOLE and has_shape and member not in _AMBIGUOUS
             remark = "" if is_exact or is_confirmed else "guessed from its name"
             self._guesses[member] = Guess(number, remark)
@@ -222,13 +222,13 @@ class _Guesser:
     def _by_values(self) -> None:
         if "registration" not in self._guesses:
             for number in self._free():
-                if names.plates(self._column(number), mixed=True) >= names.MOST:
+                if names.plates(self._values[number], mixed=True) >= names.MOST:
                     self._guesses["registration"] = _by_its_values(number)
                     break
         if self._kind == Kind.POLICIES:
             self._guess_period()
         if self._kind == Kind.VEHICLES and "year" not in self._guesses:
-            years = [number for number in self._free() if names.are_years(self._column(number))]
+            years = [number for number in self._free() if names.are_years(self._values[number])]
             if len(years) == 1:
                 self._guesses["year"] = _by_its_values(years[0])
 
@@ -246,7 +246,7 @@ class _Guesser:
 
     def _days(self, number: int) -> list[str | None]:
         """Return the days of a column, None for other values; an empty list if it has no days."""
-        found = names.dates(self._column(number))
+        found = names.dates(self._values[number])
         form = found.form if found else None
         if form is None:
             return []
@@ -284,11 +284,6 @@ class _Guesser:
             for number in self._usable
             if number not in used and not names.means_other(self._sample.header[number])
         )
-
-    def _column(self, number: int) -> list[str]:
-        if number not in self._values:
-            self._values[number] = self._sample.values(number)
-        return self._values[number]
 
 
 def _by_its_values(number: int) -> Guess:

@@ -8,11 +8,17 @@ from app.registers.formats.native import SHAPES, Shape
 from app.registers.formats.suggesting import names
 from app.registers.formats.suggesting.names import Words, flag_words, status_words
 from app.registers.formats.suggesting.suggestion import Suggestion
+from app.storage.tables import Kind
 
 _TO_COMPLETE = "complete this line: every row needs it"
 _ISO = "YYYY-MM-DD"
 _UNUSED_MAX = 200
 _WORDS_MAX = 20
+_CONSTANTS = {
+    Kind.POLICIES: ("insurer", '"Example Insurance"'),
+    Kind.FINES: ("currency", '"EUR"'),
+}
+"""The member that is often the same in all rows of a kind, and an example."""
 
 
 class MappingText(NamedTuple):
@@ -141,27 +147,16 @@ def _date_forms(found: Suggestion) -> _DateForms:
 
 
 def _value_remark(found: Suggestion, member: str) -> str:
-    values = found.sample.values(found.guesses[member].column)
-    if not values and SHAPES.get(member) != Shape.DAY:
-        return "no values among these rows"
-    return ""
+    has_values = found.sample.values(found.guesses[member].column)
+    return "" if has_values or SHAPES.get(member) == Shape.DAY else "no values among these rows"
 
 
 def _constants(found: Suggestion) -> Iterator[str]:
-    hints = {"insurer": '"Example Insurance"', "currency": '"EUR"'}
-    absent = [
-        f"# {member} = {value}"
-        for member, value in hints.items()
-        if member in _members(found) and member not in found.guesses
-    ]
-    if absent:
+    member, value = _CONSTANTS.get(found.kind, ("", ""))
+    if member and member not in found.guesses:
         yield ""
         yield "# [constants]                # a value that is the same in every row"
-        yield from absent
-
-
-def _members(found: Suggestion) -> list[str]:
-    return {"policies": ["insurer"], "fines": ["currency"]}.get(found.kind.value, [])
+        yield f"# {member} = {value}"
 
 
 def _words(found: Suggestion) -> Iterator[str]:

@@ -76,7 +76,7 @@ def sample_cars(today: date) -> list[tuple[Car, Papers]]:
 # The other cars of the demo register: real models with invented plates.
 
 PLATES = 300
-"""The number of plates in the whole register, with those of the sample cars."""
+"""The number of plates in the whole register, sample cars included."""
 _AGE_YEARS_MAX = 15
 _MODELS = {
     ("Audi", "A3"): 1996, ("BMW", "1 Series"): 2004, ("BMW", "3 Series"): 1982,

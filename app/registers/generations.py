@@ -287,7 +287,7 @@ def locked(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
     with store_of(engine, register).tried_lock() as require_held:
         if require_held is None:
             # The message names no load: the history does not say who holds the lock. Its latest
-            # running line can be that of a killed load, while a drop or a rollback holds the lock.
+            # running line may be of a killed load, while a drop or a rollback holds the lock.
             raise Hindered(
                 f"another load of the register {register} is running; try again when it has ended"
             )

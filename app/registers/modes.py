@@ -126,7 +126,7 @@ def _fill_part(work: Work, made: NextGeneration, middle: str, result: BinaryIO) 
     counts = Counts(work.kind, work.counts.held_before)
     with made.opened_part() as part:
         _fill(work, part, counts, after=middle)
-        # This is written before the part is closed, so that nothing can fail after that.
+        # The counts are written before the part is closed, so that nothing can fail afterwards.
         write_value(counts.to_tuple(), result)
         result.flush()
 

@@ -22,7 +22,6 @@ from app.registers.history import History, find_load, json_list, list_running
 from app.registers.request import counts_as_loaded
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry
 from app.storage.tables import Kind
 
@@ -43,8 +42,7 @@ def recover(generations: Generations, load_id: int = 0) -> Entry | None:
     entry = generations.find_current()
     generations.require_data(entry)
     with generations.opened(entry) as opened:
-        find = partial(_find_applied, opened)
-        is_changed = end_killed_loads(generations, load_id, find)
+        is_changed = end_killed_loads(generations, load_id, partial(find_applied, opened))
     generations.remove_unused()
     return generations.find_current() if is_changed else entry
 
@@ -101,28 +99,24 @@ def finish_merge(
 
 
 def _is_applied(generations: Generations, load_id: int) -> bool:
-    """Tell whether the register contains a load that failed afterwards; False if unreadable."""
+    """Tell whether a load failed only after its commit; False if the register is unreadable."""
 
     def find() -> Applied | None:
         current = generations.find_current()
         generations.require_data(current)
         with generations.opened_unchanged(current) as opened:
-            return _find_applied(opened, load_id)
+            return find_applied(opened, load_id)
 
     with suppress(OSError, peewee.PeeweeException, OperatorError):
         return reserve.with_reserve(generations.engine, find) is not None
     return False
 
 
-def _find_applied(opened: OpenRegister | None, load_id: int) -> Applied | None:
-    return find_applied(opened, load_id) if opened else None
-
-
 def note_failure(generations: Generations, load_id: int, columns: dict[str, object]) -> None:
     """Remove what a failed load wrote, then note in the history that it failed.
 
     Nothing is removed if another load of the register has begun, and nothing is noted if the rows
-    were committed after all: the next load records that.
+    were committed after all: the next load records that it is done.
 
     Args:
         columns: the columns of the history line, `reason` among them.

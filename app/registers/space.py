@@ -20,7 +20,7 @@ _FIXED_BYTES = 128 * 1024
 _ROW_OVERHEAD_BYTES = 5
 _NUMBER_BYTES = 5
 _TABLE_FACTOR = 1.1
-"""The size of a table divided by that of its rows; measured: vehicles 1.07, policies 1.19."""
+"""The size of a table divided by the size of its rows; measured: vehicles 1.07, policies 1.19."""
 
 
 class TooLittleSpace(Hindered):

@@ -10,7 +10,7 @@ from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRo
 from app.storage.tables import Kind
 
 _DIFFERENT = 2
-"""The number of different values that shows that a member is not uniform."""
+"""If a member has this many different values, it is not uniform."""
 
 
 class Member(NamedTuple):

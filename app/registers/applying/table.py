@@ -21,8 +21,14 @@ class Applied(NamedTuple):
     held: int
 
 
-def find_applied(opened: OpenRegister, load_id: int) -> Applied | None:
-    """Return the row counts of a load from the register, or None if it was not committed."""
+def find_applied(opened: OpenRegister | None, load_id: int) -> Applied | None:
+    """Return the row counts of a load from the register, or None if it was not committed.
+
+    Args:
+        opened: None if there is no register.
+    """
+    if opened is None:
+        return None
     model = _in_schema(opened.schema, AppliedLoad)
     found = model.select().where(model.load_id == load_id).first(opened.engine)
     return Applied(found.loaded, found.changed, found.held) if found else None
@@ -65,7 +71,7 @@ class Table:
         return self._engine.select_by_key(self._select(), self._names(size), groups)
 
     def rows_between(self, rows: Sequence[Columns]) -> list[Columns]:
-        """Return all stored rows from the key of the first of these rows to that of the last."""
+        """Return all stored rows between the keys of the first and of the last of these rows."""
         size = self._order.key_columns
         key = f"({', '.join([self._engine.param] * size)})"
         sql = f"{self._select()} WHERE ({', '.join(self._names(size))}) BETWEEN {key} AND {key}"

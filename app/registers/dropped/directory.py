@@ -195,5 +195,5 @@ def _refusal(name: str, found: os.stat_result) -> str:
 
 
 def _is_ignored(name: str) -> bool:
-    """Tell whether a name is hidden, or that of a directory that holds no uploads."""
+    """Tell whether a name is hidden, or belongs to a directory without uploads."""
     return name.startswith(".") or name in (*kept.OURS, *_SYSTEM_DIRECTORIES)

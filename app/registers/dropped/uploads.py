@@ -41,7 +41,7 @@ class Upload(NamedTuple):
 
 
 def is_marker(name: str) -> bool:
-    """Tell whether a name is that of a marker."""
+    """Tell whether a name is the name of a marker."""
     return name.endswith(_MARKERS)
 
 

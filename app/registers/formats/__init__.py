@@ -45,7 +45,8 @@ def formats_of(state: str = DEFAULT_STATE, encoding: str | None = None) -> dict[
 
     Args:
         state: the state whose plates are read from the fines of New York City.
-        encoding: that of CSV files. None: UTF-8, or Windows-1252 for each record that is not.
+        encoding: the encoding of CSV files. None: UTF-8, or Windows-1252 for each record that is
+            not UTF-8.
     """
     # The first format that recognises a file is used. The native formats come last, because other
     # sources have columns of the same names.

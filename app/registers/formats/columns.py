@@ -129,7 +129,7 @@ class Column:
 
     @property
     def key(self) -> str:
-        """What tells it from the others: two members can be read from one column of a file."""
+        """What identifies it: two members can be read from one column of a file."""
         return self.member or self.label
 
 

@@ -80,7 +80,7 @@ class DelimitedRecords:
             separator: the character between fields, unless a line before the header declares it.
                 None: the most frequent of comma, semicolon and tab in the header, outside of
                 quotes.
-            encoding: as that of `Decoder`.
+            encoding: the encoding of the file, as `Decoder` takes it.
 
         Raises FileFault if there is no header, or if it is malformed.
         """

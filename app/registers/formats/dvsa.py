@@ -179,7 +179,7 @@ def _changes(objects: JsonObjects, names: "_MemberNames", report: Report) -> Ite
 class _MemberNames:
     """Reports the names of the members of each vehicle until all expected ones have appeared.
 
-    After that it reports those of every 100th vehicle.
+    After that it reports the names of every 100th vehicle.
     """
 
     def __init__(self, report: Report) -> None:

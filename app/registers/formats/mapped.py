@@ -158,7 +158,7 @@ class MappedCsv(CsvFormat):
         """Read files by a mapping.
 
         Args:
-            encoding: goes before that of the mapping.
+            encoding: takes precedence over the encoding in the mapping.
         """
         self._mapping = mapping
         self.register = mapping.register or ""

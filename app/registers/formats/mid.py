@@ -1,6 +1,6 @@
 """MID: private policies of the Motor Insurance Database of the UK, in fixed width (formats 4).
 
-EXPERIMENTAL: no current specification is public. The positions are those of one exporter.
+EXPERIMENTAL: no current specification is public. The positions come from one exporter.
 """
 
 import re

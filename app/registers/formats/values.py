@@ -1,4 +1,4 @@
-"""Parsers of the texts in a column. `dates.py` has those of dates and times.
+"""Parsers of the texts in a column. `dates.py` has the parsers of dates and times.
 
 A parser takes a text from the file. It returns its value, or None if the value is unknown. It
 raises RowFault if the value must not be stored. A text is missing if it is empty, `null` or a

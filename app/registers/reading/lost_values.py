@@ -49,7 +49,7 @@ class LostValues:
         """Return a note for each column that has values that cannot be read.
 
         Args:
-            columns: those of the format.
+            columns: the columns of the format.
         """
         known = {column.key: column for column in columns}
         lines = [
@@ -63,7 +63,7 @@ class LostValues:
         """Refuse a load if most dates or tax statuses of a column cannot be read (D101).
 
         Args:
-            columns: those of the format.
+            columns: the columns of the format.
             allowed: members of `--allow-loss`.
 
         Raises MostUnreadable.

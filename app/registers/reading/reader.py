@@ -265,7 +265,7 @@ class Reader:
         self._remaining = remaining
         rejects.records_max = self.records_max
         self.loaded = 0
-        """The number of rows and changes so far. Those with the same key are all counted."""
+        """The number of rows and changes so far. Rows with the same key are all counted."""
 
     def records_max(self) -> int | None:
         """Return the maximum number of records in all files, or None if it is not known yet."""

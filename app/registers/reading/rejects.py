@@ -73,7 +73,7 @@ class TooManyRejects(OperatorError):
     """More records were rejected than `--max-rejects` allows, so nothing was loaded.
 
     Args:
-        reasons: those of the first rejects.
+        reasons: the reasons of the first rejects.
         rejected: how many records were rejected so far.
         rows: the number of all records; None if the load ended before it had read them.
     """

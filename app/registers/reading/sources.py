@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def is_dated(name: str) -> bool:
-    """Return whether a name is that of a file of the DVSA with a date."""
+    """Return whether a name is one that the DVSA gives to its files, with a date."""
     return _date_of(name) is not None
 
 
@@ -168,7 +168,7 @@ def open_files(
 ) -> Generator[InputFile]:
     """Yield all files of a load, with the members of zips. Files of the DVSA come sorted by date.
 
-    Args and errors are those of `open_members`.
+    It takes the arguments of `open_members` and raises its errors.
     """
     for file in sorted_by_date(files, str):
         yield from open_members(os.fspath(file), on_data, is_trusted=are_trusted)

@@ -74,7 +74,7 @@ def scores(name: str, kind: Kind) -> dict[str, float]:
 
 
 def means_other(name: str) -> bool:
-    """Tell whether a part of a name says that it is no member, as in "Reifenmarke"."""
+    """Tell whether a part of a name means something else than a member, as in "Reifenmarke"."""
     compact = _compact(_plain(name))
     return any(each in compact for each in _OTHERS)
 

@@ -67,7 +67,7 @@ def read_sample(data: bytes, encoding: str | None = None) -> Sample:
     """Return the sample of the first `SAMPLE_BYTES` of a file.
 
     Args:
-        encoding: that of the file, if it is known.
+        encoding: the encoding of the file, if it is known.
 
     Raises FileFault if they are no CSV with a header, or not in this encoding.
     """
@@ -89,7 +89,7 @@ def read_sample(data: bytes, encoding: str | None = None) -> Sample:
         data = data[: data.rfind(b"\n") + 1] or data
     records = DelimitedRecords(io.BytesIO(data), IgnoringReport(), separator, encoding)
     rows: list[list[str]] = []
-    # A last record that is cut off, or a quote that is open: the load reports that.
+    # The load reports a last record that is cut off, and a quote that is open.
     with suppress(FileFault):
         for record in islice(records, _RECORDS_MAX):
             rows.append(list(record))  # type: ignore[arg-type] # read_block is not set
@@ -296,7 +296,7 @@ def _is_before(first: Sequence[str | None], last: Sequence[str | None]) -> bool:
 
 
 def _misfit(shape: Shape, values: Sequence[str]) -> str | None:
-    """Return why values cannot be those of a member; None if they can, or there are none."""
+    """Return why a member cannot have these values; None if it can, or if there are none."""
     if not values or shape == Shape.TEXT:
         return None
     fits, what = _CHECKS[shape]

@@ -11,7 +11,6 @@ from app.registers.formats.suggesting.suggestion import Suggestion
 from app.storage.tables import Kind
 
 _TO_COMPLETE = "complete this line: every row needs it"
-_ISO = "YYYY-MM-DD"
 _UNUSED_MAX = 200
 _WORDS_MAX = 20
 _CONSTANTS = {
@@ -138,7 +137,7 @@ def _date_forms(found: Suggestion) -> _DateForms:
     # A column in which only one form fits decides for those in which two do.
     sure = Counter(each.form for each in forms.values() if not each.other)
     counts = sure or Counter(each.form for each in forms.values())
-    # Of two that are as frequent, the one with days: months are those of one column, mostly.
+    # Of two equally frequent forms, the one with days: mostly only one column has months.
     common = max(counts, key=lambda form: (counts[form], "D" in str(form)))
     others = {member: each for member, each in forms.items() if common not in each}
     if not sure:

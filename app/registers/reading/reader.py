@@ -135,7 +135,8 @@ class PieceReport:
     notes: list[str] = field(default_factory=list)
     found: list[tuple[str, Columns]] = field(default_factory=list)
     """The columns, and the members of `Unreadable`."""
-    names: list[str] = field(default_factory=list)
+    names: dict[str, None] = field(default_factory=dict)
+    """The names of columns, in the order of the piece."""
 
     def reject(self, line: int, reason: str, record: str) -> None:
         """Keep a rejected record."""
@@ -155,7 +156,7 @@ class PieceReport:
 
     def columns(self, names: Iterable[str]) -> None:
         """Keep names; a name that is reported twice is kept once."""
-        self.names = list(dict.fromkeys([*self.names, *names]))
+        self.names.update(dict.fromkeys(names))
 
     def repeat_to(self, report: PartReport) -> None:
         """Report everything but the names again."""

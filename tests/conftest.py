@@ -23,7 +23,7 @@ from app.accounts.administration import create_account, create_key, set_plan
 from app.config import Config
 from app.main import create_app
 from app.registers.load import load
-from app.registers.reject_limit import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.request import LoadRequest, LoadResult
 from app.serve.limits.file import FILE_NAME
 from app.serve.limits.store import start

@@ -36,7 +36,7 @@ from app.console.sessions import create_link
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.applying.counts import NAMES
-from app.registers.demo import CAST, write_files
+from app.registers.demo import SAMPLE_PLATES, write_files
 from app.registers.history import REPLACE
 from app.registers.load import load
 from app.registers.request import LoadRequest
@@ -87,7 +87,11 @@ class _Step(NamedTuple):
 
 
 _LIMIT_SHOWN = "grep -iE '^(HTTP|Retry-After)'"
-_INSURED, _LAPSED, _UNKNOWN = CAST["compliant"], CAST["lapsed"], CAST["unknown"]
+_INSURED, _LAPSED, _UNKNOWN = (
+    SAMPLE_PLATES["compliant"],
+    SAMPLE_PLATES["lapsed"],
+    SAMPLE_PLATES["unknown"],
+)
 _STEPS = (
     _Step("insured: a policy is in force", f"/v1/vehicle/{_INSURED}/insurance"),
     _Step("not insured: the policy has lapsed", f"/v1/vehicle/{_LAPSED}/insurance"),
@@ -97,7 +101,9 @@ _STEPS = (
         "/v1/vehicle/bulk-insurance",
         f'{{"registrations": ["{_INSURED}", "{_LAPSED}", "{_UNKNOWN}"]}}',
     ),
-    _Step("not road-legal: off the road, SORN", f"/v1/compliance/{CAST['sorn']}?explain=true"),
+    _Step(
+        "not road-legal: off the road, SORN", f"/v1/compliance/{SAMPLE_PLATES['sorn']}?explain=true"
+    ),
     _Step("the domains of the account", "/api/domains"),
     _Step(
         "201: a new domain, or 409 if it exists already",

@@ -12,12 +12,11 @@ from app.errors import OperatorError
 from app.registers.applying.counts import NAMES
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
 from app.registers.formats.encodings import encoding_fault
-from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping_file import read_mapping
+from app.registers.formats.mapped import MappedCsv, read_mapping
 from app.registers.formats.values import quoted
 from app.registers.history import MERGE, REPLACE
 from app.registers.losses import SHRINK_MAX_PERCENT
-from app.registers.reject_limit import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.storage.tables import Kind
 

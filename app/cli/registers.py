@@ -165,7 +165,7 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
     is_there = dropped is not None or generations.find_current() is not None
     if purge and not is_there and not History(engine, name).ended_well():
         return f"There is no register {name}. End the warning about its failed loads?"
-    rows = (dropped or require_register(engine, generations)).described()
+    rows = (dropped or require_register(generations)).described()
     if purge:
         return f"Remove the register {name} ({rows}) for good?"
     return f"Drop the register {name} ({rows})?"

@@ -14,14 +14,13 @@ from app.cli.program import run_anywhere
 from app.config import Config
 from app.errors import OperatorError
 from app.registers.formats import FORMATS, FileFault
-from app.registers.formats.suggesting import (
+from app.registers.formats.suggesting.suggestion import (
     SAMPLE_BYTES,
-    MappingText,
     Suggestion,
-    mapping_text,
     read_sample,
     suggest,
 )
+from app.registers.formats.suggesting.toml_text import MappingText, mapping_text
 from app.registers.reading.sources import STANDARD_INPUT, open_members
 from app.storage.tables import Kind
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-# The cast of the demo register: one memorable plate for each answer of the service (D22).
+# The sample cars: one memorable plate for each answer of the service.
 
 
 class Car(NamedTuple):
@@ -32,13 +32,13 @@ class Papers(NamedTuple):
     tax: str = "taxed"
     fines: str = "none"
     is_listed: bool = True
-    """Whether the car has a vehicle row. If not, only its policy mentions its plate (D24)."""
+    """Whether the car has a vehicle row. If not, only its policy mentions its plate."""
 
 
 _NEW_CAR_AGE = timedelta(days=400)
 
 # Plate, make, model, colour, day of first registration (empty: `_NEW_CAR_AGE` ago) and papers.
-_MEMBERS: dict[str, tuple[str, str, str, str, str, Papers]] = {
+_SAMPLE_CARS: dict[str, tuple[str, str, str, str, str, Papers]] = {
     "compliant": ("AB12CDE", "Ford", "Focus", "Blue", "2012-05-14", Papers()),
     "lapsed": ("LP63SED", "Vauxhall", "Corsa", "Red", "2013-11-04", Papers("lapsed")),
     "future": ("FU17URE", "Volkswagen", "Golf", "Grey", "2017-03-20", Papers("future")),
@@ -60,23 +60,23 @@ _MEMBERS: dict[str, tuple[str, str, str, str, str, Papers]] = {
     "policy_only": ("PO12LCY", "Volvo", "V40", "Blue", "2012-04-16", Papers(is_listed=False)),
 }  # fmt: skip
 
-CAST = {part: member[0] for part, member in _MEMBERS.items()} | {"unknown": "ZZ99ZZZ"}
-"""The plate of each part. `unknown` is in no register, because no British plate begins with Z."""
+SAMPLE_PLATES = {answer: car[0] for answer, car in _SAMPLE_CARS.items()} | {"unknown": "ZZ99ZZZ"}
+"""The plate for each answer. `unknown` is in no register, as no British plate begins with Z."""
 
 
-def cast_members(today: date) -> list[tuple[Car, Papers]]:
-    """Return the cars of the cast with their papers on a day."""
+def sample_cars(today: date) -> list[tuple[Car, Papers]]:
+    """Return the sample cars with their papers on a day."""
     new = (today - _NEW_CAR_AGE).isoformat()
     return [
         (Car(plate, make, model, color, date.fromisoformat(day or new)), papers)
-        for plate, make, model, color, day, papers in _MEMBERS.values()
+        for plate, make, model, color, day, papers in _SAMPLE_CARS.values()
     ]
 
 
 # The other cars of the demo register: real models with invented plates.
 
 PLATES = 300
-"""The number of plates in the whole register, with the cast."""
+"""The number of plates in the whole register, sample cars included."""
 _AGE_YEARS_MAX = 15
 _MODELS = {
     ("Audi", "A3"): 1996, ("BMW", "1 Series"): 2004, ("BMW", "3 Series"): 1982,
@@ -104,10 +104,10 @@ _FINES = {"none": 88, "settled": 7, "owed": 5}
 _SHARES = (_INSURANCE, _MOT, _TAX, _FINES)
 
 
-def crowd(today: date, rng: Random) -> Iterator[tuple[Car, Papers]]:
+def filler_cars(today: date, rng: Random) -> Iterator[tuple[Car, Papers]]:
     """Yield random cars that were first registered before this year, with their papers."""
-    taken = set(CAST.values())
-    while len(taken) < PLATES + 1:  # The plate `unknown` of the cast is in no register.
+    taken = set(SAMPLE_PLATES.values())
+    while len(taken) < PLATES + 1:  # The plate `unknown` is in no register.
         age = timedelta(days=rng.randint(1, _AGE_YEARS_MAX * 365))
         first_registered = date(today.year, 1, 1) - age
         sold = [name for name, since in _MODELS.items() if since <= first_registered.year]
@@ -137,7 +137,7 @@ NativeRow = dict[str, str | int | bool | None]
 
 SEED = 2026
 FIRST_DAY, LAST_DAY = date(2021, 1, 1), date(2050, 12, 31)
-"""The range of days for which the cast and the plates are realistic."""
+"""The range of days for which the sample cars and the plates are realistic."""
 _MOT_FIRST_YEARS, _MOT_EXEMPT_YEARS = 3, 40
 _DAY = timedelta(days=1)
 # Invented insurers, and the beginning of their policy numbers.
@@ -155,7 +155,7 @@ class DemoRegister(NamedTuple):
 def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
     """Write vehicles.csv, policies.csv and fines.csv in the native layout, and return their paths.
 
-    Each file has all rows of its kind, so it can be loaded with `--mode replace` (D28).
+    Each file has all rows of its kind, so it can be loaded with `--mode replace`.
     """
     paths = []
     for name, rows in demo_register(today, seed)._asdict().items():
@@ -168,12 +168,12 @@ def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
 
 
 def demo_register(today: date, seed: int = SEED) -> DemoRegister:
-    """Return the register on a day, with the cast first. Raises ValueError outside 2021 to 2050."""
+    """Return the register on a day, sample cars first. Raises ValueError outside 2021 to 2050."""
     if not FIRST_DAY <= today <= LAST_DAY:
         raise ValueError(f"the demo register covers {FIRST_DAY} to {LAST_DAY}, not {today}")
     register = DemoRegister([], [], [])
     # A demo has no secrets, so it needs no secure random numbers.
-    for car, papers in [*cast_members(today), *crowd(today, Random(seed))]:  # noqa: S311
+    for car, papers in [*sample_cars(today), *filler_cars(today, Random(seed))]:  # noqa: S311
         rows = _Rows(car, today, Random(f"{seed}/{car.registration}"))  # noqa: S311
         if papers.is_listed:
             register.vehicles.append(rows.vehicle(papers))

@@ -13,6 +13,7 @@ import peewee
 
 from app.errors import Hindered
 from app.storage.engine import Engine
+from app.storage.register_store import OpenRegister
 from app.storage.registers import (
     REGISTERS_MAX,
     DroppedRegister,
@@ -21,7 +22,7 @@ from app.storage.registers import (
     Register,
 )
 from app.storage.stores import store_of
-from app.storage.tables import Kind
+from app.storage.tables import TABLES, Kind
 
 
 class Generations:
@@ -32,7 +33,7 @@ class Generations:
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
-        self._engine = engine
+        self.engine = engine
         self.name = name
         self.store = store_of(engine, name)
 
@@ -53,7 +54,39 @@ class Generations:
         columns = [getattr(model, name) for name in Entry._fields]
         query = model.select(*columns).where(model.name == self.name)
         ordered = query.order_by(model.generation.desc()).tuples()
-        return [Entry(*row) for row in ordered.execute(self._engine)]
+        return [Entry(*row) for row in ordered.execute(self.engine)]
+
+    @contextmanager
+    def opened(self, entry: Entry | None) -> Iterator[OpenRegister | None]:
+        """Open the current generation for writing, and migrate it if its schema is old.
+
+        The connection is a new one, so that a forked worker can call this as well.
+
+        Args:
+            entry: the register's entry; None if it has none.
+
+        Yields None if there is no register.
+        """
+        if entry is None:
+            yield None
+            return
+        with self.store.opened(entry.generation) as opened:
+            opened.migrate()
+            yield opened
+
+    @contextmanager
+    def opened_unchanged(self, entry: Entry | None) -> Iterator[OpenRegister | None]:
+        """Open the current generation without creating or migrating anything.
+
+        Yields None if there is no register, or if a killed first load left it without tables.
+        """
+        if entry is None or not self.store.has_current(entry.generation):
+            yield None
+            return
+        with self.store.opened(entry.generation, create=False) as opened:
+            table = TABLES[Kind.VEHICLES]._meta.table_name
+            has_tables = opened.engine.table_exists(table, schema=opened.schema)
+            yield opened if has_tables else None
 
     def require_data(self, entry: Entry | None) -> None:
         """Raise Hindered if the register was loaded, but its data is missing."""
@@ -67,7 +100,7 @@ class Generations:
 
     def require_room(self, entry: Entry | None) -> None:
         """Raise Hindered if the register is new, and there are eight registers already (D25)."""
-        if entry is None and Register.select().count(self._engine) >= REGISTERS_MAX:
+        if entry is None and Register.select().count(self.engine) >= REGISTERS_MAX:
             raise Hindered(f"there are {REGISTERS_MAX} registers; drop one first")
 
     def add(self, load_id: int) -> Entry:
@@ -76,7 +109,7 @@ class Generations:
         Its generation is the number of the load, so that no number is used twice.
         """
         entry = Entry(self.name, load_id, "")
-        with self._engine.atomic():
+        with self.engine.atomic():
             self.require_room(None)
             self._insert(Register, entry)
         return entry
@@ -97,7 +130,7 @@ class Generations:
 
         Args:
             held: how many rows of this kind the register holds now.
-            loaded_at: when it was loaded, in Unix seconds; None to keep the former time (D51).
+            loaded_at: when it was loaded, in Unix seconds; None to keep the former time.
         """
         values: dict[str, object] = {kind.value: held}
         if loaded_at is not None:
@@ -125,7 +158,7 @@ class Generations:
     def roll_back(self, current: Entry | None, kept: Entry) -> None:
         """Make a snapshot the current generation again; call this within a transaction.
 
-        This snapshot and all later ones leave the index. The next load removes the former
+        The index then lists neither this snapshot nor later ones. The next load removes the former
         generation.
         """
         self._delete(KeptRegister, KeptRegister.generation >= kept.generation)
@@ -153,20 +186,20 @@ class Generations:
         with self.store.opened_waiting(entry.generation) as opened:
             opened.migrate()
 
-    def forget_snapshots(self, leave: int = 0) -> None:
+    def forget_snapshots(self, keep: int = 0) -> None:
         """Remove all snapshots but the latest from the index.
 
         Args:
-            leave: how many stay.
+            keep: how many of the latest stay.
         """
-        forgotten = [each.generation for each in self.list_kept()[leave:]]
+        forgotten = [each.generation for each in self.list_kept()[keep:]]
         if forgotten:
             self._delete(KeptRegister, KeptRegister.generation.in_(forgotten))
 
     def forget_undo_states(self) -> None:
         """Remove all snapshots and the dropped register from the index: a merge has changed rows.
 
-        A rollback or an undrop would lose the merged rows (D71, D72).
+        A rollback or an undrop would lose the merged rows.
         """
         self.forget_snapshots()
         self.forget_dropped()
@@ -183,6 +216,12 @@ class Generations:
         """Remove the data of every generation that is not in the index."""
         self._remove_all_but(Register, DroppedRegister, KeptRegister)
 
+    def free_space(self, current: Entry | None) -> None:
+        """Remove all data that nobody needs, and empty the log of the current generation."""
+        self.remove_unused()
+        if current is not None:
+            self.store.truncate_log(current.generation)
+
     def remove_waiting(self) -> None:
         """Remove the data of every generation but the current one, for a purge."""
         self._remove_all_but(Register)
@@ -195,7 +234,7 @@ class Generations:
         """
         made = self.find_current()
         if made is not None and made.loaded_at is None and made.generation == load_id:
-            with self._engine.atomic():
+            with self.engine.atomic():
                 self._set_aside(made)
             self.remove_unused()
 
@@ -219,23 +258,23 @@ class Generations:
 
     def _insert(self, model: type[Register], entry: Entry) -> None:
         with self._waiting_for_backup(model):
-            model.insert(**entry._asdict()).execute(self._engine)
+            model.insert(**entry._asdict()).execute(self.engine)
 
     def _update(self, **values: object) -> None:
-        Register.update(**values).where(Register.name == self.name).execute(self._engine)
+        Register.update(**values).where(Register.name == self.name).execute(self.engine)
 
     def _delete(self, model: type[Register], condition: peewee.Expression | None = None) -> Any:
         """Delete the register's entries in one table of the index; return how many there were."""
         is_it: Any = model.name == self.name
         which = is_it if condition is None else is_it & condition
         with self._waiting_for_backup(model):
-            return model.delete().where(which).execute(self._engine)
+            return model.delete().where(which).execute(self.engine)
 
     def _waiting_for_backup(self, model: type[Register]) -> AbstractContextManager[object]:
         return self.store.waiting_for_backup() if model is KeptRegister else nullcontext()
 
 
-# The lock of a register: it allows one load at a time, whoever starts it (D28).
+# The lock of a register: it allows one load at a time, whoever starts it.
 
 
 @contextmanager
@@ -248,7 +287,7 @@ def locked(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
     with store_of(engine, register).tried_lock() as require_held:
         if require_held is None:
             # The message names no load: the history does not say who holds the lock. Its latest
-            # running line can be that of a killed load, while a drop or a rollback holds the lock.
+            # running line may be of a killed load, while a drop or a rollback holds the lock.
             raise Hindered(
                 f"another load of the register {register} is running; try again when it has ended"
             )

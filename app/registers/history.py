@@ -14,7 +14,7 @@ from app import clock
 from app.registers.generations import is_being_loaded
 from app.storage.engine import Engine
 
-# The table of the history, in the main database (D25).
+# The table of the history, in the main database.
 
 
 class RegisterLoad(peewee.Model):
@@ -29,7 +29,7 @@ class RegisterLoad(peewee.Model):
     status = peewee.CharField(10)
     """`running`, `done` or `failed`."""
     reason = peewee.TextField(null=True)
-    """Why it failed; if it is done, which load took it back (D69)."""
+    """Why it failed; if it is done, which load took it back."""
     rows = peewee.BigIntegerField(default=0)
     loaded = peewee.BigIntegerField(default=0)
     changed = peewee.BigIntegerField(default=0)
@@ -53,11 +53,11 @@ class RegisterLoad(peewee.Model):
     """A JSON array of the notes on the files, each a sentence."""
     loaded_by = peewee.CharField(100)
     actor = peewee.TextField(null=True)
-    """The `Actor` as a JSON object if an operator ran the load; null for a timer (D130)."""
+    """The `Actor` as a JSON object if an operator ran the load; null for a timer."""
     started_at = peewee.BigIntegerField()
     finished_at = peewee.BigIntegerField(null=True)
     progress = peewee.TextField(null=True)
-    """A `Progress` as a JSON array: how far the load had got a few seconds ago (D135)."""
+    """A `Progress` as a JSON array: how far the load had got a few seconds ago."""
 
     class Meta:
         table_name = "register_load"
@@ -97,9 +97,9 @@ DROP, UNDROP, PURGE = "drop", "undrop", "purge"
 INTERRUPTED = "interrupted"
 """The reason of a load that was killed or stopped."""
 COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
-"""Which lines count: those that are done, unless a rollback or an undrop took them back (D69)."""
+"""Which lines count: those that are done, unless a rollback or an undrop took them back."""
 REPLACES_COMPARED = 7
-"""A load is compared with so many replaces of its register (D67)."""
+"""A load is compared with so many replaces of its register."""
 _KEPT_SECONDS = 400 * 86_400
 _REASON_CHARACTERS_MAX = 300
 _MOVED = "moved to "
@@ -121,13 +121,10 @@ class History:
         self._engine = engine
         self.register = register
 
-    def note_read(self, load_id: int, columns: Mapping[str, object]) -> None:
-        """Note what a running load has read.
-
-        Args:
-            columns: columns of the line.
-        """
-        self._update(load_id, **columns)
+    def update(self, load_id: int, **columns: object) -> None:
+        """Change a line, but only if it is still running: a load that is done cannot fail."""
+        is_it = (RegisterLoad.id == load_id) & (RegisterLoad.status == "running")
+        RegisterLoad.update(**columns).where(is_it).execute(self._engine)
 
     def note_progress(self, load_id: int, progress: str) -> None:
         """Note how far a running load has got.
@@ -135,7 +132,7 @@ class History:
         Args:
             progress: the column of the line.
         """
-        self._update(load_id, progress=progress)
+        self.update(load_id, progress=progress)
 
     def finish(self, load_id: int, finished_at: int, columns: Mapping[str, object]) -> None:
         """Note that a load succeeded.
@@ -144,7 +141,7 @@ class History:
             finished_at: Unix seconds.
             columns: further columns of the line.
         """
-        self._update(load_id, status="done", finished_at=finished_at, **columns)
+        self.update(load_id, status="done", finished_at=finished_at, **columns)
 
     def fail(self, load_id: int, columns: Mapping[str, object]) -> None:
         """Note that a load failed.
@@ -152,11 +149,11 @@ class History:
         Args:
             columns: further columns of the line, `reason` among them.
         """
-        self._update(load_id, status="failed", finished_at=clock.now(), **columns)
+        self.update(load_id, status="failed", finished_at=clock.now(), **columns)
 
     def fail_interrupted(self, load_id: int) -> None:
         """Note that a load was killed before it changed anything; its time of end is unknown."""
-        self._update(load_id, status="failed", reason=INTERRUPTED)
+        self.update(load_id, status="failed", reason=INTERRUPTED)
 
     def add_done(self, mode: str, kind: str = "") -> int:
         """Add the line of a rollback, drop, undrop or purge, and return its number.
@@ -172,7 +169,7 @@ class History:
         last = status.where(RegisterLoad.register == self.register).order_by(RegisterLoad.id.desc())
         return last.limit(1).scalar(self._engine) in (None, "done")
 
-    def counted(self) -> Any:
+    def counted(self) -> "peewee.ModelSelect[RegisterLoad]":
         """Return a query for the lines that count since the last drop or purge, latest first."""
         counts = (RegisterLoad.register == self.register) & COUNTS
         drops = RegisterLoad.select(fn.MAX(RegisterLoad.id)).where(
@@ -197,11 +194,6 @@ class History:
         )
         reason = f"taken back by load {by}"
         RegisterLoad.update(reason=reason).where(is_it).execute(self._engine)
-
-    def _update(self, load_id: int, **columns: object) -> None:
-        """Update a line, but only if it is still running: a load that is done cannot fail."""
-        is_it = (RegisterLoad.id == load_id) & (RegisterLoad.status == "running")
-        RegisterLoad.update(**columns).where(is_it).execute(self._engine)
 
 
 def note_refused(engine: Engine, reason: str, **columns: object) -> int:
@@ -251,7 +243,7 @@ def note_moved(engine: Engine, load_id: int, directory: Path) -> None:
     changed.execute(engine)
 
 
-def moved_to(load: Any) -> Path | None:
+def moved_to(load: RegisterLoad) -> Path | None:
     """Return the directory that `note_moved` has noted for a load, None if there is none."""
     moved = [each for each in json_list(load.notes, str) if each.startswith(_MOVED)]
     return Path(moved[-1].removeprefix(_MOVED)) if moved else None
@@ -266,7 +258,7 @@ def unopened_notes(*, is_attended: bool) -> str:
     return _SEEN if is_attended else json_text([UNOPENED])
 
 
-def unopened_reason(load: Any) -> str | None:
+def unopened_reason(load: RegisterLoad) -> str | None:
     """Return why a load ended before a file was opened, None if a file was opened.
 
     The reason is shortened, and without a full stop. SEC: it quotes no record, so alerts and
@@ -288,7 +280,7 @@ def interrupted_loads(engine: Engine) -> set[int]:
     return unlocked & {load.id for load in list_running(engine)}
 
 
-def list_running(engine: Engine, register: str | None = None) -> list[Any]:
+def list_running(engine: Engine, register: str | None = None) -> list[RegisterLoad]:
     """Return the loads that are running, or were killed.
 
     Args:

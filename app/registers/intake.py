@@ -1,5 +1,6 @@
 """Reads all files of a load into sorted runs, and checks their content."""
 
+import codecs
 import hashlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -7,12 +8,13 @@ from itertools import chain
 from pathlib import Path
 
 from app import clock
-from app.registers.formats import FileFault, Format
+from app.registers.formats import OF_STATES, FileFault, Format, advice, recognise
 from app.registers.formats.changes import Columns, order_of
+from app.registers.formats.csv_format import CsvFormat
+from app.registers.formats.encodings import require_encoding
 from app.registers.formats.json_splitter import is_empty_array
 from app.registers.history import REPLACE
 from app.registers.losses import Baseline
-from app.registers.reading.detection import detect
 from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.reader import Progress, Reader, Show
 from app.registers.reading.rejects import RejectsFile, Remaining
@@ -33,6 +35,20 @@ _NOTHING_READ = (
     "no row was read, so the register does not count as updated; if the source can have no rows, "
     "repeat the load with --empty-ok"
 )
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class ContentDigest:
+    """The checksum and the size of all bytes of a load, decompressed."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+        self.bytes = 0
+
+    def add(self, data: bytes) -> None:
+        """Add the next bytes."""
+        self.sha256.update(data)
+        self.bytes += len(data)
 
 
 class Intake:
@@ -51,12 +67,12 @@ class Intake:
         request: LoadRequest,
         runs_directory: Path,
         show: Show,
-        content: "ContentDigest",
+        content: ContentDigest,
     ) -> None:
         first = next(files)
-        self._detected = detect(first, request)
+        self.format, self.kind = self._detected = detect(first, request)
         self.request = request
-        self.rejects = RejectsFile(request.max_rejects, self._rows_max)
+        self.rejects = RejectsFile(request.max_rejects)
         self.runs = Runs(order_of(self.kind), runs_directory)
         self.show = show
         self.read_at = 0
@@ -77,21 +93,10 @@ class Intake:
             self._columns,
             self.runs,
             self._show_and_check_space,
-            lambda: content.bytes,
+            Remaining(request.files, lambda: content.bytes, are_trusted=request.are_trusted),
         )
-        self._remaining = Remaining(request.files, are_trusted=request.are_trusted)
         self._are_terminated: list[bool] = []
         self._space: Space | None = None
-
-    @property
-    def format(self) -> Format:
-        """The format of all files."""
-        return self._detected.format
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of the rows in all files."""
-        return self._detected.kind
 
     @property
     def loaded(self) -> int:
@@ -125,7 +130,6 @@ class Intake:
             if self.loaded and is_empty_array(file.head):
                 continue
             self._require_same(file)
-            self._remaining.begin(file, self.format, self._reader.bytes_counted)
             self._reader.read(file)
             self._check_end(file, baseline)
         self.request.require_whole()
@@ -141,7 +145,7 @@ class Intake:
         self.read_at = clock.now()
 
     def narrowed(self, changes: list[Columns]) -> list[Columns]:
-        """Return changes from the runs, as narrow rows if the load lacks members (D66)."""
+        """Return changes from the runs, as narrow rows if the load lacks members."""
         return self._columns.narrowed(changes)
 
     def _require_same(self, file: InputFile) -> None:
@@ -156,7 +160,7 @@ class Intake:
             raise FileFault(NO_SNAPSHOT, file.name)
 
     def _check_end(self, file: InputFile, baseline: Baseline) -> None:
-        """Note a last line without a line end. Raise FileFault if it should have one (D68)."""
+        """Note a last line without a line end. Raise FileFault if it should have one."""
         if not self.format.ends_with_line(file.head):
             return
         is_terminated = file.is_terminated()
@@ -166,31 +170,10 @@ class Intake:
         if not is_terminated:
             self.rejects.note("the last line has no line end: it may be cut off")
 
-    def _rows_max(self) -> int | None:
-        """Return the maximum number of records in all files, or None if it is not known yet."""
-        remaining = self._remaining.records_max(self._reader.bytes_counted)
-        if remaining is None:
-            return None
-        rejects = self.rejects
-        return self._reader.rows_max + rejects.rejected + rejects.skipped + remaining
-
     def _show_and_check_space(self, progress: Progress) -> None:
         if self._space is not None:
             self._space.require_for_rest(progress, self.runs)
         self.show(progress)
-
-
-class ContentDigest:
-    """The checksum and the size of all bytes of a load, decompressed."""
-
-    def __init__(self) -> None:
-        self.sha256 = hashlib.sha256()
-        self.bytes = 0
-
-    def add(self, data: bytes) -> None:
-        """Add the next bytes."""
-        self.sha256.update(data)
-        self.bytes += len(data)
 
 
 @contextmanager
@@ -211,3 +194,58 @@ def opened_intake(request: LoadRequest, runs_directory: Path, show: Show) -> Ite
         intake = Intake(files, request, runs_directory, show, content)
         with closing(intake.runs):
             yield intake
+
+
+def detect(file: InputFile, request: LoadRequest) -> tuple[Format, Kind]:
+    """Return the format and the kind of a file.
+
+    The head of the file decides, unless the operator names them. Raises FileFault if the head fits
+    no format, or not what the operator names. An empty file is refused too, unless the operator
+    allows it with `--empty-ok` and names both.
+    """
+    if not file.head and not (request.empty_ok and request.format and request.kind):
+        hint = "; to load it with --empty-ok, add --format and --kind" if request.empty_ok else ""
+        raise FileFault(f"The file is empty{hint}.", file.name)
+    if file.head.startswith(_UTF_16_MARKS) or b"\0" in file.head[:2]:
+        # Read as a single-byte encoding, its columns would only seem to be missing.
+        raise FileFault("The file is UTF-16; save it as UTF-8.", file.name)
+    try:
+        format_, detected_kind = _format_of(file.head, request)
+        kind = _kind_of(file.head, request, format_, detected_kind)
+        _require_options(format_, request)
+        if isinstance(format_, CsvFormat):
+            require_encoding(file.head, format_.encoding)
+    except FileFault as fault:
+        raise FileFault(fault.reason, file.name) from None
+    return format_, kind
+
+
+def _require_options(format_: Format, request: LoadRequest) -> None:
+    """Raise FileFault if an option is named that does not apply to the format."""
+    refused = None
+    if request.state is not None and format_.name not in OF_STATES:
+        refused = f"--state is only for {' and '.join(OF_STATES)}"
+    elif request.encoding is not None and not isinstance(format_, CsvFormat):
+        refused = "--encoding is only for CSV"
+    if refused:
+        raise FileFault(f"The file is read as {format_.name}; {refused}.")
+
+
+def _format_of(head: bytes, request: LoadRequest) -> tuple[Format, Kind | None]:
+    """Return the format, and the kind if the head shows it, else None."""
+    if request.format is None:
+        return recognise(head, request.formats)
+    format_ = request.formats[request.format]
+    return format_, format_.recognise(head)
+
+
+def _kind_of(head: bytes, request: LoadRequest, format_: Format, detected: Kind | None) -> Kind:
+    kind = detected or request.kind
+    if kind is None:
+        looked_for = f"looked for {format_.looked_for}.{advice(head)}"
+        raise FileFault(f"The file is not {format_.name}: {looked_for}")
+    if request.kind is not None and kind != request.kind:
+        # Rows that are read as another kind would erase stored values.
+        raise FileFault(f"The file contains {kind}, not {request.kind}.")
+    format_.require_kind(kind)
+    return kind

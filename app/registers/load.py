@@ -13,72 +13,21 @@ from pathlib import Path
 import peewee
 
 from app import clock
-from app.errors import OperatorError
-from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
-from app.registers.attempts import Attempt, is_applied, reason_of, recover, refusal_noted
-from app.registers.current import count_held, opened_unchanged
-from app.registers.generations import Generations, locked, still_locked
-from app.registers.history import History, insert_line, list_running, prune_history
+from app.registers.attempts import Attempt, reason_of, refusal_noted
+from app.registers.generations import locked
+from app.registers.history import insert_line, list_running, prune_history
 from app.registers.intake import opened_intake
 from app.registers.losses import baseline_of
 from app.registers.modes import build, merge, publish, record
 from app.registers.reading.reader import Show
 from app.registers.reading.rejects import keep_newest, rejects_path
+from app.registers.recovery import note_failure, recover
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.space import Space
-from app.registers.work import Work, columns_of_reading, outcomes, result_of
+from app.registers.work import Work
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.registers import Entry
-
-# Cleans up after a load: notes why it failed, removes what nobody needs (D57, D69).
-
-
-def note_failure(
-    engine: Engine, generations: Generations, load_id: int, columns: dict[str, object]
-) -> None:
-    """Remove what a failed load wrote, then note in the history that it failed.
-
-    Nothing is removed if another load of the register has begun, and nothing is noted if the rows
-    were committed after all: the next load records that.
-
-    Args:
-        columns: the columns of the history line, `reason` among them.
-    """
-    ignored = (OSError, peewee.PeeweeException, OperatorError)
-    # Peewee leaves a transaction open if Ctrl-C interrupts its commit. Its changes to the register
-    # index are visible here, but end with the process, so nothing may be removed because of them.
-    with suppress(*ignored):
-        engine.rollback()
-    # The removal comes first: on a full disk it makes room for the note. The entry is read again,
-    # because Ctrl-C can arrive just after the commit.
-    with suppress(*ignored), still_locked(engine, generations.name):
-        remove_unused(generations, generations.find_current())
-    with suppress(*ignored):
-        if is_applied(engine, generations, load_id):
-            return
-        fail = partial(History(engine, generations.name).fail, load_id, columns)
-        reserve.with_reserve(engine, fail)
-        with still_locked(engine, generations.name):
-            reserve.with_reserve(engine, partial(generations.remove_made_by, load_id))
-    reserve.fill(engine)
-
-
-def remove_unused(generations: Generations, current: Entry | None) -> None:
-    """Remove all generations that nobody needs, and empty the log of the current one."""
-    generations.remove_unused()
-    if current is not None:
-        generations.store.truncate_log(current.generation)
-
-
-def prune_records(engine: Engine, data_dir: Path) -> None:
-    """Remove old history lines and old rejects files."""
-    with suppress(OSError, peewee.PeeweeException):
-        prune_history(engine)
-    with suppress(OSError):
-        keep_newest(data_dir)
-
 
 _log = logging.getLogger("app.registers.load")
 
@@ -97,7 +46,7 @@ def load(
         attempt: receives the load's number and its first rejects, for whoever reports a failure.
 
     Raises OperatorError, peewee.PeeweeException or OSError if the load fails. The register is then
-    as it was before, and the history says why the load failed (D69).
+    as it was before, and the history says why the load failed.
     """
     attempt = attempt or Attempt(request)
     with (
@@ -116,7 +65,7 @@ def _dry_run(work: Work) -> LoadResult:
     _read(work)
     _compare(work)
     work.check_losses()
-    return result_of(work.intake, None, work.register, work.counts)
+    return work.result()
 
 
 def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
@@ -138,9 +87,8 @@ def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
             # of the register records that.
             record(work)
         _clean_up(work, data_dir)
-    result = result_of(work.intake, work.load_id, work.register, work.counts)
-    _log_done(work, result, started_ns)
-    return result
+    _log_done(work, work.result(), started_ns)
+    return work.result()
 
 
 def _name_rejects(work: Work, default: Path | None) -> None:
@@ -170,9 +118,9 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
         yield
     except BaseException as error:
         work.intake.runs.close()
-        columns = {"reason": reason_of(error)} | columns_of_reading(work.intake)
-        note_failure(work.engine, work.generations, work.load_id, columns)
-        prune_records(work.engine, data_dir)
+        columns = {"reason": reason_of(error)} | work.columns_of_reading()
+        note_failure(work.generations, work.load_id, columns)
+        _prune_records(work.engine, data_dir)
         # SEC: the reason can quote a record, so the log does not show it.
         _log.warning('%s: failed; "verifyd imports show %d" shows why', work, work.load_id)
         raise
@@ -182,7 +130,7 @@ def _recover(work: Work) -> None:
     """Remove surplus snapshots, record how killed loads ended, and read the register's entry."""
     # Surplus snapshots are removed before the load as well, because it may need their space.
     reserve.with_reserve(work.engine, partial(_forget_surplus, work))
-    recovered = partial(recover, work.engine, work.generations, work.load_id)
+    recovered = partial(recover, work.generations, work.load_id)
     work.entry = reserve.with_reserve(work.engine, recovered)
     work.generations.require_room(work.entry)
 
@@ -198,13 +146,11 @@ def _read(work: Work) -> None:
 
 def _compare(work: Work) -> None:
     """Count what a dry run would change."""
-    with opened_unchanged(work.generations, work.entry) as opened:
-        table = Table(opened, work.kind) if opened else None
+    with work.generations.opened_unchanged(work.entry) as opened:
         # A load recovers killed loads first; a dry run does not.
-        is_recovered = not list_running(work.engine, work.register)
-        held = count_held(opened, work.entry, work.kind, is_recovered=is_recovered)
-        work.counts = Counts(work.kind, held)
-        for _ in outcomes(work.intake, table, work.counts):
+        work.begin_counts(opened, is_recovered=not list_running(work.engine, work.register))
+        table = Table(opened, work.kind) if opened else None
+        for _ in work.outcomes(table, work.counts):
             pass
     work.complete_counts()
 
@@ -213,9 +159,17 @@ def _clean_up(work: Work, data_dir: Path) -> None:
     """Remove what nobody needs any more; what cannot be removed now, the next load removes."""
     with suppress(OSError, peewee.PeeweeException):
         _forget_surplus(work)
-        remove_unused(work.generations, work.entry)
-    prune_records(work.engine, data_dir)
+        work.generations.free_space(work.entry)
+    _prune_records(work.engine, data_dir)
     reserve.fill(work.engine)
+
+
+def _prune_records(engine: Engine, data_dir: Path) -> None:
+    """Remove old history lines and old rejects files."""
+    with suppress(OSError, peewee.PeeweeException):
+        prune_history(engine)
+    with suppress(OSError):
+        keep_newest(data_dir)
 
 
 def _forget_surplus(work: Work) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from app.errors import OperatorError
 from app.registers.applying.counts import Counts, Tally
 from app.registers.formats.columns import Column, KnownColumns
-from app.registers.formats.suggesting.names import SHAPES, Shape
+from app.registers.formats.native import SHAPES, Shape
 from app.registers.history import REPLACE, REPLACES_COMPARED, History, RegisterLoad, json_list
 from app.registers.request import LOSS, SHRINK, LoadRequest
 from app.storage.engine import Engine
@@ -101,8 +101,8 @@ def require_no_shrink(kind: Kind, counts: Counts, baseline: Baseline) -> None:
 
 def require_few_removed(kind: Kind, counts: Counts) -> None:
     """Raise OperatorError if a merge removes over 10 % of the rows held, and at least ten."""
-    is_much = counts.removed > counts.held_before * SHRINK_MAX_PERCENT / 100
-    if is_much and counts.removed >= _REMOVED_MIN:
+    exceeds_limit = counts.removed > counts.held_before * SHRINK_MAX_PERCENT / 100
+    if exceeds_limit and counts.removed >= _REMOVED_MIN:
         raise OperatorError(
             f"the load would remove {counts.removed:,} of the {counts.held_before:,} {kind} held, "
             f"more than {SHRINK_MAX_PERCENT} %; if that is right, repeat the load with "
@@ -207,8 +207,8 @@ def exchange_notes(request: LoadRequest, counts: Counts) -> list[str]:
     This happens if a source suddenly writes its plates in another way. The register does not shrink
     then.
     """
-    is_much = counts.removed > counts.held_before * SHRINK_MAX_PERCENT / 100
-    if counts.kind != Kind.VEHICLES or request.allow_shrink or not is_much:
+    exceeds_limit = counts.removed > counts.held_before * SHRINK_MAX_PERCENT / 100
+    if counts.kind != Kind.VEHICLES or request.allow_shrink or not exceeds_limit:
         return []
     if request.mode != REPLACE or counts.removed < UNIFORM_ROWS_MIN:
         return []

@@ -1,16 +1,15 @@
-"""An attempt to load as people see it: the line of the history, decoded (D69)."""
+"""An attempt to load as people see it: the line of the history, decoded."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from app.registers.attempts import progress_of
 from app.registers.history import INTERRUPTED, RegisterLoad, json_list
 from app.registers.reading.reader import Progress
-from app.registers.reading.rejects import rejects_path
-from app.registers.reject_limit import Reason
+from app.registers.reading.rejects import Reason, rejects_path
 
 
 class PastLoad(NamedTuple):
@@ -64,34 +63,21 @@ def past_load(load: RegisterLoad, interrupted: Collection[int]) -> PastLoad:
     Args:
         interrupted: the numbers of loads that were killed.
     """
+    stored: dict[str, Any] = {name: getattr(load, name) for name in PastLoad._fields}
     files = load.files.split("\n") if load.files else []
-    return PastLoad(
-        id=load.id,
-        register=load.register or None,
-        kind=load.kind or None,
-        mode=load.mode or None,
-        format=load.format or None,
-        status=INTERRUPTED if load.id in interrupted else load.status,
-        reason=load.reason,
-        rows=load.rows,
-        loaded=load.loaded,
-        changed=load.changed,
-        rejected=load.rejected,
-        skipped=load.skipped,
-        held=load.held,
-        started_at=load.started_at,
-        finished_at=load.finished_at,
-        loaded_by=load.loaded_by,
-        checksum=load.checksum,
-        is_terminated=load.is_terminated,
-        files=files,
-        sizes=json_list(load.sizes, int | None) or [None] * len(files),
-        reasons=json_list(load.reasons, Reason),
-        notes=json_list(load.notes, str),
-        accepted=json_list(load.accepted, str),
-        known=msgspec.json.decode(load.known) if load.known else None,
-        progress=progress_of(load.progress),
-    )
+    empty_if_unknown = ("register", "kind", "mode", "format")
+    decoded = {
+        **{name: stored[name] or None for name in empty_if_unknown},
+        "status": INTERRUPTED if load.id in interrupted else load.status,
+        "files": files,
+        "sizes": json_list(load.sizes, int | None) or [None] * len(files),
+        "reasons": json_list(load.reasons, Reason),
+        "notes": json_list(load.notes, str),
+        "accepted": json_list(load.accepted, str),
+        "known": msgspec.json.decode(load.known) if load.known else None,
+        "progress": progress_of(load.progress),
+    }
+    return PastLoad(**stored | decoded)
 
 
 def find_rejects(data_dir: Path, load: PastLoad) -> Path | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from app.actions import Actor
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
-from app.registers.reject_limit import Reason, RejectLimit
+from app.registers.reading.rejects import Reason, RejectLimit
 from app.storage.tables import Kind
 
 DEFAULT_MAX_REJECTS = "1%"
@@ -44,13 +44,13 @@ class LoadRequest(NamedTuple):
     rejects: Path | None = None
     allow_shrink: bool = False
     allow_loss: Sequence[str] = ()
-    """Members that far fewer rows than before may know (D67)."""
+    """Members that far fewer rows than before may know."""
     loss_max: int = 10
-    """By how many percentage points the share of rows that know a member may fall (D67)."""
+    """By how many percentage points the share of rows that know a member may fall."""
     allow_missing: Sequence[str] = ()
-    """Columns that the files may lack, although their format expects them (D65)."""
+    """Columns that the files may lack, although their format expects them."""
     blank_missing: bool = False
-    """Whether members that a file has no column for become unknown in a merge (D66)."""
+    """Whether members that a file has no column for become unknown in a merge."""
     allow_unterminated: bool = False
     empty_ok: bool = False
     dry_run: bool = False
@@ -61,9 +61,9 @@ class LoadRequest(NamedTuple):
     require_whole: Callable[[], object] = lambda: None
     """Raises OperatorError if a file is incomplete. It is called before and after reading."""
     keep_snapshots: int = 1
-    """How many snapshots the register keeps for rollbacks (D71)."""
+    """How many snapshots the register keeps for rollbacks."""
     actor: Actor | None = None
-    """The operator who runs the load, for the record of actions; None for a timer (D130)."""
+    """The operator who runs the load, for the record of actions; None for a timer."""
 
     @property
     def accepted(self) -> list[str]:

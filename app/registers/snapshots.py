@@ -1,4 +1,4 @@
-"""Lists the snapshots of a register, and chooses the one for a rollback (D71)."""
+"""Lists the snapshots of a register, and chooses the one for a rollback."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -36,13 +36,13 @@ class Snapshot(NamedTuple):
         return f"load {self.load_id} of {loaded_at} ({self.kept.described()})"
 
 
-def list_snapshots(engine: Engine, generations: Generations, current: Entry) -> list[Snapshot]:
+def list_snapshots(generations: Generations, current: Entry) -> list[Snapshot]:
     """Return the snapshots of a register, latest first.
 
     Args:
         current: the register's entry.
     """
-    snapshots: list[Snapshot] = []
+    engine, snapshots = generations.engine, list[Snapshot]()
     # Going back to a snapshot undoes every replace since then: each made the next generation.
     later, undone = current, frozenset[str]()
     for kept in generations.list_kept():
@@ -72,11 +72,7 @@ def _last_load(engine: Engine, kept: Entry, later: int) -> int:
 
 
 def require_snapshot(
-    engine: Engine,
-    generations: Generations,
-    current: Entry,
-    to: int | None,
-    kind: Kind | None,
+    generations: Generations, current: Entry, to: int | None, kind: Kind | None
 ) -> Snapshot:
     """Return the snapshot to roll back to.
 
@@ -88,9 +84,9 @@ def require_snapshot(
     Raises OperatorError, which lists the snapshots, if none fits.
     """
     name = generations.name
-    snapshots = list_snapshots(engine, generations, current)
+    snapshots = list_snapshots(generations, current)
     if not snapshots:
-        reason = _why_none(engine, name)
+        reason = _why_none(generations.engine, name)
         raise OperatorError(f"the register {name} cannot be rolled back: {reason}")
     found = next((each for each in snapshots if to in (None, each.load_id)), None)
     if found is None:
@@ -140,7 +136,7 @@ def _why_none(engine: Engine, name: str) -> str:
     return "no earlier state is kept (VERIFYD_KEEP_SNAPSHOTS)"
 
 
-# What can be undone of a register: its snapshots, and whether it was dropped (D71, D72).
+# What can be undone of a register: its snapshots, and whether it was dropped.
 
 
 class RegisterState(NamedTuple):
@@ -160,11 +156,11 @@ class RegisterState(NamedTuple):
 
     @property
     def can_be_purged(self) -> bool:
-        """Whether there is data to remove, or a warning about failed loads to end (D72)."""
+        """Whether there is data to remove, or a warning about failed loads to end."""
         return self.current is not None or self.dropped is not None or not self.ended_well
 
     def snapshot(self, load_id: int) -> Snapshot | None:
-        """Return the snapshot that a load left, None if there is none."""
+        """Return the snapshot of the state after a load, None if there is none."""
         return next((each for each in self.snapshots if each.load_id == load_id), None)
 
 
@@ -174,7 +170,7 @@ def find_state(engine: Engine, name: str) -> RegisterState | None:
     current, dropped = generations.find_current(), generations.find_dropped()
     # As long as it is dropped, it cannot be rolled back.
     is_there = current is not None and dropped is None
-    snapshots = list_snapshots(engine, generations, current) if current and is_there else []
+    snapshots = list_snapshots(generations, current) if current and is_there else []
     last = RegisterLoad.select(fn.MAX(RegisterLoad.id)).where(RegisterLoad.register == name)
     last_line = last.scalar(engine) or 0
     if current is None and dropped is None and not last_line:

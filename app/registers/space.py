@@ -20,7 +20,7 @@ _FIXED_BYTES = 128 * 1024
 _ROW_OVERHEAD_BYTES = 5
 _NUMBER_BYTES = 5
 _TABLE_FACTOR = 1.1
-"""The size of a table divided by that of its rows; measured: vehicles 1.07, policies 1.19."""
+"""The size of a table divided by the size of its rows; measured: vehicles 1.07, policies 1.19."""
 
 
 class TooLittleSpace(Hindered):
@@ -83,7 +83,7 @@ class Space:
             return 0
         if self._is_replace:
             table_bytes = int(rows * _row_bytes(runs))
-            # The upper half of the keys is written to a file of its own, then copied (D54).
+            # The upper half of the keys is written to a file of its own, then copied.
             part_bytes = table_bytes // 2 if runs.files and CORES > 1 else 0
             return _FIXED_BYTES + self._carried_bytes + table_bytes + part_bytes
         # A merge writes rows twice: to the log, then to the file. As many rows as the register

@@ -1,20 +1,20 @@
-"""Rolls back replaces; drops, undrops and purges registers (D71, D72).
+"""Rolls back replaces; drops, undrops and purges registers.
 
 All of this works on a full disk, because it frees space or corrects a mistake (D57). Each function
 records who did it (D130): `actor`, by default whoever runs this process.
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import peewee
 
-from app.actions import Actor, record
+from app.actions import Actor, Name, State, record
 from app.errors import OperatorError
-from app.registers.attempts import end_killed_loads, recover, register_state, subject_of
 from app.registers.generations import Generations, locked
-from app.registers.history import DROP, MERGE, PURGE, REPLACE, ROLLBACK, UNDROP, History
+from app.registers.history import DROP, MERGE, REPLACE, History
+from app.registers.recovery import end_killed_loads, recover, register_state, subject_of
 from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -32,6 +32,36 @@ def _unnoted(_load_id: int) -> None:
     """Do nothing: nobody else has to know."""
 
 
+class _Change:
+    """A change of a register by an actor."""
+
+    def __init__(self, engine: Engine, name: str, actor: Actor | None, noted: Noted) -> None:
+        self.generations = Generations(engine, name)
+        self.history = History(engine, name)
+        self._engine = engine
+        self._actor = actor
+        self._noted = noted
+
+    @contextmanager
+    def recorded(
+        self, action: Name, before: State | None, after: State | None, kind: str = ""
+    ) -> Iterator[int]:
+        """Make the change in one transaction with its history line and its record.
+
+        Args:
+            before, after: the state of the register, for the record.
+            kind: the only kind that changes; empty if several may.
+
+        Yields the number of the line.
+        """
+        with self._engine.atomic():
+            load_id = self.history.add_done(action.removeprefix("imports."), kind)
+            yield load_id
+            subject = subject_of(self.generations.name)
+            record(self._engine, self._actor, action, subject, before, after)
+            self._noted(load_id)
+
+
 def roll_back(
     engine: Engine,
     register: str | None,
@@ -41,34 +71,32 @@ def roll_back(
     actor: Actor | None = None,
     noted: Noted = _unnoted,
 ) -> dict[str, object]:
-    """Go back to what a register held before a replace (D71).
+    """Go back to what a register held before a replace.
 
     Args:
         register: the name; None if only one register can be rolled back.
         kind: the only kind that may change; None if all may.
-        to: go back to what this load left; None to go back to before the last replace.
+        to: go back to the state after this load; None for the state before the last replace.
 
     Returns `register`, `kind`, `held` and `load`: the kind that changed, how many rows of it the
-    register holds now, and the load that left them. `kind` and `held` are None if several kinds
-    changed. Raises OperatorError if there is nothing to go back to.
+    register holds now, and the load after which it held them. `kind` and `held` are None if several
+    kinds changed. Raises OperatorError if there is nothing to go back to.
     """
     name = register or _only_kept(engine)
-    generations, history = Generations(engine, name), History(engine, name)
+    change = _Change(engine, name, actor, noted)
+    generations = change.generations
 
     def rolled_back() -> tuple[int, Snapshot]:
         # If a merge after a drop was killed between its commits, the register is not dropped.
-        recover(engine, generations)
+        recover(generations)
         current = require_not_dropped(generations)
-        found = require_snapshot(engine, generations, current, to, kind)
+        found = require_snapshot(generations, current, to, kind)
         generations.migrate_waiting(found.kept)
-        with engine.atomic():
-            load_id = history.add_done(ROLLBACK, found.only_kind or "")
-            history.take_back(load_id, [MERGE, REPLACE], after=found.load_id)
+        after = {**(register_state(found.kept) or {}), "load": found.load_id}
+        states = register_state(current), after
+        with change.recorded("imports.rollback", *states, found.only_kind or "") as load_id:
+            change.history.take_back(load_id, [MERGE, REPLACE], after=found.load_id)
             generations.roll_back(current, found.kept)
-            after = {**(register_state(found.kept) or {}), "load": found.load_id}
-            before = register_state(current)
-            record(engine, actor, "imports.rollback", subject_of(name), before, after)
-            noted(load_id)
         return load_id, found
 
     with locked(engine, name):
@@ -86,26 +114,23 @@ def roll_back(
 def drop_register(
     engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
 ) -> None:
-    """Drop a register: from the next request on, answers do not use it (D72).
+    """Drop a register: from the next request on, answers do not use it.
 
     `undrop_register` can bring its data back, until a load of this name changes a row or
     `purge_register` removes it. Raises OperatorError if there is no such register, or a load of it
     is running.
     """
-    generations, history = Generations(engine, name), History(engine, name)
-    require_register(engine, generations)
+    change = _Change(engine, name, actor, noted)
+    generations = change.generations
+    require_register(generations)
 
     def dropped() -> int:
         # A damaged register must be dropped as well, even if killed loads cannot be recovered.
         with suppress(OSError, peewee.PeeweeException, OperatorError):
-            recover(engine, generations)
-        current = require_register(engine, generations)
-        with engine.atomic():
-            load_id = history.add_done(DROP)
+            recover(generations)
+        current = require_register(generations)
+        with change.recorded("imports.drop", register_state(current), None) as load_id:
             generations.drop(current)
-            before = register_state(current)
-            record(engine, actor, "imports.drop", subject_of(name), before, None)
-            noted(load_id)
         return load_id
 
     with locked(engine, name):
@@ -118,29 +143,27 @@ def drop_register(
 def undrop_register(
     engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
 ) -> Entry:
-    """Bring a dropped register back as it was, and return its entry (D72).
+    """Bring a dropped register back as it was, and return its entry.
 
     Raises OperatorError if it was not dropped or was loaded since, if its data is missing, or if
     there are eight registers already.
     """
-    generations, history = Generations(engine, name), History(engine, name)
-    _require_dropped(engine, generations)
+    change = _Change(engine, name, actor, noted)
+    generations = change.generations
+    _require_dropped(generations)
 
     def undropped() -> tuple[int, Entry]:
-        recover(engine, generations)
-        current, dropped = _require_dropped(engine, generations)
+        recover(generations)
+        current, dropped = _require_dropped(generations)
         if not generations.store.has_waiting(dropped.generation):
             raise OperatorError(f"the data of the register {name} is missing; load it again")
         generations.require_room(current)
         generations.migrate_waiting(dropped)
-        with engine.atomic():
-            load_id = history.add_done(UNDROP)
+        states = register_state(current), register_state(dropped)
+        with change.recorded("imports.undrop", *states) as load_id:
             # Drops before this generation was made still count: they dropped earlier ones.
-            history.take_back(load_id, [DROP], after=dropped.generation)
+            change.history.take_back(load_id, [DROP], after=dropped.generation)
             generations.undrop(current, dropped)
-            states = register_state(current), register_state(dropped)
-            record(engine, actor, "imports.undrop", subject_of(name), *states)
-            noted(load_id)
         return load_id, dropped
 
     with locked(engine, name):
@@ -153,31 +176,29 @@ def undrop_register(
 def purge_register(
     engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
 ) -> None:
-    """Remove a register and its data for good, whether it was dropped before or not (D72).
+    """Remove a register and its data for good, whether it was dropped before or not.
 
     One that was not dropped before is dropped first; that is an action of its own.
     If all loads of that name failed, perhaps because it was mistyped, this ends the warning about
     them. Raises OperatorError if there is no such register, or a load of it is running.
     """
-    generations, history = Generations(engine, name), History(engine, name)
+    change = _Change(engine, name, actor, noted)
+    generations = change.generations
     if generations.find_current() is not None:
         drop_register(engine, name, actor=actor)
-    elif generations.find_dropped() is None and history.ended_well():
+    elif generations.find_dropped() is None and change.history.ended_well():
         raise OperatorError(f"there is no register {name}")
 
     def purged() -> int:
-        with engine.atomic():
+        before = register_state(generations.find_dropped()) or {}
+        with change.recorded("imports.purge", before, None) as load_id:
             # No later load may come to record how loads ended that were killed.
-            end_killed_loads(engine, generations, 0, lambda _: None)
-            before = register_state(generations.find_dropped()) or {}
+            end_killed_loads(generations, 0, lambda _: None)
             generations.forget_dropped()
-            record(engine, actor, "imports.purge", subject_of(name), before, None)
-            load_id = history.add_done(PURGE)
-            noted(load_id)
-            return load_id
+        return load_id
 
     with locked(engine, name):
-        if generations.find_dropped() is None and history.ended_well():
+        if generations.find_dropped() is None and change.history.ended_well():
             return  # It was never loaded, or it was loaded again just now.
         # The data is removed first, so that a purge that is killed can be repeated.
         generations.remove_waiting()
@@ -186,7 +207,7 @@ def purge_register(
     _log.info("load %d, purge of %s: done", load_id, name)
 
 
-def require_register(engine: Engine, generations: Generations) -> Entry:
+def require_register(generations: Generations) -> Entry:
     """Return the register's entry; raise OperatorError if there is nothing to drop."""
     name = generations.name
     current = generations.find_current()
@@ -196,7 +217,7 @@ def require_register(engine: Engine, generations: Generations) -> Entry:
         raise OperatorError(
             f"the register {name} was dropped already; add --purge to free its disk space"
         )
-    if History(engine, name).ended_well():
+    if History(generations.engine, name).ended_well():
         raise OperatorError(f"there is no register {name}")
     raise OperatorError(
         f'there is no register {name}; run "verifyd imports drop {name} --purge" to end the '
@@ -210,7 +231,7 @@ def _remove_unused(generations: Generations) -> None:
         generations.remove_unused()
 
 
-def _require_dropped(engine: Engine, generations: Generations) -> tuple[Entry | None, Entry]:
+def _require_dropped(generations: Generations) -> tuple[Entry | None, Entry]:
     """Return the current entry of that name, if any, and the one of the dropped register.
 
     The current one holds nothing: a load that changes a row forgets the dropped register. Raises
@@ -223,7 +244,7 @@ def _require_dropped(engine: Engine, generations: Generations) -> tuple[Entry | 
         return current, dropped
     reason = "it was not dropped, or was loaded since" if current else "it does not exist"
     query = DroppedRegister.select(DroppedRegister.name).order_by(DroppedRegister.name)
-    names = ", ".join(each for (each,) in query.tuples().execute(engine)) or "none"
+    names = ", ".join(each for (each,) in query.tuples().execute(generations.engine)) or "none"
     raise OperatorError(
         f"the register {name} cannot be brought back: {reason}. Dropped registers: {names}"
     )

@@ -1,12 +1,11 @@
-"""The state of a running load, which its steps share."""
+"""A running load: what it reads, what it changes, and how it ended."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.registers.applying.apply_changes import Outcome, apply_changes
 from app.registers.applying.counts import Counts
 from app.registers.applying.table import Table
-from app.registers.current import count_known
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, are_complete
 from app.registers.generations import Generations
@@ -24,66 +23,13 @@ from app.registers.losses import (
 from app.registers.reading.reader import Progress
 from app.registers.request import LoadResult
 from app.storage.engine import Engine
+from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry
-
-# Compares what a load has read with what the register holds.
-
-
-def outcomes(
-    intake: Intake,
-    table: Table | None,
-    counts: Counts,
-    *,
-    after: str | None = None,
-    until: str | None = None,
-) -> Iterator[Outcome]:
-    """Yield what a load changes, in key order, and count it.
-
-    `after` and `until` limit the key range, so that two processes can share the work (D54).
-
-    Args:
-        table: the rows that the register holds; None if there are none.
-        counts: is updated with each outcome.
-        after: skip the groups up to and including this one.
-        until: stop after this group; the next call continues there.
-    """
-    is_replace = intake.request.mode == REPLACE
-    written = 0
-    for batch in intake.runs.batches(after, until):
-        held: Iterable[Columns] = ()
-        if is_replace:
-            _require_rows(batch)
-        if table is not None and counts.held_before:
-            find = table.rows_between if is_replace else table.rows_of_groups
-            held = find(batch)
-        outcome = apply_changes(intake.kind, intake.narrowed(batch), held, intake.read_at)
-        counts.add(outcome)
-        yield outcome
-        # The process of the lower half shows the progress of both, so it counts its rows twice.
-        if after is None:
-            written += len(batch) * (1 if until is None else 2)
-            done = min(written, intake.loaded)
-            intake.show(Progress(None, done, intake.loaded, done))
-
-
-def require_few_lost(intake: Intake, counts: Counts) -> None:
-    """Raise OperatorError if a load leaves far fewer rows than before, unless that is allowed."""
-    if intake.baseline is None or intake.request.allow_shrink:
-        return
-    if intake.request.mode == REPLACE:
-        require_no_shrink(intake.kind, counts, intake.baseline)
-    else:
-        require_few_removed(intake.kind, counts)
-
-
-def _require_rows(changes: list[Columns]) -> None:
-    """Raise FileFault if a replace reads a deletion or a cancellation instead of a row."""
-    if not are_complete(changes):
-        raise FileFault(NO_SNAPSHOT)
+from app.storage.tables import Kind
 
 
 class Work:
-    """A running load: what it reads, its register, and what it has counted so far.
+    """A running load, which its steps share.
 
     Args:
         register: the name of the register.
@@ -96,6 +42,8 @@ class Work:
         self.intake = intake
         self.request = intake.request
         self.kind = intake.kind
+        self.is_replace = self.request.mode == REPLACE
+        """Whether the load replaces all rows of its kind; otherwise it merges."""
         self.generations = Generations(engine, register)
         self.history = History(engine, register)
         self.load_id = 0
@@ -105,19 +53,59 @@ class Work:
         self.counts = Counts(intake.kind, 0)
         """What the load changes; complete once all rows are compared."""
 
-    @property
-    def is_replace(self) -> bool:
-        """Whether the load replaces all rows of its kind; otherwise it merges."""
-        return self.request.mode == REPLACE
-
     def __str__(self) -> str:
         return f"load {self.load_id}, {self.request.mode} of {self.register} {self.kind}"
 
+    def begin_counts(self, opened: OpenRegister | None, *, is_recovered: bool = True) -> None:
+        """Begin to count what the load changes in a register, which is None if it is new."""
+        held = count_held(opened, self.entry, self.kind, is_recovered=is_recovered)
+        self.counts = Counts(self.kind, held)
+
+    def outcomes(
+        self,
+        table: Table | None,
+        counts: Counts,
+        *,
+        after: str | None = None,
+        until: str | None = None,
+    ) -> Iterator[Outcome]:
+        """Yield what the load changes, in key order, and count it.
+
+        `after` and `until` limit the key range, so that two processes can share the work.
+
+        Args:
+            table: the rows that the register holds; None if there are none.
+            counts: is updated with each outcome.
+            after: skip the groups up to and including this one.
+            until: stop after this group; the next call continues there.
+        """
+        intake, written = self.intake, 0
+        for batch in intake.runs.batches(after, until):
+            held: Iterable[Columns] = ()
+            if self.is_replace and not are_complete(batch):
+                raise FileFault(NO_SNAPSHOT)
+            if table is not None and counts.held_before:
+                find = table.rows_between if self.is_replace else table.rows_of_groups
+                held = find(batch)
+            outcome = apply_changes(self.kind, intake.narrowed(batch), held, intake.read_at)
+            counts.add(outcome)
+            yield outcome
+            # The process of the lower half shows the progress of both, so it counts rows twice.
+            if after is None:
+                written += len(batch) * (1 if until is None else 2)
+                done = min(written, intake.loaded)
+                intake.show(Progress(None, done, intake.loaded, done))
+
     def complete_counts(self) -> None:
         """Complete the counts of a replace, once all rows are compared."""
-        if self.is_replace:
-            self.counts.end_replace()
-            self.counts.known_held = count_known(self.generations, self.entry, self.counts)
+        if not self.is_replace:
+            return
+        counts = self.counts
+        counts.end_replace()
+        # If most keys are repeated, comparing these rows is enough.
+        if counts.repeated * 2 < counts.held_before:
+            with self.generations.opened_unchanged(self.entry) as opened:
+                counts.known_held = Table(opened, self.kind).tally() if opened else None
 
     def check_losses(self) -> None:
         """Refuse a load that loses rows or content, and note suspicious changes (D67).
@@ -135,75 +123,83 @@ class Work:
             *shared_date_notes(known),
         ]
 
+    def result(self) -> LoadResult:
+        """Return how the load ended."""
+        rejects = self.intake.rejects
+        return LoadResult(
+            load=self.load_id or None,
+            register=self.register,
+            kind=self.kind.value,
+            mode=self.request.mode,
+            format=self.intake.format.name,
+            dry_run=self.request.dry_run,
+            held_before=self.counts.held_before,
+            held=self.counts.held,
+            rejects=str(rejects.path) if rejects.path and rejects.written else None,
+            reasons=rejects.reasons,
+            notes=rejects.notes,
+            **self._totals(),
+        )
 
-# Sums up how a load ended, for the operator and for the history.
+    def columns_of_success(self) -> dict[str, Any]:
+        """Return the columns of the history line of a load that is done."""
+        known = json_text(self.counts.known.document())
+        return (
+            self._totals() | self._columns_of_files() | {"held": self.counts.held, "known": known}
+        )
+
+    def columns_of_reading(self) -> dict[str, object]:
+        """Return the columns of the history line that say what the load has read so far."""
+        rejected, skipped = self.intake.rejects.rejected, self.intake.rejects.skipped
+        rows = self.intake.loaded + rejected + skipped
+        read = {"rows": rows, "rejected": rejected, "skipped": skipped}
+        return read | self._columns_of_files()
+
+    def _columns_of_files(self) -> dict[str, object]:
+        return {
+            "is_terminated": self.intake.is_terminated,
+            "reasons": json_text(self.intake.rejects.reasons),
+            "notes": json_text(self.intake.rejects.notes),
+        }
+
+    def _totals(self) -> dict[str, Any]:
+        """Return the members that the result and the history share; see `LoadResult`."""
+        rejected, counts = self.intake.rejects.rejected, self.counts
+        # The comparison finds further records to skip: deletions that match no row.
+        loaded = self.intake.loaded - counts.skipped
+        skipped = self.intake.rejects.skipped + counts.skipped
+        return {
+            "rows": loaded + rejected + skipped,
+            "loaded": loaded,
+            "changed": counts.changed,
+            "rejected": rejected,
+            "skipped": skipped,
+            "checksum": self.intake.checksum,
+        }
 
 
-class _Totals(NamedTuple):
-    """The members that `LoadResult` and the history share; see `LoadResult`."""
+def count_held(
+    opened: OpenRegister | None, entry: Entry | None, kind: Kind, *, is_recovered: bool = True
+) -> int:
+    """Return how many rows of a kind the register holds.
 
-    rows: int
-    loaded: int
-    changed: int
-    rejected: int
-    skipped: int
-    checksum: str
-
-
-def result_of(intake: Intake, load_id: int | None, register: str, counts: Counts) -> LoadResult:
-    """Return the result of a load.
+    The entry says so, unless it says 0: a killed merge may have added rows. Then they are counted.
 
     Args:
-        load_id: the number in the history; None for a dry run.
+        is_recovered: whether it is recorded how killed loads ended. If not, the rows are counted,
+            because a merge may have committed some that the entry does not know of.
     """
-    rejects = intake.rejects
-    return LoadResult(
-        load=load_id,
-        register=register,
-        kind=intake.kind.value,
-        mode=intake.request.mode,
-        format=intake.format.name,
-        dry_run=intake.request.dry_run,
-        held_before=counts.held_before,
-        held=counts.held,
-        rejects=str(rejects.path) if rejects.path and rejects.written else None,
-        reasons=rejects.reasons,
-        notes=rejects.notes,
-        **_totals(intake, counts)._asdict(),
-    )
+    if opened is None or entry is None:
+        return 0
+    known = entry.rows(kind) if is_recovered else 0
+    return known or Table(opened, kind).count()
 
 
-def columns_of_success(intake: Intake, counts: Counts) -> dict[str, Any]:
-    """Return the columns of the history line of a load that is done."""
-    after = {"held": counts.held, "known": json_text(counts.known.document())}
-    return _totals(intake, counts)._asdict() | _columns_of_files(intake) | after
-
-
-def columns_of_reading(intake: Intake) -> dict[str, Any]:
-    """Return the columns of the history line that say what a load has read so far."""
-    rejected, skipped = intake.rejects.rejected, intake.rejects.skipped
-    rows = intake.loaded + rejected + skipped
-    return {"rows": rows, "rejected": rejected, "skipped": skipped} | _columns_of_files(intake)
-
-
-def _columns_of_files(intake: Intake) -> dict[str, Any]:
-    """Return the columns that say what was found in the files."""
-    return {
-        "is_terminated": intake.is_terminated,
-        "reasons": json_text(intake.rejects.reasons),
-        "notes": json_text(intake.rejects.notes),
-    }
-
-
-def _totals(intake: Intake, counts: Counts) -> _Totals:
-    # The comparison finds further records to skip: deletions that match no row.
-    loaded = intake.loaded - counts.skipped
-    skipped = intake.rejects.skipped + counts.skipped
-    return _Totals(
-        rows=loaded + intake.rejects.rejected + skipped,
-        loaded=loaded,
-        changed=counts.changed,
-        rejected=intake.rejects.rejected,
-        skipped=skipped,
-        checksum=intake.checksum,
-    )
+def require_few_lost(intake: Intake, counts: Counts) -> None:
+    """Raise OperatorError if the register would hold far fewer rows, unless that is allowed."""
+    if intake.baseline is None or intake.request.allow_shrink:
+        return
+    if intake.request.mode == REPLACE:
+        require_no_shrink(intake.kind, counts, intake.baseline)
+    else:
+        require_few_removed(intake.kind, counts)

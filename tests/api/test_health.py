@@ -12,7 +12,7 @@ from app.accounts.authentication import Token
 from app.alerts.nightly import Run, record
 from app.errors import OperatorError
 from app.registers.generations import Generations
-from app.registers.reject_limit import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import purge_register
 from app.storage.registers import Register
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS

@@ -11,7 +11,7 @@ from app.alerts.nightly import Run, record
 from app.errors import OperatorError
 from app.registers.generations import locked
 from app.registers.history import insert_line, note_refused
-from app.registers.reject_limit import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import drop_register, purge_register, roll_back
 from app.routes import ENDPOINTS
 from app.serve.http.metrics import ANONYMOUS, NO_ROUTE

@@ -240,6 +240,7 @@ def test_each_of_20_backups_is_of_one_moment(serve, world):
     assert moments[-1][0] > moments[0][0]
     for number, (before, backup, after) in enumerate(moments):
         copy = settings_of(world, world.directory / f"copy-{number}")
+        (world.directory / f"copy-{number}").mkdir()
         run("restore", backup, **copy)
         checked = run("check", **copy)
         assert (checked["ok"], checked["faults"]) == (True, [])

@@ -23,7 +23,7 @@ PATH = "/v1/vehicle/AB12CDE/insurance"
 KILLED_AT = """
 import os, signal, sys
 from app.cli import main
-from app.registers import merge
+from app.registers import modes
 from app.registers.reading import sorted_runs as sorting
 
 def killed(*_args, **_options):
@@ -79,8 +79,8 @@ def make_of(service) -> str:
     ("place", "make", "status", "reason"),
     [
         ("sorting.Runs.batches", "FORD", "failed", "interrupted"),
-        ("merge.note_applied", "FORD", "failed", "interrupted"),
-        ("merge.finish_merge", "SKODA", "done", None),
+        ("modes.note_applied", "FORD", "failed", "interrupted"),
+        ("modes.finish_merge", "SKODA", "done", None),
     ],
     ids=["while reading", "before its commit", "between its commits"],
 )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from app.registers.formats import FORMATS, Format, recognise
 from app.registers.formats.changes import Change
-from app.registers.formats.format import Unreadable
+from app.registers.formats.report import Unreadable
 
 SKIPPED = "skipped"
 

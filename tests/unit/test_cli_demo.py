@@ -9,7 +9,7 @@ from app.accounts.authentication import Authenticator
 from app.cli import demo
 from app.domains.repository import Domains
 from app.errors import OperatorError
-from app.registers.demo import CAST
+from app.registers.demo import SAMPLE_PLATES
 from app.storage.engine import close_quietly, open_engine
 
 
@@ -144,14 +144,14 @@ def test_a_domain_that_was_deleted_comes_back(bare_cli):
 def test_a_failed_load_leaves_the_demo_as_it_was(bare_cli, monkeypatch):
     """What the demo's register held stays if it cannot be loaded again, as on a full disk."""
     bare_cli.json("demo")
-    make = make_of(bare_cli, CAST["compliant"])
+    make = make_of(bare_cli, SAMPLE_PLATES["compliant"])
 
     def full(*_: object) -> None:
         raise OperatorError("no space")
 
     monkeypatch.setattr(demo, "load", full)
     assert "no space" in bare_cli.refusal("demo")
-    assert make_of(bare_cli, CAST["compliant"]) == make
+    assert make_of(bare_cli, SAMPLE_PLATES["compliant"]) == make
 
 
 @pytest.mark.parametrize(

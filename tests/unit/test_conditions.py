@@ -19,7 +19,7 @@ from app.errors import OperatorError
 from app.registers.dropped import kept
 from app.registers.generations import locked
 from app.registers.history import MERGE, REPLACE, RegisterLoad, note_moved, note_refused
-from app.registers.reject_limit import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register

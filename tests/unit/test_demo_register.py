@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.registers.demo import CAST, DemoRegister, demo_register, write_files
+from app.registers.demo import SAMPLE_PLATES, DemoRegister, demo_register, write_files
 from app.vehicles.registration import canonical_registration
 
 DAYS = [
@@ -166,21 +166,23 @@ class TestCast:
     )
     def test_each_member_plays_its_part_and_no_other(self, book, part, reasons):
         """On every day, each member fails only the check that it is named after."""
-        assert book.reasons(CAST[part]) == reasons
+        assert book.reasons(SAMPLE_PLATES[part]) == reasons
 
     def test_a_settled_fine_is_on_record(self, book):
         """The settled fine exists in the register."""
-        assert book.fines[CAST["fine_settled"]]
+        assert book.fines[SAMPLE_PLATES["fine_settled"]]
 
     def test_one_plate_is_known_through_its_policy_alone(self, book):
         """`policy_only` has a policy in force and no vehicle row (D24)."""
-        assert CAST["policy_only"] not in book.vehicles
-        assert book.insurance(CAST["policy_only"]) == "valid"
+        assert SAMPLE_PLATES["policy_only"] not in book.vehicles
+        assert book.insurance(SAMPLE_PLATES["policy_only"]) == "valid"
 
     def test_the_unknown_plate_is_in_no_file(self, book):
         """The plate `unknown` answers 404 on every day."""
-        assert canonical_registration(CAST["unknown"]) == CAST["unknown"]
-        assert CAST["unknown"] not in {row["registration"] for row in all_rows(book.register)}
+        assert canonical_registration(SAMPLE_PLATES["unknown"]) == SAMPLE_PLATES["unknown"]
+        assert SAMPLE_PLATES["unknown"] not in {
+            row["registration"] for row in all_rows(book.register)
+        }
 
 
 class TestShares:

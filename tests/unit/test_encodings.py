@@ -7,10 +7,10 @@ import pytest
 
 from app.registers.formats import FORMATS, FileFault, formats_of
 from app.registers.formats.encodings import encoding_fault
-from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping_file import MappingFault, read_mapping
-from app.registers.formats.suggesting import mapping_text, read_sample, suggest
-from app.registers.reading import pieces
+from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
+from app.registers.formats.suggesting.suggestion import read_sample, suggest
+from app.registers.formats.suggesting.toml_text import mapping_text
+from app.registers.reading import reader
 from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
 from tests.unit.register_files import Heard, Read, read
@@ -191,7 +191,7 @@ class TestNotes:
 
     def test_pieces_are_counted_together(self, cli, monkeypatch):
         """The line is that of the file, and so are the letters of a named encoding."""
-        monkeypatch.setattr(pieces, "PIECE_BYTES", 1000)
+        monkeypatch.setattr(reader, "PIECE_BYTES", 1000)
         rows = [f"AB{n}CDE,Ford,X" for n in range(1000)]
         rows[600] = "AB600CDE,Škoda,X"
         rows[900] = "AB900CDE,Škoda,X"
@@ -263,7 +263,7 @@ def test_a_drop_directory(cli, tmp_path, monkeypatch):
 @pytest.mark.parametrize("start", ["sep=;\n", '\ufeff"sep=;"\r\n', "sep=;\n\n"])
 def test_a_declared_separator_holds_for_all_pieces(cli, monkeypatch, start):
     """Each piece of a large file is read with it, and lines are those of the file."""
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(reader, "PIECE_BYTES", 1000)
     lines = [f"AB{n:03}CDE;Ford, blue, old" for n in range(300)]
     lines[250] = "?;Ford"
     file = cli.directory / "a.csv"

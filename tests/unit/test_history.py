@@ -8,9 +8,9 @@ import pytest
 from app import clock
 from app.errors import OperatorError
 from app.registers.applying.table import Applied
-from app.registers.attempts import end_killed_loads, finish_merge
 from app.registers.generations import Generations
 from app.registers.history import History, RegisterLoad, list_loads, prune_history
+from app.registers.recovery import end_killed_loads, finish_merge
 from app.registers.undo import drop_register
 from app.storage.registers import Register
 from app.storage.tables import Kind
@@ -73,9 +73,7 @@ def test_finish_records_all_counts(world, history, generations, monkeypatch):
     monkeypatch.setattr(clock, "now", lambda: 1_900_000_000)
     load_id = begun(world.engine, "native")
     generations.add(load_id)
-    finish_merge(
-        world.engine, generations, load_id, Kind.VEHICLES, COUNTS | {"held": 7}, is_fresh=True
-    )
+    finish_merge(generations, load_id, Kind.VEHICLES, COUNTS | {"held": 7}, is_fresh=True)
     (line,) = list_loads(world.engine)
     assert {name: getattr(line, name) for name in COUNTS} == COUNTS
     assert (line.status, line.finished_at) == ("done", 1_900_000_000)
@@ -104,7 +102,7 @@ def test_a_load_that_never_committed_was_interrupted(world, history, generations
     """If the register does not know of the load, nothing was changed."""
     world.load([ROW])
     begun(world.engine, "native")
-    end_killed_loads(world.engine, generations, begun(world.engine, "native"), lambda _: None)
+    end_killed_loads(generations, begun(world.engine, "native"), lambda _: None)
     assert [status for status, _ in statuses(world)] == ["done", "failed", "running"]
     assert statuses(world)[1][1] == "interrupted"
 
@@ -114,7 +112,7 @@ def test_a_load_that_committed_was_done(world, history, generations):
     world.load([ROW])
     begun(world.engine, "native")
     applied = Applied(loaded=5, changed=4, held=9)
-    end_killed_loads(world.engine, generations, begun(world.engine, "native"), lambda _: applied)
+    end_killed_loads(generations, begun(world.engine, "native"), lambda _: applied)
     line = list_loads(world.engine)[1]
     assert (line.status, line.loaded, line.changed) == ("done", 5, 4)
     assert register(world).vehicles == 9
@@ -124,7 +122,7 @@ def test_loads_of_other_registers_are_left_alone(world, history):
     """A load of another register may still be running."""
     begun(world.engine, "native")
     other = begun(world.engine, "other")
-    end_killed_loads(world.engine, Generations(world.engine, "other"), other, lambda _: None)
+    end_killed_loads(Generations(world.engine, "other"), other, lambda _: None)
     assert statuses(world) == [("running", None), ("running", None)]
 
 

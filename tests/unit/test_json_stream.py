@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.registers.formats import FileFault, json_splitter, json_stream
+from app.registers.formats import FileFault, json_format, json_splitter
+from app.registers.formats.json_format import JsonObjects
 from app.registers.formats.json_splitter import member_names
-from app.registers.formats.json_stream import JsonObjects
 from tests.unit.register_files import Heard
 
 MIB = 1024 * 1024
@@ -28,7 +28,7 @@ def read(text: str | bytes) -> tuple[list[dict], list[tuple[int, str]]]:
 @pytest.fixture(params=[1, 7, 64, 262_144])
 def block_bytes(request, monkeypatch) -> int:
     """The size of a block, which must not affect the result."""
-    for module in (json_stream, json_splitter):
+    for module in (json_format, json_splitter):
         monkeypatch.setattr(module, "BLOCK_BYTES", request.param)
     return request.param
 

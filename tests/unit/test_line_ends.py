@@ -10,7 +10,7 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.history import list_loads
-from app.registers.reading import pieces
+from app.registers.reading import reader
 from app.registers.undo import roll_back
 from app.storage.registers import Register
 from tests.conftest import ON_SQLITE
@@ -111,7 +111,7 @@ def test_every_file_of_a_load_is_looked_at(load):
 
 def test_the_last_piece_of_a_large_file_counts(load, monkeypatch):
     """Child processes read whole lines; the rest of the file is checked as its end."""
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 64)
+    monkeypatch.setattr(reader, "PIECE_BYTES", 64)
     rows = "".join(f"AB{n}CDE,FORD,FOCUS\n" for n in range(10, 60))
     assert load(HEADER + rows).loaded == 50
     with pytest.raises(OperatorError, match="of line 52 is never closed"):

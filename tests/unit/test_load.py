@@ -13,15 +13,15 @@ from app import clock
 from app.backup.take import take
 from app.domains.repository import Domains
 from app.errors import OperatorError
-from app.registers import current, modes
 from app.registers import load as load_module
+from app.registers import modes
 from app.registers import work as work_module
 from app.registers.applying.table import Table
-from app.registers.attempts import recover
 from app.registers.generations import Generations, locked
 from app.registers.history import list_loads
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
+from app.registers.recovery import recover
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
 from app.storage import register_store
@@ -466,7 +466,7 @@ class TestAllOrNothing:
                 until_then.setattr(modes, "finish_merge", _interrupted)
             with suppress(KeyboardInterrupt):
                 world.load_files(*paths, register="native", **options)
-        recover(world.engine, Generations(world.engine, "native"))
+        recover(Generations(world.engine, "native"))
         line = list_loads(world.engine)[0]
         assert (line.status, line.rows) == ("done", content.count("SEAT") + content.count("ZZ99"))
         assert (Register.select(Register.loaded_at).scalar(world.engine) > 1_000) == is_fresh
@@ -536,10 +536,10 @@ class TestAllOrNothing:
         world.load([CAR])
         found = Generations(world.engine, "native")
         entry = list_entries(world.engine)[0].with_rows(Kind.VEHICLES, 7)
-        with current.opened_unchanged(found, entry) as opened:
+        with found.opened_unchanged(entry) as opened:
             for is_recovered, rows in ((True, 7), (False, 1)):
                 options = {"is_recovered": is_recovered}
-                assert current.count_held(opened, entry, Kind.VEHICLES, **options) == rows
+                assert work_module.count_held(opened, entry, Kind.VEHICLES, **options) == rows
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_writes_nothing(self, world, mode):

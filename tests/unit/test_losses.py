@@ -7,11 +7,10 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.applying.counts import Counts
-from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping_file import read_mapping
+from app.registers.formats.mapped import MappedCsv, read_mapping
 from app.registers.history import list_loads
 from app.registers.intake import opened_intake
-from app.registers.reading import pieces
+from app.registers.reading import reader
 from app.registers.request import LoadRequest
 from app.registers.undo import drop_register, purge_register, roll_back
 from app.registers.work import Work
@@ -194,7 +193,7 @@ class TestReplace:
 
     def test_two_processes_count_as_one(self, world, load, monkeypatch):
         """The shares are added up over both processes (D54)."""
-        monkeypatch.setattr(pieces, "PIECE_BYTES", 512)
+        monkeypatch.setattr(reader, "PIECE_BYTES", 512)
         load(cars(100))
         assert json.loads(latest(world).known)["insured"] == 100
         with pytest.raises(OperatorError, match=r"insured .* in 40\.0 %.*before in 100\.0 %"):
@@ -321,7 +320,7 @@ class TestUniform:
 
     def test_two_processes_see_as_much(self, load, monkeypatch):
         """Values that differ between the two processes are not uniform."""
-        monkeypatch.setattr(pieces, "PIECE_BYTES", 4_096)
+        monkeypatch.setattr(reader, "PIECE_BYTES", 4_096)
         load(cars(400, 400))
         halves = cars(400, 400, flag="true").splitlines(keepends=True)
         mixed = halves[:201] + [line.replace("true", "false") for line in halves[201:]]

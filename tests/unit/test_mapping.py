@@ -8,8 +8,7 @@ import pytest
 
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
-from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping_file import MappingFault, read_mapping
+from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
 from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
 from tests.contract.pages import section

@@ -4,7 +4,7 @@ import pytest
 
 from app.backup.take import list_merged
 from app.registers.history import MERGE, REPLACE
-from app.registers.reject_limit import RejectLimit
+from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import roll_back
 from tests.unit.held import begun
 

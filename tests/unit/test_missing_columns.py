@@ -10,10 +10,9 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.formats import FORMATS
-from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping_file import read_mapping
+from app.registers.formats.mapped import MappedCsv, read_mapping
 from app.registers.history import list_loads
-from app.registers.reading import pieces
+from app.registers.reading import reader
 from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
 from tests.unit.test_load import files, held
@@ -53,7 +52,7 @@ def as_json(text: str, without: str = "", first: int = 0) -> str:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """Make pieces so small that child processes read every file of lines."""
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 64 * 1024)
+    monkeypatch.setattr(reader, "PIECE_BYTES", 64 * 1024)
 
 
 def known(world) -> Counter[str]:

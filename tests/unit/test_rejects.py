@@ -9,8 +9,13 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.reading import rejects as rejects_module
-from app.registers.reading.rejects import RejectsFile, keep_newest, rejects_path
-from app.registers.reject_limit import RejectLimit, TooManyRejects
+from app.registers.reading.rejects import (
+    RejectLimit,
+    RejectsFile,
+    TooManyRejects,
+    keep_newest,
+    rejects_path,
+)
 
 ANY_NUMBER = RejectLimit.parse("100%")
 

@@ -14,9 +14,9 @@ import pytest
 from app.errors import OperatorError
 from app.registers.formats import FORMATS, FileFault
 from app.registers.history import list_loads
-from app.registers.reading import pieces, rejects
 from app.registers.reading import reader as reading
-from app.registers.reject_limit import RejectLimit, TooManyRejects
+from app.registers.reading import rejects
+from app.registers.reading.rejects import RejectLimit, TooManyRejects
 from app.storage.tables import Kind
 
 HEADER = "registration,make,model,color\n"
@@ -45,7 +45,7 @@ def _way(request, monkeypatch):
         monkeypatch.setattr(reading, "_UNCOUNTED_BYTES_MAX", 175_000)
     else:
         monkeypatch.setattr(reading, "CORES", 2)
-        monkeypatch.setattr(pieces, "PIECE_BYTES", 10_000)
+        monkeypatch.setattr(reading, "PIECE_BYTES", 10_000)
 
 
 def table(*lines: str) -> str:
@@ -108,7 +108,7 @@ def test_gzip_inside_a_zip_is_not_known(tmp_path):
     for name in ("a.csv.gz", "a.csv"):
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(name, gzip.compress(b"x" * 1_000))
-        assert rejects.Remaining([str(path)]).records_max(0) is None
+        assert rejects.Remaining([str(path)], lambda: 0).records_max() is None
 
 
 def test_a_percentage_is_never_given_up_too_early(world):

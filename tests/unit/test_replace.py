@@ -14,7 +14,7 @@ from app.registers import modes as replacing
 from app.registers.applying.table import Table
 from app.registers.generations import Generations
 from app.registers.history import list_loads
-from app.registers.reading import pieces
+from app.registers.reading import reader
 from app.registers.work import Work
 from app.storage.registers import Register
 from app.storage.stores import store_of
@@ -123,7 +123,7 @@ class TestParallelBuild:
 
     @pytest.fixture(autouse=True)
     def _small_pieces(self, monkeypatch):
-        monkeypatch.setattr(pieces, "PIECE_BYTES", 256)
+        monkeypatch.setattr(reader, "PIECE_BYTES", 256)
 
     def test_together_they_are_one_replace(self, world, replace, at):
         """The result has the same rows and counts as with a single process."""

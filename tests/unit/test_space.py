@@ -51,7 +51,7 @@ def test_a_replace_of_several_runs_needs_a_part_besides(
 ):
     """On several cores the second process needs half of the table's space besides."""
     monkeypatch.setattr(reading, "RUN_ROWS", 5_000)
-    for module in ("reading.reader", "applying.parallel_build", "space"):
+    for module in ("reading.reader", "modes", "space"):
         monkeypatch.setattr(f"app.registers.{module}.CORES", cores)
     size_bytes = loaded(world, Kind.VEHICLES, mode="replace")
     assert estimates[-1] == pytest.approx(share * size_bytes, rel=0.15)

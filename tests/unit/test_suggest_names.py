@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
-from app.registers.formats.suggesting import mapping_text, read_sample, suggest
-from app.registers.formats.suggesting.suggestion import Suggestion
+from app.registers.formats.suggesting.suggestion import Suggestion, read_sample, suggest
+from app.registers.formats.suggesting.toml_text import mapping_text
 from app.storage.tables import Kind
 
 VALUES = {

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping_file import read_mapping
-from app.registers.reading import pieces
+from app.registers.formats.mapped import MappedCsv, read_mapping
+from app.registers.reading import reader
 from tests.conftest import ON_SQLITE
 from tests.unit.register_files import read
 from tests.unit.test_load import files
@@ -107,7 +106,7 @@ class TestNotes:
     @pytest.mark.parametrize("dry_run", [False, True])
     def test_the_notes_say_it(self, world, dry_run, monkeypatch):
         """A load and a dry run note the counts of all files and pieces together."""
-        monkeypatch.setattr(pieces, "PIECE_BYTES", 16 * 1024)
+        monkeypatch.setattr(reader, "PIECE_BYTES", 16 * 1024)
         lines = [
             f"AB{n:05},{'13.05.2027' if n % 2 else f'2027-05-{n % 28 + 1:02}'}\n"
             for n in range(4_000)

@@ -1,7 +1,7 @@
-"""Decides which rows of a register to add, update and remove (D21).
+"""Decides which rows of a register to add, update and remove.
 
 Most loads have only complete rows. Each of them replaces the row with the same key. Narrow rows,
-deletions and cancellations are applied one by one, in the order of the file (formats 2, 4; D66).
+deletions and cancellations are applied one by one, in the order of the file (formats 2, 4).
 """
 
 from collections.abc import Iterable, Sequence
@@ -177,9 +177,9 @@ def _keys_of_narrow(narrow: NarrowRow, group: Keyed, order: Order) -> list[str]:
 
 
 def _completed(narrow: NarrowRow, old: Columns | None) -> Columns:
-    """Return a narrow row, completed with the values of the stored row if there is one (D66).
+    """Return a narrow row, completed with the values of the stored row if there is one.
 
-    It does not get the time of the stored row, because that is the time of an earlier change (D21).
+    It does not get the time of the stored row, because that is the time of an earlier change.
     """
     *values, absent = narrow
     if old is None:

@@ -9,12 +9,8 @@ from app.registers.applying.apply_changes import Outcome
 from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRow
 from app.storage.tables import Kind
 
-# Counts how many rows have a value for each member, and whether all values are equal (D67).
-#
-# A member is *known* in a row if it has a value there, which means that it is not null.
-
 _DIFFERENT = 2
-"""The number of different values that shows that a member is not uniform."""
+"""If a member has this many different values, it is not uniform."""
 
 
 class Member(NamedTuple):
@@ -69,7 +65,9 @@ _is_known = partial(is_not, None)
 
 
 class Tally:
-    """Counts rows of one kind.
+    """Counts rows of one kind, how many know each member, and whether all values are equal.
+
+    A member is *known* in a row if it has a value there, which means that it is not null.
 
     Args:
         counts: the counts to start with, from `to_tuple` of another tally.
@@ -175,7 +173,7 @@ class Counts:
 
     @property
     def known_before(self) -> Tally:
-        """The tally of the old rows whose keys the load has too (D67)."""
+        """The tally of the old rows whose keys the load has too."""
         return self.unchanged + self.replaced
 
     @property

@@ -1,4 +1,4 @@
-"""Reads and writes one kind of rows in one register (D25)."""
+"""Reads and writes one kind of rows in one register."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,8 +21,14 @@ class Applied(NamedTuple):
     held: int
 
 
-def find_applied(opened: OpenRegister, load_id: int) -> Applied | None:
-    """Return the row counts of a load from the register, or None if it was not committed."""
+def find_applied(opened: OpenRegister | None, load_id: int) -> Applied | None:
+    """Return the row counts of a load from the register, or None if it was not committed.
+
+    Args:
+        opened: None if there is no register.
+    """
+    if opened is None:
+        return None
     model = _in_schema(opened.schema, AppliedLoad)
     found = model.select().where(model.load_id == load_id).first(opened.engine)
     return Applied(found.loaded, found.changed, found.held) if found else None
@@ -45,10 +51,6 @@ class Table:
         self._name = qualified(self._schema, TABLES[kind]._meta.table_name)
         self._columns = column_names(self._model)
 
-    def exists(self) -> bool:
-        """Return whether the register has this table."""
-        return bool(self._engine.table_exists(self._model._meta.table_name, schema=self._schema))
-
     def count(self) -> int:
         """Return the number of rows."""
         return int(self._model.select().count(self._engine))
@@ -69,7 +71,7 @@ class Table:
         return self._engine.select_by_key(self._select(), self._names(size), groups)
 
     def rows_between(self, rows: Sequence[Columns]) -> list[Columns]:
-        """Return all stored rows from the key of the first of these rows to that of the last."""
+        """Return all stored rows between the keys of the first and of the last of these rows."""
         size = self._order.key_columns
         key = f"({', '.join([self._engine.param] * size)})"
         sql = f"{self._select()} WHERE ({', '.join(self._names(size))}) BETWEEN {key} AND {key}"
@@ -114,7 +116,7 @@ class Table:
     def _names(self, size: int) -> list[str]:
         return [f'"{name}"' for name in self._columns[:size]]
 
-    def _rows(self, sql: str, values: list[Any]) -> list[Columns]:
+    def _rows(self, sql: str, values: Sequence[object]) -> list[Columns]:
         cursor = self._engine.execute_sql(sql, values)
         with driver_errors_translated():
             rows: list[Columns] = cursor.fetchall()

@@ -40,7 +40,7 @@ def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
     ignored. Everything else that cannot be loaded stays and is reported.
 
     Args:
-        wait: how to tell that a file is complete, a value of `VERIFYD_DROP_WAIT` (D73).
+        wait: how to tell that a file is complete, a value of `VERIFYD_DROP_WAIT`.
         warn: receives the reports.
 
     Raises OSError if `drop` cannot be read.
@@ -53,7 +53,7 @@ def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
         if found is None:
             continue
         if blocking and _is_dated(name):
-            finder.leave(path, found, f"{blocking} must be loaded before it, and is still there")
+            finder.postpone(path, found, f"{blocking} must be loaded before it, and is still there")
             continue
         batch = finder.find(name, found)
         if batch is not None:
@@ -82,7 +82,7 @@ class _Finder:
         if not stat.S_ISDIR(found.st_mode):
             return self._batch(None, [name])
         if name.endswith(_PARTIAL):
-            self.leave(path, found, "its name ends in .part")
+            self.postpone(path, found, "its name ends in .part")
         elif is_register_name(name):
             return self._register_batch(name)
         else:
@@ -144,7 +144,7 @@ class _Finder:
             return None
         upload = self._upload_of(path, found)
         if upload.waits_for:
-            self.leave(path, found, upload.waits_for)
+            self.postpone(path, found, upload.waits_for)
             return None
         return upload
 
@@ -157,7 +157,7 @@ class _Finder:
         except OSError as error:
             return uploads.Upload({}, f"it cannot be compared with its checksum: {error.strerror}")
 
-    def leave(self, path: Path, found: os.stat_result, reason: str) -> None:
+    def postpone(self, path: Path, found: os.stat_result, reason: str) -> None:
         """Log that a file stays for the next run; report it if it has not changed for a day."""
         since_ns = uploads.changed_at_ns(found)
         if clock.now_ns() - since_ns < _SILENT_NS:
@@ -169,7 +169,7 @@ class _Finder:
     def _check_marker(self, marker: Path, found: os.stat_result) -> None:
         """Report a marker whose file is missing."""
         if not os.path.lexists(marker.with_name(uploads.marked_name(marker.name))):
-            self.leave(marker, found, "the file that it belongs to is missing")
+            self.postpone(marker, found, "the file that it belongs to is missing")
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
@@ -195,5 +195,5 @@ def _refusal(name: str, found: os.stat_result) -> str:
 
 
 def _is_ignored(name: str) -> bool:
-    """Tell whether a name is hidden, or that of a directory that holds no uploads."""
+    """Tell whether a name is hidden, or belongs to a directory without uploads."""
     return name.startswith(".") or name in (*kept.OURS, *_SYSTEM_DIRECTORIES)

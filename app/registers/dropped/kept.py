@@ -67,7 +67,7 @@ def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) ->
     Args:
         folders: the path from `drop` to the files' directory.
         kind: LOADED or FAILED.
-        names: the names of the files, then those of their markers.
+        names: the names of the files, then the names of their markers.
 
     Raises OSError if a file cannot be moved. The files before it have been moved then.
     """
@@ -206,7 +206,7 @@ def _next_number(name: str, there: Sequence[str]) -> str:
     """Return the number to append to a name, such as `.1`; empty if the name is free.
 
     Args:
-        there: the names that are taken, with those of markers.
+        there: the names that are taken, including markers.
     """
     pattern = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9}))?(?:\.(?:sha256|done))?")
     taken = [int(found[1] or 0) for found in map(pattern.fullmatch, there) if found]

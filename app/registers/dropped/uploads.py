@@ -24,7 +24,6 @@ QUIET, SHA256, DONE = "quiet", "sha256", "done"
 _MARKERS = (f".{SHA256}", f".{DONE}")
 _QUIET_NS = 60_000_000_000
 _MARKER_BYTES_MAX = 64 * 1024
-_CHUNK_BYTES = 1 << 20
 # The digest alone or as `sha256sum` writes it, in text and binary mode; below, as `openssl` does.
 _DIGEST = re.compile(r"\\?([0-9a-f]{64})(?:\s+\*?(.*))?", re.IGNORECASE)
 _TAGGED = re.compile(r"\\?SHA(?:2-)?256 ?\((.*)\) ?= ?([0-9a-f]{64})", re.IGNORECASE)
@@ -42,7 +41,7 @@ class Upload(NamedTuple):
 
 
 def is_marker(name: str) -> bool:
-    """Tell whether a name is that of a marker."""
+    """Tell whether a name is the name of a marker."""
     return name.endswith(_MARKERS)
 
 
@@ -161,11 +160,8 @@ def _expected(marker: Path, name: str) -> str | None:
 
 def _digest_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
     with open_file(path, is_trusted=False) as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def lstat_if_exists(path: Path) -> os.stat_result | None:

@@ -1,4 +1,4 @@
-"""What a format reads: rows for the tables of a register, and changes to rows (D25).
+"""What a format reads: rows for the tables of a register, and changes to rows.
 
 A row has the columns of its table in `app.storage.tables`, in the same order. A complete row may be
 a plain tuple. Every other change keeps its type until it is applied, also in the files of sorted
@@ -41,7 +41,7 @@ class VehicleRow(NamedTuple):
     tax_status: str | None = None
     tax_due: str | None = None
     updated: int | None = None
-    """The source's time of the change, in Unix seconds. None: use the time of the load (D21)."""
+    """The source's time of the change, in Unix seconds. None: use the time of the load."""
 
 
 class PolicyRow(NamedTuple):
@@ -147,7 +147,7 @@ def without_time(row: Columns) -> Columns:
     return row[:_TIME]
 
 
-def with_time(row: Sequence[Any], time: int | None) -> Columns:
+def with_time(row: Sequence[object], time: int | None) -> Columns:
     """Return a row with another time."""
     return (*row[:_TIME], time)
 

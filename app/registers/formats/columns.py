@@ -13,7 +13,7 @@ from app.registers.formats.changes import Row
 
 
 class FileFault(OperatorError):
-    """A file cannot be loaded. The load fails and changes nothing (formats 0.1, D28).
+    """A file cannot be loaded. The load fails and changes nothing (formats 0.1).
 
     Args:
         reason: a sentence for the operator. `{line}` in it is replaced by `line`.
@@ -49,10 +49,18 @@ class RowSkip(Exception):
     """A valid record is not loaded, such as a fine of another state."""
 
 
+Parse = Callable[[str], Any]
+"""Returns the value of a text from a file. The row that it is for says the value's type."""
+ParseMany = Callable[[list[str]], list[Any]]
+"""Returns the values of many texts of one column."""
+Values = Iterable[Any]
+"""The values of one record, in the order of the columns of a layout."""
+ValueColumns = list[list[Any]]
+"""The values of many records, column by column."""
 SOCRATA_COLUMNS = frozenset({"id", "created_at", "updated_at", "version"})
 """Normalised names of the columns that Socrata, the platform of RDW and NYC, adds on request."""
 SPARSE_ROWS_MIN = 100
-"""A sparse member counts as missing only in loads of at least this many JSON rows (D65)."""
+"""A sparse member counts as missing only in loads of at least this many JSON rows."""
 _OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
 
 
@@ -85,10 +93,10 @@ class Column:
     """Its name in messages."""
     names: frozenset[str]
     """The names that it has in files, in the form that `Layout.fold` returns."""
-    parse: Callable[[str], Any]
+    parse: Parse
     """Returns the value of a text from the file, which is empty if missing. Raises RowFault."""
     presence: Presence = Presence.OPTIONAL
-    parse_many: Callable[[list[str]], list[Any]] | None = None
+    parse_many: ParseMany | None = None
     """PERF: parses many texts at once. Raises RowFault if any value is invalid."""
     is_whole: bool = False
     """Whether to reject JSON numbers with a fraction or an exponent, which may lack digits."""
@@ -97,22 +105,37 @@ class Column:
     blanks: frozenset[str] = frozenset()
     """The texts that mean no value, in lower case, if `parse` also returns None for other texts.
 
-    Those other texts are counted (D100).
+    Those other texts are counted.
     """
     member: str = ""
     """The native member, in native and mapped files."""
     date_form: str = ""
     """The form of its dates, such as `YYYY-MM-DD`; empty if it has no dates."""
 
+    @classmethod
+    def named(
+        cls,
+        label: str,
+        parse: Parse,
+        presence: Presence = Presence.OPTIONAL,
+        parse_many: ParseMany | None = None,
+        *,
+        is_whole: bool = False,
+        blanks: frozenset[str] = frozenset(),
+    ) -> "Column":
+        """Return a column whose label is its only name in files."""
+        names = frozenset([normalised(label)])
+        return cls(label, names, parse, presence, parse_many, is_whole, blanks=blanks)
+
     @property
     def key(self) -> str:
-        """What tells it from the others: two members can be read from one column of a file."""
+        """What identifies it: two members can be read from one column of a file."""
         return self.member or self.label
 
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
-    """The columns that a format knows, to compare the columns of a file with (D65).
+    """The columns that a format knows, to compare the columns of a file with.
 
     Args:
         columns: the columns that are read; none if the format has columns without names.
@@ -121,7 +144,7 @@ class KnownColumns:
         fold: returns the form of a name that is used to compare names.
         has_header: whether a header names all columns. Otherwise a JSON member counts as present if
             any row of the load has it.
-        is_partial: whether a merge keeps the stored values of columns that a file lacks (D66).
+        is_partial: whether a merge keeps the stored values of columns that a file lacks.
             `columns` must then be in the order of a row.
         is_mapped: whether a mapping file names the columns.
     """
@@ -187,11 +210,11 @@ class Layout:
     """
 
     columns: tuple[Column, ...]
-    build: Callable[[Iterable[Any]], Row]
+    build: Callable[[Values], Row]
     """Returns the row for the values of all columns, in order. Raises RowFault or RowSkip."""
     fold: Callable[[str], str] = normalised
     """Returns the form of a name that is used to compare names."""
-    build_many: Callable[[list[list[Any]]], list[Any]] | None = None
+    build_many: Callable[[ValueColumns], list[Any]] | None = None
     """PERF: builds many rows at once from their values, column by column.
 
     None for a source that skips or rejects some records of most blocks. Such blocks are read record
@@ -199,11 +222,11 @@ class Layout:
     """
 
     @property
-    def parsers(self) -> tuple[Callable[[str], Any], ...]:
+    def parsers(self) -> tuple[Parse, ...]:
         """The parsers of all columns, in order."""
         return tuple(column.parse for column in self.columns)
 
-    def values(self, texts: Sequence[list[str]]) -> list[list[Any]]:
+    def values(self, texts: Sequence[list[str]]) -> ValueColumns:
         """Return the values of many records, column by column, for `build_many`.
 
         Args:

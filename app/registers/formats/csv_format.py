@@ -1,22 +1,16 @@
 """CSV files with a header: finds the values of a row by the names of its columns."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from operator import call, itemgetter
-from typing import Any, BinaryIO
+from operator import itemgetter
+from typing import BinaryIO
 
 from app.registers.formats.changes import Row
-from app.registers.formats.columns import FileFault, Layout, RowFault, RowSkip, normalised
+from app.registers.formats.columns import FileFault, Layout, RowFault, ValueColumns, normalised
 from app.registers.formats.delimited import DelimitedRecords
-from app.registers.formats.encodings import ValuesNotUtf8
-from app.registers.formats.format import (
-    RECORD_BYTES_MIN,
-    IgnoringReport,
-    NamedFormat,
-    Report,
-    UnreadableValues,
-)
+from app.registers.formats.format import RECORD_BYTES_MIN, NamedFormat, rows_of
+from app.registers.formats.report import IgnoringReport, Report, UnreadableValues
 from app.storage.tables import Kind
 
 
@@ -32,7 +26,7 @@ class CsvFormat(NamedFormat):
 
     def names_in(self, head: bytes) -> frozenset[str]:
         """Return the normalised names of the columns in the header."""
-        return header_names(head)
+        return frozenset(map(normalised, _header(head)))
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
         """Yield one row per valid record."""
@@ -43,28 +37,15 @@ class CsvFormat(NamedFormat):
 
         Such a record is not always rejected: a format may skip it.
         """
-        try:
-            columns = len(
-                DelimitedRecords(io.BytesIO(head), IgnoringReport(), self.separator).header
-            )
-        except FileFault:
-            return RECORD_BYTES_MIN
-        return max(RECORD_BYTES_MIN, columns)
-
-
-def header_names(head: bytes) -> frozenset[str]:
-    """Return the normalised names of the columns, or an empty set if the head is not CSV."""
-    try:
-        return frozenset(
-            map(normalised, DelimitedRecords(io.BytesIO(head), IgnoringReport()).header)
-        )
-    except FileFault:
-        return frozenset()
+        return max(RECORD_BYTES_MIN, len(_header(head, self.separator)))
 
 
 def _header(head: bytes, separator: str | None = None) -> list[str]:
-    """Return the names of the columns. Raises FileFault if the head is not CSV."""
-    return DelimitedRecords(io.BytesIO(head), IgnoringReport(), separator).header
+    """Return the names of the columns; none if the head is not CSV."""
+    try:
+        return DelimitedRecords(io.BytesIO(head), IgnoringReport(), separator).header
+    except FileFault:
+        return []
 
 
 def csv_rows(
@@ -87,39 +68,25 @@ def csv_rows(
     positions = layout.positions(records.header)
     lacking = [at for at, position in enumerate(positions) if position < 0]
     unreadable = UnreadableValues(layout.columns, lacking)
-    not_utf8 = ValuesNotUtf8(layout.columns)
     records.fields_wanted = max(positions) + 1
     if layout.build_many is not None:
         records.read_block = partial(
             _rows_of_block, layout, positions, layout.build_many, unreadable
         )
-    # A column that the file lacks has position -1. So an empty field is appended to each record.
-    pick, parsers, build = itemgetter(*positions), layout.parsers, layout.build
-    for fields in records:
-        if isinstance(fields, tuple):
-            yield from fields
-            continue
+    pick = itemgetter(*positions)
+
+    def texts_of(fields: list[str]) -> Sequence[str]:
+        # A column that the file lacks has position -1. So an empty field is appended.
         fields.append("")
-        texts = pick(fields)
-        try:
-            row = build(map(call, parsers, texts))
-        except RowFault as fault:
-            records.reject(str(fault))
-        except RowSkip:
-            report.skip()
-        else:
-            unreadable.add_record(texts, records.line)
-            if not records.decoder.is_record_utf8:
-                not_utf8.add_record(texts, records.line)
-            yield row
-    unreadable.report_to(report)
-    not_utf8.report_to(report)
+        return pick(fields)  # type: ignore[no-any-return] # a tuple of fields
+
+    yield from rows_of(records, texts_of, layout, report, unreadable)
 
 
 def _rows_of_block(
     layout: Layout,
     positions: list[int],
-    build_many: Callable[[list[list[Any]]], list[Row]],
+    build_many: Callable[[ValueColumns], list[Row]],
     unreadable: UnreadableValues,
     columns: list[list[str]],
     line: int,

@@ -12,7 +12,7 @@ from functools import cache
 
 from app.clock import parse_iso_date
 from app.registers.formats.columns import RowFault
-from app.registers.formats.values import MISSING, BoundedCache, cached, quoted, stored_text
+from app.registers.formats.values import BoundedCache, cached, quoted, stored_text
 
 # The forms of dates that a mapping can name, such as `DD.MM.YYYY`.
 
@@ -38,8 +38,8 @@ _DECIMALS = r"(?:\.0+)"
 _IN_COMMON_FORM = re.compile(
     rf"[0-9]{{1,4}}[./-]?[0-9]{{1,4}}(?:[./-]?[0-9]{{1,4}})?(?:{_MIDNIGHT}|{_DECIMALS})?"
 )
-_YEAR_MIN = 1885
 _SHAPE_CHARACTERS_MAX = 20
+_YEAR_MIN, _YEAR_MAX = 1885, 9999
 
 
 @cache
@@ -143,7 +143,6 @@ def _parts(match: re.Match[str]) -> tuple[int, int, int]:
     return int(parts["year"]), int(parts["month"]), int(parts.get("day", 1))
 
 
-YEAR_MIN, YEAR_MAX = 1885, 9999
 _TIMES_OF_DAY_MAX = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEAR = re.compile(r"([0-9]+)(?:[.,]0+)?")
@@ -208,23 +207,6 @@ def iso_time_date(text: str) -> str | None:
     return iso_date(match[1]) if match else None
 
 
-def day(
-    label: str,
-    parse: Callable[[str], str | None] = iso_date,
-    missing: frozenset[str] = MISSING,
-) -> Callable[[str], str | None]:
-    """Return a parser of the dates of vehicles and fines.
-
-    An invalid date counts as unknown (formats 0.8).
-    """
-
-    def parse_day(text: str) -> str | None:
-        value = stored_text(label, text, missing)
-        return None if value is None else parse(value)
-
-    return cached(parse_day)
-
-
 def strict_day(label: str, *, required: bool) -> Callable[[str], str | None]:
     """Return a parser of the dates of policies. An invalid date rejects the row (formats 0.8)."""
 
@@ -242,23 +224,13 @@ def strict_day(label: str, *, required: bool) -> Callable[[str], str | None]:
     return cached(parse_day)
 
 
-def year(label: str, missing: frozenset[str] = MISSING) -> Callable[[str], int | None]:
-    """Return a parser of years. An invalid year counts as unknown (formats 0.9)."""
-
-    def parse_year(text: str) -> int | None:
-        value = stored_text(label, text, missing)
-        return None if value is None else year_of(value)
-
-    return cached(parse_year)
-
-
 def year_of(text: str) -> int | None:
     """Return the year if it is from 1885 to 9999, else None. `2012.0` is a year, too."""
     match = _YEAR.fullmatch(text)
     if match is None:
         return None
     number = int(match[1])
-    return number if YEAR_MIN <= number <= YEAR_MAX else None
+    return number if _YEAR_MIN <= number <= _YEAR_MAX else None
 
 
 def moment(label: str) -> Callable[[str], int | None]:

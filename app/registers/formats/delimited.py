@@ -8,7 +8,7 @@ from typing import BinaryIO
 from app.registers.formats.changes import Row
 from app.registers.formats.columns import FileFault
 from app.registers.formats.encodings import Decoder
-from app.registers.formats.format import Report
+from app.registers.formats.report import Report
 from app.registers.formats.streams import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
@@ -63,7 +63,7 @@ class DelimitedRecords:
     of rows that it returns.
 
     Blank lines are ignored. Malformed records, and records with too few or too many fields, are
-    rejected (formats 0.4). FileFault is raised for an incomplete last record (D68), and for a quote
+    rejected (formats 0.4). FileFault is raised for an incomplete last record, and for a quote
     that is not closed within `LINE_BYTES_MAX`.
     """
 
@@ -80,7 +80,7 @@ class DelimitedRecords:
             separator: the character between fields, unless a line before the header declares it.
                 None: the most frequent of comma, semicolon and tab in the header, outside of
                 quotes.
-            encoding: as that of `Decoder`.
+            encoding: the encoding of the file, as `Decoder` takes it.
 
         Raises FileFault if there is no header, or if it is malformed.
         """
@@ -142,6 +142,11 @@ class DelimitedRecords:
                     self._reject_ragged(text.count(separator) + 1)
                 continue
             yield fields if decoder.is_utf8 else decoder.fields(fields)
+
+    @property
+    def is_record_utf8(self) -> bool:
+        """Whether the record that was yielded last was UTF-8, or the encoding was named."""
+        return self.decoder.is_record_utf8
 
     def line(self) -> int:
         """Return the line of the record that was yielded last."""

@@ -3,14 +3,11 @@
 The DVLA offers no bulk file. We read its answer bodies as NDJSON or as a JSON array.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
+from app.registers.formats import values
 from app.registers.formats.changes import VehicleRow
-from app.registers.formats.columns import Column, Layout, Presence, normalised
-from app.registers.formats.dates import day, year
+from app.registers.formats.columns import Column, Layout, Presence, Values, normalised
+from app.registers.formats.dates import iso_date, year_of
 from app.registers.formats.json_format import JsonFormat
-from app.registers.formats.values import MISSING, known_word, registration, text
 from app.storage.tables import Kind
 
 _KEY = "registrationNumber"
@@ -39,6 +36,7 @@ class Dvla(JsonFormat):
     looked_for = f"JSON objects with the member {_KEY}"
     kinds = frozenset([Kind.VEHICLES])
     ignored_names = _IGNORED
+    shortest_record = '{"registrationNumber":"A"}'
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
         """Return vehicles if registrationNumber is among the names, or if all are of errors.
@@ -49,37 +47,24 @@ class Dvla(JsonFormat):
         return Kind.VEHICLES if is_dvla else None
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the members of vehicles."""
-        return vehicle_layout()
-
-    def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object that has only a registration of one character."""
-        return len('{"registrationNumber":"A"}')
-
-
-def vehicle_layout() -> Layout:
-    """Return the members that are read."""
-    columns = (
-        _column(_KEY, lambda _: registration, Presence.REQUIRED),
-        _column("make", text, Presence.SPARSE),
-        _column("yearOfManufacture", year, Presence.SPARSE),
-        _column("colour", text, Presence.SPARSE),
-        _column("motExpiryDate", day, Presence.SPARSE),
-        _column("taxStatus", lambda label: known_word(label, _TAX_STATUSES), Presence.EXPECTED),
-        _column("taxDueDate", day, Presence.SPARSE),
-    )
-    return Layout(columns, _vehicle)
+        """Return the members that are read."""
+        tax_status = values.known_word("taxStatus", _TAX_STATUSES)
+        columns = (
+            (_KEY, values.registration, Presence.REQUIRED),
+            ("make", values.text("make"), Presence.SPARSE),
+            ("yearOfManufacture", values.parser("yearOfManufacture", year_of), Presence.SPARSE),
+            ("colour", values.text("colour"), Presence.SPARSE),
+            ("motExpiryDate", values.parser("motExpiryDate", iso_date), Presence.SPARSE),
+            ("taxStatus", tax_status, Presence.EXPECTED),
+            ("taxDueDate", values.parser("taxDueDate", iso_date), Presence.SPARSE),
+        )
+        return Layout(
+            tuple(Column.named(*each, blanks=values.MISSING) for each in columns), _vehicle
+        )
 
 
-def _column(
-    label: str, parser_for: Callable[[str], Callable[[str], Any]], presence: Presence
-) -> Column:
-    names = frozenset([normalised(label)])
-    return Column(label, names, parser_for(label), presence, blanks=MISSING)
-
-
-def _vehicle(values: Iterable[Any]) -> VehicleRow:
-    plate, make, year, color, mot_expiry, tax_status, tax_due = values
+def _vehicle(read: Values) -> VehicleRow:
+    plate, make, year, color, mot_expiry, tax_status, tax_due = read
     return VehicleRow(
         plate,
         make,

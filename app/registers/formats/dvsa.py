@@ -6,47 +6,48 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from app.registers.formats import values
 from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
 from app.registers.formats.columns import Column, KnownColumns, Presence, RowFault, normalised
 from app.registers.formats.dates import iso_date, moment, year_of
-from app.registers.formats.format import Format, Report, Unreadable
-from app.registers.formats.json_format import text_of
+from app.registers.formats.format import Format
+from app.registers.formats.json_format import JsonObjects, text_of
 from app.registers.formats.json_splitter import JsonNumber, is_array, member_names
-from app.registers.formats.json_stream import JsonObjects
-from app.registers.formats.values import MISSING, cached, quoted, registration, stored_text, text
+from app.registers.formats.report import Report, Unreadable
 from app.storage.tables import Kind
 
-# The members of a vehicle in the files of the DVSA (formats 2).
-
-MODIFICATION = frozenset({"modification", "last_modification", "lastmodification"})
-OTHER_COLUMNS = MODIFICATION | {
-    "secondarycolour",
-    "lastmottestdate",
-    "fueltype",
-    "enginesize",
-    "datasource",
-    "hasoutstandingrecall",
-    "mottestduedate",
-    "vehicleid",
-    "vin",
-}
-_YEARS = frozenset({"manufacturedate", "firstuseddate", "registrationdate"})
-COLUMNS = (
-    Column("registration", frozenset({"registration"}), str, Presence.REQUIRED),
-    Column("make", frozenset({"make"}), str, Presence.SPARSE),
-    Column("model", frozenset({"model"}), str, Presence.SPARSE),
-    Column("primaryColour", frozenset({"primarycolour"}), str, Presence.SPARSE),
-    Column("manufactureDate", _YEARS, str, Presence.SPARSE),
-    Column("motTests", frozenset({"mottests"}), str, Presence.SPARSE),
+_MODIFICATION = frozenset({"modification", "last_modification", "lastmodification"})
+_COLUMNS = (
+    Column.named("registration", str, Presence.REQUIRED),
+    Column.named("make", str, Presence.SPARSE),
+    Column.named("model", str, Presence.SPARSE),
+    Column.named("primaryColour", str, Presence.SPARSE),
+    Column(
+        "manufactureDate",
+        frozenset({"manufacturedate", "firstuseddate", "registrationdate"}),
+        str,
+        Presence.SPARSE,
+    ),
+    Column.named("motTests", str, Presence.SPARSE),
     Column(
         "last_update_date",
         frozenset({"last_update_date", "lastupdatedate", "lastupdatetimestamp"}),
         str,
     ),
 )
-
-
-# Decodes the records in files of the DVSA (formats 2).
+_OWN_MEMBERS = _MODIFICATION.union(
+    {"lastmottestdate", "secondarycolour"}, *(column.names for column in _COLUMNS[3:])
+)
+"""The members that the native layout, which also has `registration`, does not have."""
+_UNREAD_MEMBERS = _MODIFICATION | frozenset(
+    "secondarycolour lastmottestdate fueltype enginesize datasource hasoutstandingrecall "
+    "mottestduedate vehicleid vin".split()
+)
+_PLACEHOLDERS = values.MISSING | {"not stated"}
+_CHANGED = frozenset({"", "null", "created", "updated"})
+_DAY_CHARACTERS = len("YYYY-MM-DD")
+_VEHICLES_PER_SAMPLE = 100
+"""PERF: reading the names of all members takes as long as reading the record."""
 
 
 class Test(msgspec.Struct, rename="camel"):
@@ -64,21 +65,8 @@ class Test(msgspec.Struct, rename="camel"):
         )
 
 
-class Vehicle(
-    msgspec.Struct,
-    rename={
-        "colour": "primaryColour",
-        "manufactured": "manufactureDate",
-        "first_used": "firstUsedDate",
-        "registered": "registrationDate",
-        "mot_tests": "motTests",
-        "updated": "last_update_date",
-        "updated_in_camel_case": "lastUpdateDate",
-        "updated_at": "lastUpdateTimestamp",
-        "modification_in_camel_case": "lastModification",
-    },
-):
-    """The members of a vehicle that are read.
+class Vehicle(msgspec.Struct, rename="camel"):
+    """The members of a vehicle that are read, with all their spellings.
 
     PERF: the decoder skips all other members, which are most of a file.
     """
@@ -86,17 +74,17 @@ class Vehicle(
     registration: Any = None
     make: Any = None
     model: Any = None
-    colour: Any = None
-    manufactured: Any = None
-    first_used: Any = None
-    registered: Any = None
+    primary_colour: Any = None
+    manufacture_date: Any = None
+    first_used_date: Any = None
+    registration_date: Any = None
     mot_tests: list[Test] | None = None
-    updated: Any = None
-    updated_in_camel_case: Any = None
-    updated_at: Any = None
+    last_update_date: Any = msgspec.field(default=None, name="last_update_date")
+    camel_case_update_date: Any = msgspec.field(default=None, name="lastUpdateDate")
+    last_update_timestamp: Any = None
     modification: Any = None
-    last_modification: Any = None
-    modification_in_camel_case: Any = None
+    last_modification: Any = msgspec.field(default=None, name="last_modification")
+    camel_case_modification: Any = msgspec.field(default=None, name="lastModification")
 
     @property
     def tests(self) -> Iterable[Test]:
@@ -133,26 +121,6 @@ def decoded_vehicle(text: bytes | str) -> Vehicle:
         return _odd_decoder.decode(text)
 
 
-_PLACEHOLDERS = MISSING | {"not stated"}
-_CHANGED = frozenset({"", "null", "created", "updated"})
-_DAY_CHARACTERS = len("YYYY-MM-DD")
-_VEHICLES_PER_SAMPLE = 100
-"""PERF: reading the names of all members takes as long as reading the record."""
-# The native layout also has `registration`, but none of these members.
-_DVSA_MEMBERS = MODIFICATION | {
-    "mottests",
-    "lastmottestdate",
-    "manufacturedate",
-    "firstuseddate",
-    "registrationdate",
-    "primarycolour",
-    "secondarycolour",
-    "last_update_date",
-    "lastupdatedate",
-    "lastupdatetimestamp",
-}
-
-
 class Dvsa(Format):
     """Vehicles with their tests, or changes to vehicles in a delta.
 
@@ -163,20 +131,21 @@ class Dvsa(Format):
     register = "dvsa"
     looked_for = "JSON objects with the member registration and motTests, or another of the DVSA's"
     kinds = frozenset([Kind.VEHICLES])
+    shortest_record = '{"registration":"A"}'
 
     def recognise(self, head: bytes) -> Kind | None:
         """Return vehicles if a member has a name that only the DVSA uses, else None."""
         names = member_names(head)
-        is_dvsa = "registration" in names and not names.isdisjoint(_DVSA_MEMBERS)
+        is_dvsa = "registration" in names and not names.isdisjoint(_OWN_MEMBERS)
         return Kind.VEHICLES if is_dvsa else None
 
     def is_snapshot(self, head: bytes) -> bool:
         """Return True for a bulk file, and False for a delta, whose records have a modification."""
-        return member_names(head).isdisjoint(MODIFICATION)
+        return member_names(head).isdisjoint(_MODIFICATION)
 
     def known_columns(self, kind: Kind) -> KnownColumns:
         """Return the members of a vehicle. A deletion may have only a registration."""
-        return KnownColumns(COLUMNS, OTHER_COLUMNS)
+        return KnownColumns(_COLUMNS, _UNREAD_MEMBERS)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Yield vehicles and deletions."""
@@ -185,10 +154,6 @@ class Dvsa(Format):
     def ends_with_line(self, head: bytes) -> bool:
         """Return False for an array, which marks its own end, and True for all other files."""
         return not is_array(head)
-
-    def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object that has only a registration of one character."""
-        return len('{"registration":"A"}')
 
 
 def _changes(objects: JsonObjects, names: "_MemberNames", report: Report) -> Iterator[Change]:
@@ -207,19 +172,19 @@ def _changes(objects: JsonObjects, names: "_MemberNames", report: Report) -> Ite
             if type(change) is VehicleRow:
                 names.sample(objects)
             yield change
-    for label, values in unreadable.items():
-        report.unreadable(label, Unreadable(values))
+    for label, count in unreadable.items():
+        report.unreadable(label, Unreadable(count))
 
 
 class _MemberNames:
     """Reports the names of the members of each vehicle until all expected ones have appeared.
 
-    After that it reports those of every 100th vehicle.
+    After that it reports the names of every 100th vehicle.
     """
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._missing = [each.names for each in COLUMNS if each.presence != Presence.OPTIONAL]
+        self._missing = [each.names for each in _COLUMNS if each.presence != Presence.OPTIONAL]
         self._vehicles = 0
 
     def sample(self, objects: JsonObjects) -> None:
@@ -236,11 +201,12 @@ def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
     """Return a function that turns the records of one file into changes.
 
     Args:
-        unread: gets the member of each value in a record that cannot be read (D100).
+        unread: gets the member of each value in a record that cannot be read.
     """
-    make, model = text("make", _PLACEHOLDERS), text("model", _PLACEHOLDERS)
-    colour = text("primaryColour", _PLACEHOLDERS)
-    year, day = cached(_year), cached(_day)
+    make, model, colour = (
+        values.text(label, _PLACEHOLDERS) for label in ("make", "model", "primaryColour")
+    )
+    year, day = values.parser("date", lambda date: year_of(date[:4])), values.cached(_day)
     midnight = moment("last_update_date")
 
     def updated(time: str) -> int | None:
@@ -250,17 +216,21 @@ def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
         plate = vehicle.registration
         if plate is not None and type(plate) is not str:
             raise RowFault("registration: not a JSON string")
-        plate = registration(plate or "")
+        plate = values.registration(plate or "")
         if _is_deleted(vehicle):
             return VehicleDeletion(plate)
-        years = (vehicle.manufactured, vehicle.first_used, vehicle.registered)
-        times = (vehicle.updated, vehicle.updated_in_camel_case, vehicle.updated_at)
+        years = vehicle.manufacture_date, vehicle.first_used_date, vehicle.registration_date
+        times = (
+            vehicle.last_update_date,
+            vehicle.camel_case_update_date,
+            vehicle.last_update_timestamp,
+        )
         return VehicleRow(
             plate,
             make(_text("make", vehicle.make)),
             model(_text("model", vehicle.model)),
             _first(year, years, "manufactureDate", unread),
-            colour(_text("primaryColour", vehicle.colour)),
+            colour(_text("primaryColour", vehicle.primary_colour)),
             mot_expiry=_latest_expiry(vehicle, day, unread),
             updated=_first(updated, times, "lastUpdateDate", unread),
         )
@@ -268,16 +238,16 @@ def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
     return change_of
 
 
-def _text(label: str, value: Any) -> str:
+def _text(label: str, value: object) -> str:
     return value if type(value) is str else text_of(label, value)
 
 
 def _first(
-    parse: Callable[[str], int | None], values: Iterable[Any], label: str, unread: list[str]
+    parse: Callable[[str], int | None], spellings: Iterable[object], label: str, unread: list[str]
 ) -> int | None:
     """Return the first value that can be parsed. If none can, return None and note the label."""
     is_unread = False
-    for value in values:
+    for value in spellings:
         text = "" if value is None else _text("date", value)
         found = parse(text) if text else None
         if found is not None:
@@ -289,7 +259,7 @@ def _first(
 
 
 def _is_blank(text: str) -> bool:
-    return text.strip().lower() in MISSING
+    return text.strip().lower() in values.MISSING
 
 
 def _is_deleted(vehicle: Vehicle) -> bool:
@@ -300,13 +270,13 @@ def _is_deleted(vehicle: Vehicle) -> bool:
     for value in (
         vehicle.modification,
         vehicle.last_modification,
-        vehicle.modification_in_camel_case,
+        vehicle.camel_case_modification,
     ):
         word = "" if value is None else _text("modification", value).strip().lower()
         if word == "deleted":
             return True
         if word not in _CHANGED:
-            raise RowFault(f"unknown modification: {quoted(word)}")
+            raise RowFault(f"unknown modification: {values.quoted(word)}")
     return False
 
 
@@ -329,8 +299,3 @@ def _latest_expiry(
 def _day(text: str) -> str | None:
     """Return the day of a date or a time, or None. Every known form begins with the day."""
     return iso_date(text.strip()[:_DAY_CHARACTERS])
-
-
-def _year(text: str) -> int | None:
-    value = stored_text("date", text)
-    return year_of(value[:4]) if value and len(value) >= len("YYYY") else None

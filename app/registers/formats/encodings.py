@@ -1,17 +1,11 @@
 """The encodings of CSV files: those that a mapping or an option can name, and what is no UTF-8."""
 
 import codecs
-from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import filterfalse
 
-from app.registers.formats.columns import Column, FileFault
-from app.registers.formats.dates import shape
-from app.registers.formats.format import Report, Unreadable
+from app.registers.formats.columns import FileFault
 from app.registers.formats.streams import windows_1252
 
-NOT_UTF8 = "not UTF-8"
-"""Reported instead of a column: values of records that were read as Windows-1252 (formats 0.5)."""
 _UTF_8 = frozenset({"utf-8", "utf-8-sig"})
 _EXAMPLES = "such as windows-1250, iso-8859-2 or cp437"
 _EVERY_BYTE = bytes(range(256))
@@ -52,64 +46,6 @@ def require_encoding(head: bytes, encoding: str | None) -> None:
     with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(head)
         raise FileFault(f"The file is UTF-8, not {encoding}; leave the encoding out.")
-
-
-class ValuesNotUtf8:
-    """Counts the values of one file that are not ASCII, in records that are not UTF-8.
-
-    Args:
-        columns: the columns of a layout.
-    """
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self._columns = columns
-        self._values = 0
-        self._line = 0
-        self._example = ""
-        self._is_odd = False
-        """Whether the example has a character that is no letter, such as the © of ©koda."""
-
-    def add_record(self, texts: Sequence[str], line_of: Callable[[], int]) -> None:
-        """Count the values of a record that has become a row.
-
-        Args:
-            texts: those of the columns, in their order.
-            line_of: returns the line of the record.
-        """
-        # PERF: most values are ASCII; this skips them in 0.3 us.
-        for untrimmed in filterfalse(str.isascii, texts):
-            text = untrimmed.strip()
-            if text.isascii():
-                continue
-            if not self._is_odd:
-                at = _telling(text)
-                self._is_odd = not text[at].isalpha()
-                if self._is_odd or not self._values:
-                    self._line = line_of()
-                    label = self._columns[texts.index(untrimmed)].label
-                    self._example = f"{label}: {_shape(text, at)}"
-            self._values += 1
-
-    def report_to(self, report: Report) -> None:
-        """Report them if there are any."""
-        if self._values:
-            found = Unreadable(self._values, line=self._line, texts=(self._example,))
-            report.unreadable(NOT_UTF8, found)
-
-
-def _telling(text: str) -> int:
-    """Return the place of the character that shows best whether the encoding is right."""
-    places = [place for place, each in enumerate(text) if not each.isascii()]
-    return next((place for place in places if not text[place].isalpha()), places[0])
-
-
-def _shape(text: str, at: int) -> str:
-    """Return how a text looks, with one of its characters. No value is shown (D70)."""
-    shown = text[at] if text[at].isprintable() else "?"
-    return f"{shape(text[max(at - 10, 0) : at])}{shown}{shape(text[at + 1 :])}"
-
-
-# Decodes CSV: UTF-8, with Windows-1252 for each record that is not UTF-8, or a named encoding.
 
 
 class Decoder:

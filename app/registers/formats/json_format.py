@@ -1,16 +1,34 @@
-"""Files of JSON objects: finds the values of a row by the names of the object's members."""
+"""Files of JSON objects: one per line (NDJSON), one after the other, or in an array."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
-from operator import call
 from typing import Any, BinaryIO
 
-from app.registers.formats.changes import Change, Row
-from app.registers.formats.columns import Column, Layout, RowFault, RowSkip, normalised
-from app.registers.formats.encodings import ValuesNotUtf8
-from app.registers.formats.format import NamedFormat, Report, UnreadableValues
-from app.registers.formats.json_splitter import JsonNumber, is_array, member_names
-from app.registers.formats.json_stream import JsonObjects
+from app.registers.formats.changes import Change
+from app.registers.formats.columns import Column, RowFault, normalised
+from app.registers.formats.format import NamedFormat, rows_of
+from app.registers.formats.json_splitter import (
+    JsonNumber,
+    JsonSplitter,
+    decoded_object,
+    decoded_text,
+    find_object,
+    is_array,
+    is_ndjson,
+    member_names,
+)
+from app.registers.formats.report import Report, UnreadableValues
+from app.registers.formats.streams import (
+    BLOCK_BYTES,
+    BYTE_ORDER_MARK,
+    LINE_BYTES_MAX,
+    OverlongLine,
+    cut_off_fault,
+    joined_stream,
+    line_blocks,
+    windows_1252,
+)
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 
@@ -19,54 +37,26 @@ _NAMES_MAX = 10_000
 
 
 class JsonFormat(NamedFormat):
-    """JSON objects: one per line, one after the other, or in an array.
-
-    A subclass declares their members.
-    """
+    """JSON objects. A subclass declares their members."""
 
     has_header = False
+    only_lines = False
+    """Whether files are known to be NDJSON."""
 
     def names_in(self, head: bytes) -> frozenset[str]:
         """Return the normalised names of the members of all objects in the head."""
         return member_names(head)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Yield one row per valid object."""
-        return json_rows(stream, self.layout(kind), report)
+        """Yield one row per valid object; reject each invalid object."""
+        layout = self.layout(kind)
+        objects = JsonObjects(stream, report, only_lines=self.only_lines)
+        texts_of = _Members(layout.columns, report).texts
+        return rows_of(objects, texts_of, layout, report, UnreadableValues(layout.columns))
 
     def ends_with_line(self, head: bytes) -> bool:
         """Return False for an array, which marks its own end, and True for all other files."""
         return not is_array(head)
-
-
-def json_rows(
-    stream: BinaryIO, layout: Layout, report: Report, *, only_lines: bool = False
-) -> Iterator[Row]:
-    """Yield one row per valid object; reject each invalid object.
-
-    Args:
-        only_lines: whether the file is known to be NDJSON.
-
-    Raises FileFault where invalid JSON makes the rest of the file unreadable.
-    """
-    parsers, build, texts_of = layout.parsers, layout.build, _Members(layout.columns, report).texts
-    unreadable, not_utf8 = UnreadableValues(layout.columns), ValuesNotUtf8(layout.columns)
-    objects = JsonObjects(stream, report, only_lines=only_lines)
-    for members in objects:
-        try:
-            texts = texts_of(members)
-            row = build(map(call, parsers, texts))
-        except RowFault as fault:
-            objects.reject(str(fault))
-        except RowSkip:
-            report.skip()
-        else:
-            unreadable.add_record(texts, objects.line)
-            if not objects.is_record_utf8:
-                not_utf8.add_record(texts, objects.line)
-            yield row
-    unreadable.report_to(report)
-    not_utf8.report_to(report)
 
 
 class _Members:
@@ -79,7 +69,7 @@ class _Members:
         # PERF: 8 of 31 members are used. Finding only these takes a third of the time for all.
         self._used: list[tuple[str, int]] = []
 
-    def texts(self, members: dict[str, Any]) -> list[str]:
+    def texts(self, members: Mapping[str, object]) -> list[str]:
         """Return the texts in the order of the columns, empty if missing. Raises RowFault."""
         if not self._seen.issuperset(members):
             self._learn(members)
@@ -115,7 +105,7 @@ class _Members:
             self._used += [(name, i) for i, c in enumerate(self._columns) if folded in c.names]
 
 
-def text_of(label: str, value: Any) -> str:
+def text_of(label: str, value: object) -> str:
     """Return the value of a member as text, empty for null.
 
     Raises RowFault if it is an object or an array (formats 0.6).
@@ -136,3 +126,136 @@ def _plain(number: str) -> str:
     except ArithmeticError:
         return str(number)
     return format(exact, "f") if abs(exact.adjusted()) <= _EXPONENT_MAX else str(number)
+
+
+class JsonObjects:
+    """Iterates over the objects of a stream, each as `decode` returns it.
+
+    In NDJSON it rejects an invalid line, unless that is the last line and has no line end. In
+    all files it rejects JSON values that are not objects, and objects over `LINE_BYTES_MAX`. It
+    raises FileFault if JSON other than NDJSON is invalid, and if an array or an object is cut off
+    (formats 0.1, 2).
+
+    Args:
+        decode: returns the object of a text; raises ValueError or RecursionError if the text is not
+            a JSON object.
+        only_lines: whether the stream is known to be NDJSON.
+    """
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        report: Report,
+        decode: Callable[[bytes | str], Any] = decoded_object,
+        *,
+        only_lines: bool = False,
+    ) -> None:
+        self._stream = stream
+        self._report = report
+        self._decode = decode
+        self._only_lines = only_lines
+        self._text = b""
+        self.is_record_utf8 = True
+        """Whether the object that was yielded last is UTF-8."""
+        self._line_of_object: Callable[[], int] = lambda: 1
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._only_lines:
+            return self._of_lines(self._stream)
+        start = self._stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
+        # Whether it is NDJSON shows at the first line end. The first record can exceed a block.
+        while b"\n" not in start.lstrip() and len(start) <= LINE_BYTES_MAX:
+            if not (block := self._stream.read(BLOCK_BYTES)):
+                break
+            start += block
+        if is_ndjson(start):
+            return self._of_lines(joined_stream(start, self._stream))
+        return self._of_values(JsonSplitter(start, self._stream))
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of all members of the object that was yielded last."""
+        return find_object(self._text) or ()
+
+    def line(self) -> int:
+        """Return the line of the object that was yielded last."""
+        return self._line_of_object()
+
+    def reject(self, reason: str) -> None:
+        """Reject the object that was yielded last."""
+        self._report.reject(self._line_of_object(), reason, decoded_text(self._text))
+
+    def _of_lines(self, stream: BinaryIO) -> Iterator[Any]:
+        line = 0
+        self._line_of_object = lambda: line
+        for block in line_blocks(stream):
+            if isinstance(block, OverlongLine):
+                line += 1
+                if block.is_cut_off:
+                    raise cut_off_fault(line)
+                self._reject_overlong(line, block)
+                continue
+            # Only the last line of a file can lack a line end.
+            unended_line = 0 if block.endswith((b"\n", b"\r")) else line + len(block.splitlines())
+            for text in block.splitlines():
+                line += 1
+                self._text = text
+                found = self._decoded(text)
+                if found is not None:
+                    yield found
+                elif text and not text.isspace():
+                    if line == unended_line and not _is_json(text):
+                        raise cut_off_fault(line)
+                    self.reject("not a JSON object")
+
+    def _of_values(self, splitter: JsonSplitter) -> Iterator[Any]:
+        self._line_of_object = lambda: splitter.line
+        while splitter.find():
+            # PERF: guessing where the next object begins is ten times as fast as counting brackets.
+            # A wrong guess does no harm, because its text does not decode as one object.
+            self._text = splitter.guess()
+            found = self._decoded(self._text) if self._text else None
+            if found is None:
+                line = splitter.line
+                value = splitter.scan()
+                if isinstance(value, OverlongLine):
+                    self._reject_overlong(line, value)
+                    continue
+                self._text = value
+                found = self._decoded(value)
+            if found is not None:
+                yield found
+            elif _is_json(self._text):
+                self.reject("not a JSON object")
+            else:
+                raise splitter.invalid_fault()
+
+    def _decoded(self, text: bytes) -> Any:
+        self.is_record_utf8 = True
+        # SEC: nesting that is too deep raises RecursionError; everything else raises ValueError.
+        try:
+            return self._decode(text if text.isascii() else self._not_ascii(text))
+        except (ValueError, RecursionError):
+            return None
+
+    def _not_ascii(self, text: bytes) -> str:
+        try:
+            return text.decode()
+        except UnicodeDecodeError:
+            self.is_record_utf8 = False
+            return windows_1252(text)
+
+    def _reject_overlong(self, line: int, overlong: OverlongLine) -> None:
+        reason = f"longer than {LINE_BYTES_MAX} bytes"
+        self._report.reject(line, reason, decoded_text(overlong.start))
+
+
+def _is_json(text: bytes) -> bool:
+    """Return whether a text is JSON, even if its nesting is too deep or its Unicode is invalid."""
+    try:
+        json.loads(decoded_text(text), parse_int=str, parse_float=str, strict=False)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True

@@ -1,63 +1,45 @@
-"""Reads any CSV file by means of a mapping file."""
+"""Reads any CSV file by means of a mapping file (`--map`).
 
+In a mapping file, an operator maps the columns of a CSV file to native members. All mistakes in it
+are reported before a register file is opened.
+"""
+
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from datetime import date
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
 
+from app.errors import OperatorError
 from app.registers.formats import dates
 from app.registers.formats.changes import Row
-from app.registers.formats.columns import Column, KnownColumns, Layout, Presence
+from app.registers.formats.columns import (
+    Column,
+    KnownColumns,
+    Layout,
+    Parse,
+    Presence,
+    RowFault,
+)
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import DateFault, iso_day
-from app.registers.formats.format import Report
-from app.registers.formats.native import LAYOUTS
-from app.registers.formats.values import cached, cents
+from app.registers.formats.encodings import encoding_fault
+from app.registers.formats.native import LAYOUTS, SHAPES, Shape
+from app.registers.formats.report import Report
+from app.registers.formats.values import AMOUNTS, TAX_STATUSES, cached, cents, quoted
+from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
 
-# Parsers for dates and words that a mapping file translates into native ones.
-
-
-def with_dates(
-    form: str, parse: Callable[[str], Any], *, is_last: bool = False
-) -> Callable[[str], Any]:
-    """Return a parser that turns dates of a form into native ones before it parses them.
-
-    Args:
-        is_last: whether a month without a day means its last day, not its first one.
-    """
-
-    def parse_date(text: str) -> Any:
-        trimmed = text.strip()
-        native = iso_day(trimmed, form, is_last=is_last)
-        try:
-            return parse(native or text)
-        except DateFault as fault:
-            raise DateFault(fault.label, trimmed, form) from None
-
-    return cached(parse_date)
-
-
-def with_words(
-    words: Mapping[str, str], parse_native: Callable[[str], Any], parse_other: Callable[[str], Any]
-) -> Callable[[str], Any]:
-    """Return a parser that replaces known words, and parses other texts with `parse_other`."""
-
-    def parse_word(text: str) -> Any:
-        native = words.get(text.strip().lower())
-        return parse_other(text) if native is None else parse_native(native)
-
-    return parse_word
-
-
-# How the columns of a CSV file map to native members.
-
-DATES = frozenset(
-    "motExpiry firstRegistered taxDue validFrom validTo cancelledOn issuedOn settledOn "
-    "lastUpdated".split()
-)
-AMOUNT = "amount"
+_DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))
+_AMOUNT = "amount"
 _LAST_DAYS = frozenset({"motExpiry", "taxDue", "validTo"})
 """The dates that hold until the end of a month if the file has no day."""
+_MEMBERS = frozenset(
+    "kind register delimiter encoding date_format date_formats decimal columns constants "
+    "words".split()
+)
+_NO_DELIMITERS = '"\r\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +91,17 @@ class FileMapping:
             date_form=self._form_of(native.label) if native.date_form else "",
         )
 
-    def _parser(self, native: Column) -> Callable[[str], Any]:
+    def _parser(self, native: Column) -> Parse:
         """Return a parser that first replaces words and dates in the file by native ones."""
         parse = native.parse
         form = self._form_of(native.label)
-        if native.label in DATES and form != dates.ISO:
-            parse = with_dates(form, parse, is_last=native.label in _LAST_DAYS)
-        if native.label == AMOUNT:
-            parse = cents(AMOUNT, self.decimal)
+        if native.label in _DATES and form != dates.ISO:
+            parse = _with_dates(form, parse, is_last=native.label in _LAST_DAYS)
+        if native.label == _AMOUNT:
+            parse = cents(_AMOUNT, self.decimal)
         words = self.words.get(native.label)
         if words:
-            parse = with_words(words, native.parse, parse)
+            parse = _with_words(words, native.parse, parse)
         return parse
 
     def _blanks_of(self, native: Column) -> frozenset[str]:
@@ -137,6 +119,34 @@ def folded_name(name: str) -> str:
     return name.strip().casefold()
 
 
+def _with_dates(form: str, parse: Parse, *, is_last: bool = False) -> Parse:
+    """Return a parser that turns dates of a form into native ones before it parses them.
+
+    Args:
+        is_last: whether a month without a day means its last day, not its first one.
+    """
+
+    def parse_date(text: str) -> object:
+        trimmed = text.strip()
+        native = iso_day(trimmed, form, is_last=is_last)
+        try:
+            return parse(native or text)
+        except DateFault as fault:
+            raise DateFault(fault.label, trimmed, form) from None
+
+    return cached(parse_date)
+
+
+def _with_words(words: Mapping[str, str], parse_native: Parse, parse_other: Parse) -> Parse:
+    """Return a parser that replaces known words, and parses other texts with `parse_other`."""
+
+    def parse_word(text: str) -> object:
+        native = words.get(text.strip().lower())
+        return parse_other(text) if native is None else parse_native(native)
+
+    return parse_word
+
+
 class MappedCsv(CsvFormat):
     """CSV with a header, whose columns a mapping file names (`--map`)."""
 
@@ -148,7 +158,7 @@ class MappedCsv(CsvFormat):
         """Read files by a mapping.
 
         Args:
-            encoding: goes before that of the mapping.
+            encoding: takes precedence over the encoding in the mapping.
         """
         self._mapping = mapping
         self.register = mapping.register or ""
@@ -192,3 +202,193 @@ class _WithoutRecords:
     def reject(self, line: int, reason: str, record: str) -> None:
         """Report the line and the reason, without the record."""
         self._report.reject(line, reason, "")
+
+
+class MappingFault(OperatorError):
+    """A mapping file has a mistake. The message names the file and the member."""
+
+
+def read_mapping(path: Path) -> FileMapping:
+    """Return the checked content of a mapping file (TOML). Raises MappingFault."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise MappingFault(f"{path}: The file cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MappingFault(f"{path}: {_toml_fault(error)}") from error
+    return _Checker(path, document).mapping()
+
+
+class _Checker:
+    """Checks the document of a mapping file. Raises MappingFault."""
+
+    def __init__(self, path: Path, document: dict[str, Any]) -> None:
+        self._path = path
+        self._document = document
+        self._native: dict[str, Column] = {}
+
+    def mapping(self) -> FileMapping:
+        for member in self._document:
+            if member not in _MEMBERS:
+                self._fail(member, f"unknown member; use {', '.join(sorted(_MEMBERS))}")
+        kind = self._kind()
+        self._native = {column.label: column for column in LAYOUTS[kind]().columns}
+        columns = self._columns()
+        return FileMapping(
+            kind=kind,
+            register=self._text("register"),
+            delimiter=self._text("delimiter"),
+            encoding=self._text("encoding"),
+            columns=columns,
+            constants=self._constants(columns),
+            words=self._words(columns),
+            date_format=self._date_form("date_format", self._document.get("date_format")),
+            date_formats=self._date_formats(columns),
+            decimal=self._text("decimal") or ".",
+        )
+
+    def _kind(self) -> Kind:
+        kind = self._document.get("kind")
+        if kind not in list(Kind):
+            self._fail("kind", f"must be one of {', '.join(Kind)}")
+        return Kind(kind)
+
+    def _date_formats(self, columns: Mapping[str, str]) -> dict[str, str]:
+        forms = self._table("date_formats")
+        for field in forms:
+            if field not in columns:
+                self._fail(f"date_formats.{field}", "has no column; name it in [columns]")
+            if field not in _DATES:
+                self._fail(f"date_formats.{field}", f"{field} is no date")
+        return {field: self._date_form(f"date_formats.{field}", forms[field]) for field in forms}
+
+    def _date_form(self, member: str, form: object) -> str:
+        if form is None:
+            return dates.ISO
+        if not isinstance(form, str):
+            self._fail(member, "must be a string")
+        try:
+            dates.pattern_of(form)
+        except ValueError:
+            self._fail(member, dates.RULE)
+        return form
+
+    def _columns(self) -> dict[str, str]:
+        columns = self._table("columns")
+        for field, name in columns.items():
+            if not isinstance(name, str) or not name.strip():
+                self._fail(f"columns.{field}", "must be the name of a column")
+            self._require_field("columns", field)
+        given = columns.keys() | self._table("constants").keys()
+        for field, column in self._native.items():
+            if column.presence == Presence.REQUIRED and field not in given:
+                self._fail(f"columns.{field}", "missing; every row needs it")
+        if _AMOUNT in self._native and given.isdisjoint({_AMOUNT, "settledOn"}):
+            self._fail(f"columns.{_AMOUNT}", "missing; every fine needs amount or settledOn")
+        return columns
+
+    def _constants(self, columns: Mapping[str, str]) -> dict[str, str]:
+        constants = {}
+        for field, value in self._table("constants").items():
+            self._require_field("constants", field)
+            if field in columns:
+                self._fail(f"constants.{field}", "also has a column; name it in one table only")
+            constants[field] = self._value(f"constants.{field}", field, value)
+        return constants
+
+    def _words(self, columns: Mapping[str, str]) -> dict[str, dict[str, str]]:
+        tables: dict[str, dict[str, str]] = {}
+        for field, table in self._table("words").items():
+            if field not in columns:
+                self._fail(f"words.{field}", "has no column; name it in [columns]")
+            if not isinstance(table, dict):
+                self._fail(f"words.{field}", "must be a table of words")
+            tables[field] = {
+                word.strip().lower(): self._value(f"words.{field}.{word}", field, value)
+                for word, value in table.items()
+            }
+        return tables
+
+    def _value(self, member: str, field: str, value: object) -> str:
+        """Return a value of the mapping file as a text for the parser of its field."""
+        if isinstance(value, bool):
+            value = str(value).lower()
+        elif isinstance(value, int | date):
+            value = str(value)
+        if not isinstance(value, str):
+            self._fail(member, "must be a string")
+        try:
+            parsed = self._native[field].parse(value)
+        except RowFault as fault:
+            self._fail(member, _value_fault(field, value, fault))
+        if parsed is None and value.strip():
+            self._fail(member, _value_fault(field, value))
+        return value
+
+    def _require_field(self, table: str, field: str) -> None:
+        if field not in self._native:
+            self._fail(f"{table}.{field}", f"unknown member; use {', '.join(self._native)}")
+
+    def _text(self, member: str) -> str | None:
+        value = self._document.get(member)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            self._fail(member, "must be a string")
+        fault = _TEXT_FAULTS[member](value)
+        if fault:
+            self._fail(member, fault)
+        return value
+
+    def _table(self, member: str) -> dict[str, Any]:
+        table = self._document.get(member, {})
+        if not isinstance(table, dict):
+            self._fail(member, "must be a table")
+        return table
+
+    def _fail(self, member: str, reason: str) -> NoReturn:
+        raise MappingFault(f"{self._path}: {member}: {reason}.")
+
+
+def _toml_fault(error: tomllib.TOMLDecodeError | UnicodeDecodeError) -> str:
+    """Return what is wrong with a file that is not TOML."""
+    # The usual cause: a word without quotes.
+    hint = "; words are quoted, flags are true or false" if "Invalid value" in str(error) else ""
+    return f"The file is not valid TOML: {error}{hint}."
+
+
+def _value_fault(field: str, value: str, fault: RowFault | None = None) -> str:
+    """Return what is wrong with a value of a mapping, and which values are allowed.
+
+    Args:
+        fault: why its parser refuses it; None if it only does not know it.
+    """
+    if SHAPES.get(field) == Shape.FLAG:
+        return "must be true or false"
+    if fault is not None:
+        return str(fault)
+    allowed = ""
+    if field == "taxStatus":
+        allowed = f"; use {', '.join(TAX_STATUSES[:-1])} or {TAX_STATUSES[-1]}"
+    elif field in _DATES:
+        allowed = f"; use a date as {dates.ISO}"
+    return f"{value!r} is not a valid {field}{allowed}"
+
+
+def _delimiter_fault(text: str) -> str:
+    is_right = len(text) == 1 and text not in _NO_DELIMITERS
+    return "" if is_right else "must be one character, neither a quote nor a line end"
+
+
+def _encoding_fault(text: str) -> str:
+    fault = encoding_fault(text)
+    return f"{quoted(text)}: {fault}" if fault else ""
+
+
+_TEXT_FAULTS: Mapping[str, Callable[[str], str]] = {
+    "register": lambda text: "" if is_register_name(text) else f"must be {REGISTER_NAME_RULE}",
+    "delimiter": _delimiter_fault,
+    "encoding": _encoding_fault,
+    "decimal": lambda text: "" if text in ("", *AMOUNTS) else 'must be "." or ","',
+}
+"""What is wrong with the text of a member; empty if nothing is."""

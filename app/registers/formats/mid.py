@@ -1,6 +1,6 @@
 """MID: private policies of the Motor Insurance Database of the UK, in fixed width (formats 4).
 
-EXPERIMENTAL: no current specification is public. The positions are those of one exporter.
+EXPERIMENTAL: no current specification is public. The positions come from one exporter.
 """
 
 import re
@@ -10,7 +10,8 @@ from typing import BinaryIO
 from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
 from app.registers.formats.columns import FileFault, KnownColumns, RowFault
 from app.registers.formats.dates import compact_date
-from app.registers.formats.format import Format, Report
+from app.registers.formats.format import Format
+from app.registers.formats.report import Report
 from app.registers.formats.streams import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,

@@ -1,16 +1,27 @@
 """The native formats of verifyd: CSV with a header, NDJSON and JSON."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, auto
 from operator import lt
-from typing import Any, BinaryIO
+from typing import Any
 
 from app.registers.formats import dates, values
-from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
-from app.registers.formats.columns import Column, Layout, Presence, RowFault, normalised
+from app.registers.formats.changes import FineRow, PolicyRow, Row, VehicleRow
+from app.registers.formats.columns import (
+    Column,
+    Layout,
+    Parse,
+    ParseMany,
+    Presence,
+    RowFault,
+    ValueColumns,
+    Values,
+    normalised,
+)
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.format import NamedFormat, Report
-from app.registers.formats.json_format import JsonFormat, json_rows
+from app.registers.formats.format import NamedFormat
+from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.json_splitter import is_ndjson, line_member_names
 from app.registers.formats.values import TAX_STATUSES
 from app.storage.tables import Kind
@@ -19,8 +30,41 @@ _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "1", "1.0"), True),
     **dict.fromkeys(("false", "no", "0", "0.0"), False),
 }
-_TAX_STATUSES = {word: word for word in TAX_STATUSES}
 _CAPITALS = re.compile("(?=[A-Z])")
+
+
+class Shape(Enum):
+    """What the values of a member look like."""
+
+    PLATE = auto()
+    DAY = auto()
+    TIME = auto()
+    YEAR = auto()
+    FLAG = auto()
+    MONEY = auto()
+    TEXT = auto()
+
+
+_DAYS = "motExpiry firstRegistered taxDue validFrom validTo cancelledOn issuedOn settledOn".split()
+SHAPES: Mapping[str, Shape] = {
+    "registration": Shape.PLATE,
+    "year": Shape.YEAR,
+    "lastUpdated": Shape.TIME,
+    "amount": Shape.MONEY,
+    **dict.fromkeys(("insured", "motExempt"), Shape.FLAG),
+    **dict.fromkeys(_DAYS, Shape.DAY),
+}
+"""The shapes of members; all others are texts."""
+_PARSERS: Mapping[Shape, Callable[[str], Parse]] = {
+    Shape.DAY: lambda label: values.parser(label, dates.native_date),
+    Shape.TIME: dates.moment,
+    Shape.YEAR: lambda label: values.parser(label, dates.year_of),
+    Shape.FLAG: lambda label: values.boolean(label, _BOOLEANS),
+    Shape.MONEY: values.cents,
+    Shape.TEXT: values.text,
+}
+_LENIENT = (Shape.DAY, Shape.TIME, Shape.YEAR)
+"""The shapes whose parsers do not reject the row if they cannot read a text."""
 
 
 class _Native(NamedFormat):
@@ -72,18 +116,12 @@ class NativeNdjson(NativeJson):
     name = "native-ndjson"
     looked_for = "one JSON object per line with the member registration"
     header_lines: int | None = 0
+    only_lines = True
+    shortest_record = '{"registration":"A"}'
 
     def names_in(self, head: bytes) -> frozenset[str]:
         """Return the normalised names of all members if each line is an object, else none."""
         return line_member_names(head) if is_ndjson(head) else frozenset()
-
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Yield one row per valid line."""
-        return json_rows(stream, self.layout(kind), report, only_lines=True)
-
-    def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object that has only a registration of one character."""
-        return len('{"registration":"A"}')
 
 
 _REGISTRATION = Column(
@@ -97,19 +135,13 @@ _REGISTRATION = Column(
 
 def vehicle_layout() -> Layout:
     """Return the columns of vehicles, in the order of VehicleRow."""
+    tax_status = values.known_word("taxStatus", {word: word for word in TAX_STATUSES})
+    first = "make model year color insured motExpiry motExempt firstRegistered".split()
     columns = (
         _REGISTRATION,
-        _column("make", values.text),
-        _column("model", values.text),
-        _column("year", dates.year, is_strict=False),
-        _column("color", values.text),
-        _column("insured", _boolean),
-        _column("motExpiry", _day, is_strict=False),
-        _column("motExempt", _boolean),
-        _column("firstRegistered", _day, is_strict=False),
-        _column("taxStatus", _tax_status, is_strict=False),
-        _column("taxDue", _day, is_strict=False),
-        _column("lastUpdated", dates.moment, dates.moments, is_strict=False),
+        *map(_column, first),
+        _column("taxStatus", tax_status, is_strict=False),
+        *map(_column, ("taxDue", "lastUpdated")),
     )
     return Layout(columns, VehicleRow._make, build_many=_as_rows)
 
@@ -118,13 +150,15 @@ def policy_layout() -> Layout:
     """Return the columns of policies, in the order of PolicyRow."""
     columns = (
         _REGISTRATION,
-        _column("insurer", values.text),
-        _column("number", values.key_text, values.key_texts, required=True),
-        _column("validFrom", lambda label: dates.strict_day(label, required=True), required=True),
-        _column("validTo", lambda label: dates.strict_day(label, required=True), required=True),
-        _column("type", values.text),
-        _column("cancelledOn", lambda label: dates.strict_day(label, required=False)),
-        _column("lastUpdated", dates.moment, dates.moments, is_strict=False),
+        _column("insurer"),
+        _key_column("number"),
+        *(
+            _column(label, dates.strict_day(label, required=True), presence=Presence.REQUIRED)
+            for label in ("validFrom", "validTo")
+        ),
+        _column("type"),
+        _column("cancelledOn", dates.strict_day("cancelledOn", required=False)),
+        _column("lastUpdated"),
     )
     return Layout(columns, _policy, build_many=_policies)
 
@@ -133,11 +167,10 @@ def fine_layout() -> Layout:
     """Return the columns of fines, from which `_fine` builds the rows."""
     columns = (
         _REGISTRATION,
-        _column("reference", values.key_text, values.key_texts, required=True),
-        _column("issuedOn", _day, is_strict=False),
-        _column("amount", values.cents),
-        _column("currency", values.currency, is_strict=False),
-        _column("settledOn", _day, is_strict=False),
+        _key_column("reference"),
+        *map(_column, ("issuedOn", "amount")),
+        _column("currency", values.currency("currency"), is_strict=False),
+        _column("settledOn"),
     )
     return Layout(columns, _fine, build_many=_fines)
 
@@ -167,31 +200,38 @@ def _count(names: frozenset[str], labels: Iterable[str]) -> int:
 
 def _column(
     label: str,
-    parser_for: Callable[[str], Callable[[str], Any]],
-    parser_of_many_for: Callable[[str], Callable[[list[str]], list[Any]]] | None = None,
+    parse: Parse | None = None,
+    parse_many: ParseMany | None = None,
     *,
-    required: bool = False,
+    presence: Presence = Presence.OPTIONAL,
     is_strict: bool = True,
 ) -> Column:
     """Return a column.
 
     Args:
-        is_strict: whether the parser rejects the row if it cannot read the text of this column.
+        parse: None: the parser of the shape of its values.
+        is_strict: whether `parse` rejects the row if it cannot read the text of this column.
     """
-    parse_many = parser_of_many_for(label) if parser_of_many_for else None
-    presence = Presence.REQUIRED if required else Presence.OPTIONAL
-    blanks = frozenset[str]() if is_strict else values.MISSING
-    parse = parser_for(label)
+    shape = SHAPES.get(label, Shape.TEXT)
+    if shape == Shape.TIME:
+        parse_many = dates.moments(label)
+    is_lenient = not is_strict or (parse is None and shape in _LENIENT)
     return Column(
         label,
         _spellings(label),
-        parse,
+        parse or _PARSERS[shape](label),
         presence,
         parse_many,
-        blanks=blanks,
+        blanks=values.MISSING if is_lenient else frozenset(),
         member=label,
-        date_form=dates.ISO if parser_for is _day else "",
+        date_form=dates.ISO if is_lenient and shape == Shape.DAY else "",
     )
+
+
+def _key_column(label: str) -> Column:
+    """Return a column of texts that every row must have and that rarely repeat."""
+    parsers = values.key_text(label), values.key_texts(label)
+    return _column(label, *parsers, presence=Presence.REQUIRED)
 
 
 def _spellings(label: str) -> frozenset[str]:
@@ -199,19 +239,7 @@ def _spellings(label: str) -> frozenset[str]:
     return frozenset([normalised(label), normalised(_CAPITALS.sub("_", label))])
 
 
-def _tax_status(label: str) -> Callable[[str], str | None]:
-    return values.known_word(label, _TAX_STATUSES)
-
-
-def _day(label: str) -> Callable[[str], str | None]:
-    return dates.day(label, dates.native_date)
-
-
-def _boolean(label: str) -> Callable[[str], bool | None]:
-    return values.boolean(label, _BOOLEANS)
-
-
-def _policy(read: Iterable[Any]) -> PolicyRow:
+def _policy(read: Values) -> PolicyRow:
     plate, insurer, number, valid_from, valid_to, kind, cancelled_on, updated = read
     if valid_to < valid_from:
         raise RowFault("validTo is before validFrom")
@@ -220,11 +248,11 @@ def _policy(read: Iterable[Any]) -> PolicyRow:
     )
 
 
-def _as_rows(columns: list[list[Any]]) -> list[Any]:
+def _as_rows(columns: ValueColumns) -> list[Any]:
     return list(zip(*columns, strict=True))
 
 
-def _policies(columns: list[list[Any]]) -> list[Any]:
+def _policies(columns: ValueColumns) -> list[Any]:
     _, insurers, _, firsts, lasts, *_ = columns
     if any(map(lt, lasts, firsts)):
         raise RowFault("validTo is before validFrom")
@@ -232,11 +260,11 @@ def _policies(columns: list[list[Any]]) -> list[Any]:
     return _as_rows(columns)
 
 
-def _fines(columns: list[list[Any]]) -> list[Any]:
+def _fines(columns: ValueColumns) -> list[Row]:
     return list(map(_fine, zip(*columns, strict=True)))
 
 
-def _fine(read: Iterable[Any]) -> FineRow:
+def _fine(read: Values) -> FineRow:
     plate, reference, issued_on, cents, currency, settled_on = read
     if cents is None:
         if settled_on is None:

@@ -1,9 +1,9 @@
 """NYC, Open Parking and Camera Violations: the fines of New York City (formats 5)."""
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
+from app.registers.formats import dates, values
 from app.registers.formats.changes import FineRow
 from app.registers.formats.columns import (
     SOCRATA_COLUMNS,
@@ -12,21 +12,11 @@ from app.registers.formats.columns import (
     Presence,
     RowFault,
     RowSkip,
-    normalised,
+    Values,
 )
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.dates import american_date, day, iso_date, iso_time_date
 from app.registers.formats.format import NamedFormat
 from app.registers.formats.json_format import JsonFormat
-from app.registers.formats.values import (
-    MISSING,
-    cached,
-    cents,
-    key_text,
-    quoted,
-    registration,
-    stored_text,
-)
 from app.storage.tables import Kind
 
 DEFAULT_STATE = "NY"
@@ -38,13 +28,7 @@ _IGNORED = SOCRATA_COLUMNS | frozenset(
     "license_type violation_time violation judgment_entry_date precinct county issuing_agency "
     "violation_status summons_image summons_image_description".split()
 )
-_OTHER_AMOUNTS = (
-    "Fine Amount",
-    "Penalty Amount",
-    "Interest Amount",
-    "Reduction Amount",
-    "Payment Amount",
-)
+_OTHER_AMOUNTS = [f"{of} Amount" for of in ("Fine", "Penalty", "Interest", "Reduction", "Payment")]
 
 
 class _Nyc(NamedFormat):
@@ -66,8 +50,32 @@ class _Nyc(NamedFormat):
         return Kind.FINES if names >= _KEYS else None
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the columns of fines."""
-        return fine_layout(self._state)
+        """Return the columns that are read. Rows of other states are skipped."""
+
+        def build(read: Values) -> FineRow:
+            texts = iter(read)
+            plate, of_state = next(texts), next(texts)
+            # A row of another state is skipped even if its other values are invalid.
+            if of_state.strip().upper() != self._state:
+                raise RowSkip
+            reference, issued_on, due, *others = texts
+            if due is None:
+                # A fine with six blank amounts is written off, so nothing is owed.
+                if any(amount.strip().lower() not in values.MISSING for amount in others):
+                    raise RowFault("no Amount Due")
+                due = 0
+            return FineRow(_plate(plate), reference, issued_on, due, _CURRENCY, due <= 0)
+
+        issued_on = values.parser("Issue Date", _date)
+        columns = (
+            Column.named("Plate", str, Presence.REQUIRED),
+            Column.named("State", str, Presence.REQUIRED),
+            Column.named("Summons Number", _reference(), Presence.REQUIRED, is_whole=True),
+            Column.named("Issue Date", issued_on, Presence.SPARSE, blanks=values.MISSING),
+            Column.named("Amount Due", _dollars(), Presence.REQUIRED),
+            *(Column.named(label, str) for label in _OTHER_AMOUNTS),
+        )
+        return Layout(columns, build)
 
 
 class NycCsv(_Nyc, CsvFormat):
@@ -84,48 +92,8 @@ class NycJson(_Nyc, JsonFormat):
     looked_for = "JSON objects with the members plate, state and summons_number"
 
 
-def fine_layout(state: str) -> Layout:
-    """Return the columns that are read. Rows of other states than `state` are skipped."""
-
-    def build(values: Iterable[Any]) -> FineRow:
-        texts = iter(values)
-        plate, of_state = next(texts), next(texts)
-        # A row of another state is skipped even if its other values are invalid.
-        if of_state.strip().upper() != state:
-            raise RowSkip
-        reference, issued_on, due, *others = texts
-        if due is None:
-            # A fine with six blank amounts is written off, so nothing is owed.
-            if any(amount.strip().lower() not in MISSING for amount in others):
-                raise RowFault("no Amount Due")
-            due = 0
-        return FineRow(_plate(plate), reference, issued_on, due, _CURRENCY, due <= 0)
-
-    columns = (
-        _column("Plate", str, Presence.REQUIRED),
-        _column("State", str, Presence.REQUIRED),
-        _column("Summons Number", _reference(), Presence.REQUIRED, is_whole=True),
-        _column("Issue Date", day("Issue Date", _date), Presence.SPARSE, blanks=MISSING),
-        _column("Amount Due", cached(_dollars()), Presence.REQUIRED),
-        *(_column(label, str, Presence.OPTIONAL) for label in _OTHER_AMOUNTS),
-    )
-    return Layout(columns, build)
-
-
-def _column(
-    label: str,
-    parse: Callable[[str], Any],
-    presence: Presence,
-    *,
-    is_whole: bool = False,
-    blanks: frozenset[str] = frozenset(),
-) -> Column:
-    names = frozenset([normalised(label)])
-    return Column(label, names, parse, presence, is_whole=is_whole, blanks=blanks)
-
-
 def _plate(text: str) -> str:
-    plate = registration(text)
+    plate = values.registration(text)
     if plate == _NO_PLATES:
         raise RowFault("a car without plates")
     return plate
@@ -136,12 +104,12 @@ def _reference() -> Callable[[str], str]:
 
     It rejects numbers such as `1.4E+09`, which have lost digits in a spreadsheet.
     """
-    number = key_text("Summons Number")
+    number = values.key_text("Summons Number")
 
     def parse(text: str) -> str:
         value = number(text)
         if not (value.isascii() and value.isdigit()):
-            raise RowFault(f"Summons Number: not digits only: {quoted(value)}")
+            raise RowFault(f"Summons Number: not digits only: {values.quoted(value)}")
         return value
 
     return parse
@@ -149,16 +117,13 @@ def _reference() -> Callable[[str], str]:
 
 def _dollars() -> Callable[[str], int | None]:
     """Return a parser of amounts such as `130.97`, `50` and `$2,115.50`, in hundredths."""
-    plain = cents("Amount Due")
+    plain = values.cents("Amount Due")
 
     def parse(text: str) -> int | None:
-        value = stored_text("Amount Due", text) or ""
-        return plain(
-            value.replace("$", "").replace(",", "") if _DOLLARS.fullmatch(value) else value
-        )
+        return plain(text.replace("$", "").replace(",", "") if _DOLLARS.fullmatch(text) else text)
 
-    return parse
+    return values.parser("Amount Due", parse)
 
 
 def _date(text: str) -> str | None:
-    return american_date(text) or iso_date(text) or iso_time_date(text)
+    return dates.american_date(text) or dates.iso_date(text) or dates.iso_time_date(text)

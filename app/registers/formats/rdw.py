@@ -1,30 +1,25 @@
 """RDW, Gekentekende voertuigen: the open data of the Dutch vehicle authority (formats 1)."""
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
 
-from app.registers.formats.changes import VehicleRow
-from app.registers.formats.columns import SOCRATA_COLUMNS, Column, Layout, Presence, normalised
+from app.registers.formats import dates, values
+from app.registers.formats.changes import Row, VehicleRow
+from app.registers.formats.columns import (
+    SOCRATA_COLUMNS,
+    Column,
+    Layout,
+    Presence,
+    ValueColumns,
+    Values,
+    normalised,
+)
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.dates import american_date, compact_date, day, iso_time_date, year_of
 from app.registers.formats.format import NamedFormat
 from app.registers.formats.json_format import JsonFormat
-from app.registers.formats.values import (
-    MISSING,
-    cached,
-    known_word,
-    registration,
-    registrations,
-    stored_text,
-    text,
-)
 from app.storage.tables import Kind
 
-# The columns of the RDW that verifyd does not read, by their names in its API (formats 1).
-
-# The columns of 2023 and of 2025, and former names. Four columns have a display name that is longer
-# than the API name; the set has both.
+# The columns that verifyd does not read, by their names in the API: those of 2023 and of 2025, and
+# former names. Four columns have a display name that is longer than the API name; the set has both.
 OTHER_COLUMNS = frozenset(
     """
     aanhangwagen_autonoom_geremd aanhangwagen_middenas_geremd aantal_cilinders aantal_deuren
@@ -62,12 +57,10 @@ OTHER_COLUMNS = frozenset(
     zuinigheidsclassificatie zuinigheidslabel
     """.split()
 )
-
-
 _KEY = "Kenteken"
 _EXPIRY = "Vervaldatum APK"
 _EXPIRY_TIME = f"{_EXPIRY} DT"
-_PLACEHOLDERS = MISSING | {"niet geregistreerd", "n.v.t.", "geen verstrekking in open data"}
+_PLACEHOLDERS = values.MISSING | {"niet geregistreerd", "n.v.t.", "geen verstrekking in open data"}
 _NO_DATES = _PLACEHOLDERS | {"0", "00000000"}
 _TIME_OF_DAY = re.compile(r" [0-9]{2}:[0-9]{2}:[0-9]{2} [AP]M")
 
@@ -84,8 +77,33 @@ class _Rdw(NamedFormat):
         return Kind.VEHICLES if normalised(_KEY) in names else None
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the columns of vehicles."""
-        return vehicle_layout()
+        """Return the columns that are read. The last one replaces a missing date of expiry."""
+
+        def build(read: Values) -> VehicleRow:
+            plate, make, model, year, color, insured, expiry, expiry_by_time = read
+            if expiry == "":
+                expiry = expiry_by_time
+            return VehicleRow(plate, make, model, year, color, insured, expiry)
+
+        def build_many(columns: ValueColumns) -> list[Row]:
+            return list(map(build, zip(*columns, strict=True)))
+
+        model, year = "Handelsbenaming", "Datum eerste toelating"
+        color, insured = "Eerste kleur", "WAM verzekerd"
+        yes_or_no = values.known_word(insured, {"ja": True, "nee": False}, _PLACEHOLDERS)
+        first_year = values.parser(year, lambda date: dates.year_of(date[:4]), _NO_DATES)
+        expiry_by_time = values.parser(_EXPIRY_TIME, _date, _NO_DATES)
+        columns = (
+            Column.named(_KEY, values.registration, Presence.REQUIRED, values.registrations),
+            Column.named("Merk", values.text("Merk", _PLACEHOLDERS), Presence.EXPECTED),
+            Column.named(model, values.text(model, _PLACEHOLDERS), Presence.SPARSE),
+            Column.named(year, first_year, Presence.SPARSE, blanks=_NO_DATES),
+            Column.named(color, values.text(color, _PLACEHOLDERS), Presence.SPARSE),
+            Column.named(insured, yes_or_no, Presence.EXPECTED, blanks=_PLACEHOLDERS),
+            Column.named(_EXPIRY, values.cached(_expiry), Presence.SPARSE, blanks=_NO_DATES),
+            Column.named(_EXPIRY_TIME, expiry_by_time, blanks=_NO_DATES),
+        )
+        return Layout(columns, build, build_many=build_many)
 
 
 class RdwCsv(_Rdw, CsvFormat):
@@ -100,67 +118,17 @@ class RdwJson(_Rdw, JsonFormat):
 
     name = "rdw-json"
     looked_for = f"JSON objects with the member {normalised(_KEY)}"
-
-    def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of an object that has only a registration of one character."""
-        return len('{"kenteken":"A"}')
-
-
-def vehicle_layout() -> Layout:
-    """Return the columns that are read. The last column replaces a missing date of expiry."""
-
-    def build(values: Iterable[Any]) -> VehicleRow:
-        plate, make, model, year, color, insured, expiry, expiry_by_time = values
-        if expiry == "":
-            expiry = expiry_by_time
-        return VehicleRow(plate, make, model, year, color, insured, expiry)
-
-    def build_many(columns: list[list[Any]]) -> list[VehicleRow]:
-        return list(map(build, zip(*columns, strict=True)))
-
-    columns = (
-        _column(_KEY, registration, Presence.REQUIRED, registrations),
-        _column("Merk", text("Merk", _PLACEHOLDERS), Presence.EXPECTED),
-        _column("Handelsbenaming", text("Handelsbenaming", _PLACEHOLDERS), Presence.SPARSE),
-        _column("Datum eerste toelating", cached(_first_year), Presence.SPARSE, blanks=_NO_DATES),
-        _column("Eerste kleur", text("Eerste kleur", _PLACEHOLDERS), Presence.SPARSE),
-        _column(
-            "WAM verzekerd",
-            known_word("WAM verzekerd", {"ja": True, "nee": False}, _PLACEHOLDERS),
-            Presence.EXPECTED,
-            blanks=_PLACEHOLDERS,
-        ),
-        _column(_EXPIRY, cached(_expiry), Presence.SPARSE, blanks=_NO_DATES),
-        _column(_EXPIRY_TIME, day(_EXPIRY_TIME, _date, _NO_DATES), blanks=_NO_DATES),
-    )
-    return Layout(columns, build, build_many=build_many)
-
-
-def _column(
-    label: str,
-    parse: Callable[[str], Any],
-    presence: Presence = Presence.OPTIONAL,
-    parse_many: Callable[[list[str]], list[Any]] | None = None,
-    *,
-    blanks: frozenset[str] = frozenset(),
-) -> Column:
-    return Column(label, frozenset([normalised(label)]), parse, presence, parse_many, blanks=blanks)
-
-
-def _first_year(text: str) -> int | None:
-    """Return the year of the first admission, which is the first four digits of its date."""
-    value = stored_text("Datum eerste toelating", text, _NO_DATES)
-    return year_of(value[:4]) if value and len(value) >= len("YYYY") else None
+    shortest_record = '{"kenteken":"A"}'
 
 
 def _expiry(text: str) -> str | None:
     """Return the date of expiry, an empty text if it is missing, or None if it is not a date."""
-    value = stored_text(_EXPIRY, text, _NO_DATES)
+    value = values.stored_text(_EXPIRY, text, _NO_DATES)
     return "" if value is None else _date(value)
 
 
 def _date(text: str) -> str | None:
     date_characters = len("MM/DD/YYYY")
     if _TIME_OF_DAY.fullmatch(text[date_characters:]):
-        return american_date(text[:date_characters])
-    return compact_date(text) or iso_time_date(text)
+        return dates.american_date(text[:date_characters])
+    return dates.compact_date(text) or dates.iso_time_date(text)

@@ -1,4 +1,4 @@
-"""Parsers of the texts in a column. `dates.py` has those of dates and times.
+"""Parsers of the texts in a column. `dates.py` has the parsers of dates and times.
 
 A parser takes a text from the file. It returns its value, or None if the value is unknown. It
 raises RowFault if the value must not be stored. A text is missing if it is empty, `null` or a
@@ -7,7 +7,7 @@ placeholder of the source, in upper or lower case (formats 0.7).
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from app.registers.formats.columns import RowFault
@@ -83,7 +83,7 @@ AMOUNTS: Mapping[str, re.Pattern[str]] = {
     ".": re.compile(r"(-?)([0-9]+)(?:\.([0-9]{1,2}))?"),
     ",": re.compile("(-?)([0-9]+|[0-9]{1,3}(?:[. \u00a0\u202f][0-9]{3})+)(?:,([0-9]{1,2}))?"),
 }
-"""The forms of amounts, by what separates the hundredths (D121): sign, whole part, hundredths."""
+"""The forms of amounts, by what separates the hundredths: sign, whole part, hundredths."""
 _CENTS_MAX = 2**63 - 1
 _NO_DIGIT = re.compile("[^0-9]")
 _QUOTED_CHARACTERS = 40
@@ -97,6 +97,12 @@ _PLAIN_LINES = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?(?:\n[!-~](?:[ -~]{0,98}[!
 def quoted(text: str) -> str:
     """Return a text as error messages quote it: shortened, and with escaped control characters."""
     return repr(text if len(text) <= _QUOTED_CHARACTERS else text[:_QUOTED_CHARACTERS] + "...")
+
+
+def shortened(names: Sequence[str], most: int) -> str:
+    """Return names with commas; if they are many, the first of them and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def without_value(reason: str) -> str:
@@ -191,6 +197,22 @@ def key_texts(label: str) -> Callable[[list[str]], list[str]]:
     return parse_many
 
 
+def parser(
+    label: str, parse: Callable[[str], T | None], missing: frozenset[str] = MISSING
+) -> Callable[[str], T | None]:
+    """Return a parser with a cache that returns None for missing texts, and parses all others.
+
+    Args:
+        parse: gets the trimmed text.
+    """
+
+    def parse_text(text: str) -> T | None:
+        value = stored_text(label, text, missing)
+        return None if value is None else parse(value)
+
+    return cached(parse_text)
+
+
 def known_word(
     label: str, words: Mapping[str, T], missing: frozenset[str] = MISSING
 ) -> Callable[[str], T | None]:
@@ -199,12 +221,7 @@ def known_word(
     Args:
         words: the value of each word, which is in lower case.
     """
-
-    def parse(text: str) -> T | None:
-        value = stored_text(label, text, missing)
-        return None if value is None else words.get(value.lower())
-
-    return cached(parse)
+    return parser(label, lambda value: words.get(value.lower()), missing)
 
 
 def boolean(label: str, words: Mapping[str, bool]) -> Callable[[str], bool | None]:
@@ -214,15 +231,12 @@ def boolean(label: str, words: Mapping[str, bool]) -> Callable[[str], bool | Non
         words: the value of each word, which is in lower case.
     """
 
-    def parse(text: str) -> bool | None:
-        value = stored_text(label, text)
-        if value is None:
-            return None
+    def parse(value: str) -> bool:
         if value.lower() not in words:
             raise RowFault(_unknown_flag(label, value))
         return words[value.lower()]
 
-    return cached(parse)
+    return parser(label, parse)
 
 
 def _unknown_flag(label: str, word: str) -> str:
@@ -242,10 +256,7 @@ def cents(label: str, decimal: str = ".") -> Callable[[str], int | None]:
     """
     fullmatch = AMOUNTS[decimal].fullmatch
 
-    def parse(text: str) -> int | None:
-        value = stored_text(label, text)
-        if value is None:
-            return None
+    def parse(value: str) -> int:
         match = fullmatch(value)
         if match is None:
             raise RowFault(f"{label}: {_not_an_amount(value, decimal)}: {quoted(value)}")
@@ -256,7 +267,7 @@ def cents(label: str, decimal: str = ".") -> Callable[[str], int | None]:
             raise RowFault(f"{label}: too large: {quoted(value)}")
         return -amount if sign else amount
 
-    return cached(parse)
+    return parser(label, parse)
 
 
 def _not_an_amount(text: str, decimal: str) -> str:
@@ -269,11 +280,9 @@ def _not_an_amount(text: str, decimal: str) -> str:
 
 def currency(label: str) -> Callable[[str], str | None]:
     """Return a parser of three-letter codes. Any other text counts as unknown."""
+    return parser(label, _currency_code)
 
-    def parse(text: str) -> str | None:
-        value = stored_text(label, text)
-        if value and len(value) == len("USD") and value.isascii() and value.isalpha():
-            return value.upper()
-        return None
 
-    return cached(parse)
+def _currency_code(text: str) -> str | None:
+    is_code = len(text) == len("USD") and text.isascii() and text.isalpha()
+    return text.upper() if is_code else None

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from app.errors import OperatorError
 from app.registers.formats import dates
 from app.registers.formats.columns import Column
-from app.registers.formats.encodings import NOT_UTF8
-from app.registers.formats.format import Unreadable
+from app.registers.formats.report import NOT_UTF8, Unreadable
 from app.registers.formats.values import is_known
 
 DECISIVE = frozenset("motExpiry firstRegistered taxDue issuedOn settledOn taxStatus".split())
@@ -50,28 +49,21 @@ class LostValues:
         """Return a note for each column that has values that cannot be read.
 
         Args:
-            columns: those of the format.
+            columns: the columns of the format.
         """
         known = {column.key: column for column in columns}
-        notes = (
-            (known.get(key), key, found)
+        lines = [
+            _not_utf8(found) if key == NOT_UTF8 else _note(key, known.get(key), found)
             for key, found in self._found.items()
             if found.values.values
-        )
-        lines = sorted(
-            _not_utf8(found)
-            if key == NOT_UTF8
-            else f"{column.label if column else key}: "
-            f"{_counted(found.values)}{_details(found, column)}"
-            for column, key, found in notes
-        )
-        return _with_one_legend(lines)
+        ]
+        return _with_one_legend(sorted(lines))
 
     def require_readable(self, columns: Iterable[Column], allowed: Collection[str]) -> None:
         """Refuse a load if most dates or tax statuses of a column cannot be read (D101).
 
         Args:
-            columns: those of the format.
+            columns: the columns of the format.
             allowed: members of `--allow-loss`.
 
         Raises MostUnreadable.
@@ -88,15 +80,15 @@ class LostValues:
 
 
 class MostUnreadable(OperatorError):
-    """Most values of a column cannot be read, so nothing was loaded (D101)."""
+    """Most values of a column cannot be read, so nothing was loaded."""
 
     def __init__(self, lost: dict[Column, _Found]) -> None:
         names = ", ".join(dict.fromkeys(column.label for column in lost))
-        reasons = [
-            f"{found.file}, line {found.values.line}: {column.label}: {_share(found.values)} "
-            f"cannot be read{_after('; ', _hint(found, column))}"
-            for column, found in lost.items()
-        ]
+        reasons = []
+        for column, found in lost.items():
+            place = f"{found.file}, line {found.values.line}: {column.label}"
+            told = f"{place}: {_share(found.values)} cannot be read"
+            reasons.append("; ".join(filter(None, [told, _hint(found, column)])))
         allow = " ".join(f"--allow-loss {column.member}" for column in lost)
         without = f"To load the rows without these values, repeat the load with {allow}."
         told = f"most values of {names} cannot be read; nothing was loaded"
@@ -109,9 +101,11 @@ class MostUnreadable(OperatorError):
         return "; ".join(self._lines)
 
 
-def _counted(values: Unreadable) -> str:
-    verb = "counts" if values.values == 1 else "count"
-    return f"{_share(values)} could not be read and {verb} as missing"
+def _note(key: str, column: Column | None, found: _Found) -> str:
+    label = column.label if column else key
+    verb = "counts" if found.values.values == 1 else "count"
+    told = f"{_share(found.values)} could not be read and {verb} as missing"
+    return f"{label}: {told}{_details(found, column)}"
 
 
 def _not_utf8(found: _Found) -> str:
@@ -137,10 +131,6 @@ def _details(found: _Found, column: Column | None) -> str:
     which = "" if found.values.values == 1 else "the first in "
     details = [f"{which}{found.file}, line {line}" if line else "", _hint(found, column)]
     return f" ({'; '.join(filter(None, details))})" if any(details) else ""
-
-
-def _after(separator: str, text: str) -> str:
-    return f"{separator}{text}" if text else ""
 
 
 def _hint(found: _Found, column: Column | None) -> str:

@@ -3,54 +3,26 @@
 import csv
 import errno
 import io
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
-from app.errors import Hindered
+import msgspec
+
+from app.errors import Hindered, OperatorError
 from app.registers.formats import Format
-from app.registers.formats.format import RECORD_BYTES_MIN, Unreadable
+from app.registers.formats.format import RECORD_BYTES_MIN
+from app.registers.formats.report import Unreadable
 from app.registers.formats.values import without_value
 from app.registers.reading.lost_values import LostValues
 from app.registers.reading.sources import InputFile, unpacked_bytes_of
 from app.registers.reading.streams import printable
-from app.registers.reject_limit import Reason, RejectLimit, TooManyRejects
 from app.storage.file_lock import make_directory
-
-# Reads the rejects file of a load again, for the console (D135).
-
-
-class Rejected(NamedTuple):
-    """A rejected record, with all texts made printable."""
-
-    file: str
-    line: str
-    reason: str
-    record: str
-
-
-def first_rejected(path: Path, most: int) -> list[Rejected]:
-    """Return the first records of a rejects file. Raises OSError.
-
-    SEC: they are register data, which only operators may read. The load may still be writing the
-    file, so its last line can be incomplete.
-    """
-    return list(islice(_rejected(path), most))
-
-
-def _rejected(path: Path) -> Iterator[Rejected]:
-    with open(path, newline="", encoding="utf-8", errors="replace") as file:
-        rows = csv.reader(file)
-        next(rows, None)  # The header.
-        for row in rows:
-            if len(row) == len(Rejected._fields):
-                yield Rejected(*map(printable, row))
-
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000
@@ -63,6 +35,73 @@ _HEADER = ("file", "line", "reason", "record")
 _FILE_NAME = re.compile(r"[a-z][a-z0-9_]*-(?P<load>[0-9]{1,18})\.csv")
 
 
+class RejectLimit(NamedTuple):
+    """How many rejects a load may have: `N`, or `N%` of its records."""
+
+    number: float
+    is_percent: bool
+
+    @classmethod
+    def parse(cls, text: str) -> "RejectLimit":
+        """Return the limit that a text of the form `N` or `N%` means. Raises ValueError."""
+        is_percent = text.endswith("%")
+        number = float(text[:-1]) if is_percent else int(text)
+        if not 0 <= number <= (100 if is_percent else 10**12):
+            raise ValueError("must be N or N%, not negative, at most 100%")
+        return cls(number, is_percent)
+
+    def is_passed(self, rejected: int, rows: int) -> bool:
+        """Return whether `rejected` records of `rows` are too many."""
+        return rejected > (rows * self.number / 100 if self.is_percent else self.number)
+
+    def __str__(self) -> str:
+        return f"{self.number:g}%" if self.is_percent else f"{self.number:g}"
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Where a record was rejected and why, without any of its content (D70)."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.reason}"
+
+
+class TooManyRejects(OperatorError):
+    """More records were rejected than `--max-rejects` allows, so nothing was loaded.
+
+    Args:
+        reasons: the reasons of the first rejects.
+        rejected: how many records were rejected so far.
+        rows: the number of all records; None if the load ended before it had read them.
+    """
+
+    def __init__(
+        self, sentence: str, reasons: list[Reason], rejected: int, rows: int | None
+    ) -> None:
+        more = rejected - len(reasons)
+        so_far = " so far" if rows is None else ""
+        rest = [f"and {more:,} more{so_far}"] if more else []
+        super().__init__("\n".join([sentence, *map(str, reasons), *rest, _remedy(rejected, rows)]))
+        self._sentence = sentence
+
+    @property
+    def sentence(self) -> str:
+        """The message without the reasons of the first rejects, and without what to do."""
+        return self._sentence
+
+
+def _remedy(rejected: int, rows: int | None) -> str:
+    if rows is None:
+        return "Correct them, or load the others with a higher --max-rejects."
+    if 2 * rejected > rows:
+        return "Most records were rejected: check that the file has the right format or mapping."
+    percent = math.ceil(100 * rejected / rows)
+    return f"Correct them, or load the others with --max-rejects {percent}%."
+
+
 class RejectsFile:
     """The report of a load. It counts records and writes the rejects to a CSV file.
 
@@ -72,12 +111,9 @@ class RejectsFile:
     Args:
         limit: how many rejects the load may have. The load ends as soon as it certainly exceeds the
             limit.
-        rows_max: returns the maximum number of records in the load, or None if it is unknown.
     """
 
-    def __init__(
-        self, limit: RejectLimit, rows_max: Callable[[], int | None] = lambda: None
-    ) -> None:
+    def __init__(self, limit: RejectLimit) -> None:
         self.path: Path | None = None
         """The file; None to count only."""
         self.rejected = 0
@@ -88,10 +124,11 @@ class RejectsFile:
         self.written = 0
         """How many rejects were written to the file, or would have been if `path` is None."""
         self.file_name = ""
+        self.records_max: Callable[[], int | None] = lambda: None
+        """Returns the maximum number of records in the load, or None if it is unknown."""
         self.lost = LostValues()
         """The values that cannot be read and count as missing."""
         self._limit = limit
-        self._rows_max = rows_max
         self._is_named = False
         self._bytes = 0
         self._descriptor: int | None = None
@@ -119,16 +156,16 @@ class RejectsFile:
         if self._limit.is_percent and self.rejected % _REJECTS_BETWEEN_CHECKS == 0:
             self._require_possible()
 
-    def skip(self) -> None:
-        """Count a valid record that is not loaded."""
-        self.skipped += 1
+    def skip(self, records: int = 1) -> None:
+        """Count valid records that are not loaded."""
+        self.skipped += records
 
     def note(self, text: str) -> None:
         """Keep a note about the current file for the operator."""
         self.notes.append(f"{self.file_name}: {text}")
 
     def unreadable(self, column: str, found: Unreadable) -> None:
-        """Count values of a column that cannot be read and count as missing (D100)."""
+        """Count values of a column that cannot be read and count as missing."""
         self.lost.add(self.file_name, column, found)
 
     def note_unwritten(self) -> None:
@@ -149,7 +186,7 @@ class RejectsFile:
 
     def _require_possible(self) -> None:
         """Raise TooManyRejects if the limit is exceeded even if all other records are valid."""
-        rows = self._rows_max()
+        rows = self.records_max()
         if rows is not None and self._limit.is_passed(self.rejected, rows):
             raise self._too_many(
                 f"{self.rejected:,} records were rejected so far, more than {self._limit} of all "
@@ -207,18 +244,13 @@ class RejectsFile:
                     )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
 
 
 def rejects_path(data_dir: Path, register: str, load_id: int) -> Path:
-    """Return where the rejects of a load are written by default (D37)."""
+    """Return where the rejects of a load are written by default."""
     return data_dir / _DIRECTORY / f"{register}-{load_id}.csv"
 
 
@@ -247,38 +279,78 @@ def _line(values: tuple[object, ...]) -> bytes:
     return text.getvalue().encode(errors="replace")
 
 
-# Estimates how many records a load can still read, to end a load with too many rejects (D70).
+class Rejected(NamedTuple):
+    """A rejected record, with all texts made printable."""
+
+    file: str
+    line: str
+    reason: str
+    record: str
+
+
+def first_rejected(path: Path, most: int) -> list[Rejected]:
+    """Return the first records of a rejects file. Raises OSError.
+
+    SEC: they are register data, which only operators may read. The load may still be writing the
+    file, so its last line can be incomplete.
+    """
+    return list(islice(_rejected(path), most))
+
+
+def _rejected(path: Path) -> Iterator[Rejected]:
+    with open(path, newline="", encoding="utf-8", errors="replace") as file:
+        rows = csv.reader(file)
+        next(rows, None)  # The header.
+        for row in rows:
+            if len(row) == len(Rejected._fields):
+                yield Rejected(*map(printable, row))
 
 
 class Remaining:
-    """Estimates the records that are left while the files of a load are read."""
+    """Estimates how many records are still to come while the files of a load are read.
 
-    def __init__(self, files: Sequence[str], *, are_trusted: bool = True) -> None:
+    Args:
+        bytes_read: returns how many decompressed bytes of all files have been read.
+    """
+
+    def __init__(
+        self, files: Sequence[str], bytes_read: Callable[[], int], *, are_trusted: bool = True
+    ) -> None:
         sizes = [unpacked_bytes_of(file, is_trusted=are_trusted) for file in files]
         self._bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
+        self._bytes_read = bytes_read
+        self._bytes_counted = 0
+        self.uncounted_bytes_max: int | None = None
+        """How many bytes can have been read but not counted; None if `count` counts them."""
         self._file_ends_at: int | None = 0
         self._record_bytes_min = RECORD_BYTES_MIN
 
-    def begin(self, file: InputFile, format_: Format, bytes_before: int) -> None:
-        """Go to the next file.
-
-        Args:
-            bytes_before: the number of decompressed bytes in all files before it.
-        """
+    def begin_file(self, file: InputFile, format_: Format) -> None:
+        """Go to the next file."""
         size = file.unpacked_bytes
-        self._file_ends_at = None if size is None else bytes_before + size
+        self._file_ends_at = None if size is None else self._counted_min() + size
         self._record_bytes_min = format_.record_bytes_min(file.head)
 
-    def records_max(self, bytes_counted: int) -> int | None:
-        """Return the maximum number of valid records that can follow, or None if it is unknown.
+    def count(self, size: int) -> None:
+        """Count bytes whose records have all been counted."""
+        self._bytes_counted += size
 
-        Args:
-            bytes_counted: the size of the records counted so far in all files, in decompressed
-                bytes.
-        """
+    def end_file(self) -> None:
+        """Count all bytes of the file."""
+        self._bytes_counted, self.uncounted_bytes_max = self._bytes_read(), None
+
+    def records_max(self) -> int | None:
+        """Return the maximum number of valid records that can follow, or None if it is unknown."""
         if self._bytes_total is None or self._file_ends_at is None:
             return None
-        in_this_file = max(0, self._file_ends_at - bytes_counted)
-        in_other_files = max(0, self._bytes_total - max(self._file_ends_at, bytes_counted))
+        counted = self._counted_min()
+        in_this_file = max(0, self._file_ends_at - counted)
+        in_other_files = max(0, self._bytes_total - max(self._file_ends_at, counted))
         # The last record of a file can lack a line end, hence the 1.
         return in_this_file // self._record_bytes_min + in_other_files // RECORD_BYTES_MIN + 1
+
+    def _counted_min(self) -> int:
+        """Return the minimum size of the records that were counted so far in all files."""
+        if self.uncounted_bytes_max is None:
+            return self._bytes_counted
+        return max(self._bytes_counted, self._bytes_read() - self.uncounted_bytes_max)

@@ -21,7 +21,6 @@ from app.registers.formats.columns import FileFault
 from app.registers.formats.format import HEAD_BYTES
 from app.registers.reading.streams import (
     CONTAINER_FAULTS,
-    CountedPipe,
     GuardedStream,
     OnData,
     printable,
@@ -40,25 +39,24 @@ T = TypeVar("T")
 
 
 def is_dated(name: str) -> bool:
-    """Return whether a name is that of a file of the DVSA with a date."""
-    return _DATED_NAME.search(name) is not None
+    """Return whether a name is one that the DVSA gives to its files, with a date."""
+    return _date_of(name) is not None
 
 
 def sorted_by_date(files: Sequence[T], name_of: Callable[[T], str]) -> list[T]:
     """Return files sorted by the date in their names, with a bulk file before deltas of its day.
 
-    The dates do not sort as texts: 30-06-2025 comes before 01-07-2025. If any name has no such
-    date, the files keep their order.
+    If any name has no such date, the files keep their order.
     """
-    dates = [_DATED_NAME.search(name_of(file)) for file in files]
-
-    def order(dated: tuple[re.Match[str] | None, T]) -> tuple[str, ...]:
-        date = dated[0]
-        return (date["year"], date["month"], date["day"], date["type"].lower()) if date else ()
-
-    if None in dates:
+    if not all(is_dated(name_of(file)) for file in files):
         return list(files)
-    return [file for _, file in sorted(zip(dates, files, strict=True), key=order)]
+    return sorted(files, key=lambda file: _date_of(name_of(file)) or ())
+
+
+def _date_of(name: str) -> tuple[str, ...] | None:
+    # The dates do not sort as texts: 30-06-2025 comes before 01-07-2025.
+    found = _DATED_NAME.search(name)
+    return found and (found["year"], found["month"], found["day"], found["type"].lower())
 
 
 # Opens the register files in a zip.
@@ -170,7 +168,7 @@ def open_files(
 ) -> Generator[InputFile]:
     """Yield all files of a load, with the members of zips. Files of the DVSA come sorted by date.
 
-    Args and errors are those of `open_members`.
+    It takes the arguments of `open_members` and raises its errors.
     """
     for file in sorted_by_date(files, str):
         yield from open_members(os.fspath(file), on_data, is_trusted=are_trusted)
@@ -266,8 +264,8 @@ def _state(file: BinaryIO) -> tuple[int, int]:
 
 
 def _piped(pipe: BinaryIO, name: str, on_data: OnData) -> InputFile:
-    counted = CountedPipe(pipe)
-    return _input_file(GuardedStream(cast(BinaryIO, counted), name), None, counted.tell, on_data)
+    guarded = GuardedStream(pipe, name)
+    return _input_file(guarded, None, lambda: guarded.bytes_out, on_data)
 
 
 def _input_file(

@@ -72,29 +72,6 @@ def _reason(error: Exception) -> str:
     return f"The file is damaged: {error}."
 
 
-class CountedPipe(io.RawIOBase):
-    """A pipe that counts the bytes that are read from it."""
-
-    def __init__(self, pipe: BinaryIO) -> None:
-        super().__init__()
-        self._pipe = pipe
-        self._bytes_read = 0
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def tell(self) -> int:
-        """Return how many bytes have been read."""
-        return self._bytes_read
-
-    def read(self, size: int = -1) -> bytes:
-        """Read and count bytes."""
-        data = self._pipe.read(size)
-        self._bytes_read += len(data)
-        return data
-
-
 class GuardedStream(io.RawIOBase):
     """A stream that fills each buffer, raises only FileFault, and refuses decompression bombs.
 

@@ -4,11 +4,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from enum import Enum, auto
 from itertools import filterfalse
 from typing import NamedTuple
 
 from app.registers.formats.dates import likely_forms, moment, year_of
+from app.registers.formats.native import SHAPES, Shape
 from app.registers.formats.suggesting.vocabulary import NAMES, OTHERS
 from app.registers.formats.values import AMOUNTS, NO, STATUSES, TAX_STATUSES, YES
 from app.storage.tables import Kind
@@ -34,34 +34,6 @@ _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe
 _NUMBERED = frozenset({"registration", "number", "reference"})
 """The members that a number of something can be."""
 
-
-class Shape(Enum):
-    """What the values of a member look like."""
-
-    PLATE = auto()
-    DAY = auto()
-    TIME = auto()
-    YEAR = auto()
-    FLAG = auto()
-    MONEY = auto()
-    TEXT = auto()
-
-
-SHAPES: Mapping[str, Shape] = {
-    "registration": Shape.PLATE,
-    "year": Shape.YEAR,
-    "lastUpdated": Shape.TIME,
-    "amount": Shape.MONEY,
-    **dict.fromkeys(("insured", "motExempt"), Shape.FLAG),
-    **dict.fromkeys(
-        (
-            *("motExpiry", "firstRegistered", "taxDue", "validFrom", "validTo", "cancelledOn"),
-            *("issuedOn", "settledOn"),
-        ),
-        Shape.DAY,
-    ),
-}
-"""The shapes of members; all others are texts."""
 
 _SURE: dict[Kind, dict[str, frozenset[str]]] = {}
 _WHOLE: dict[Kind, dict[str, frozenset[str]]] = {}
@@ -102,7 +74,7 @@ def scores(name: str, kind: Kind) -> dict[str, float]:
 
 
 def means_other(name: str) -> bool:
-    """Tell whether a part of a name says that it is no member, as in "Reifenmarke"."""
+    """Tell whether a part of a name means something else than a member, as in "Reifenmarke"."""
     compact = _compact(_plain(name))
     return any(each in compact for each in _OTHERS)
 

@@ -12,12 +12,12 @@ from app.registers.formats.columns import FileFault, Presence
 from app.registers.formats.dates import iso_day
 from app.registers.formats.delimited import DelimitedRecords, likely_separator
 from app.registers.formats.encodings import require_encoding
-from app.registers.formats.format import IgnoringReport
 from app.registers.formats.mapped import folded_name
-from app.registers.formats.native import LAYOUTS
+from app.registers.formats.native import LAYOUTS, SHAPES, Shape
+from app.registers.formats.report import IgnoringReport
 from app.registers.formats.streams import BYTE_ORDER_MARK
 from app.registers.formats.suggesting import names
-from app.registers.formats.suggesting.names import SHAPES, Shape, are_flags
+from app.registers.formats.suggesting.names import are_flags
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 
@@ -67,7 +67,7 @@ def read_sample(data: bytes, encoding: str | None = None) -> Sample:
     """Return the sample of the first `SAMPLE_BYTES` of a file.
 
     Args:
-        encoding: that of the file, if it is known.
+        encoding: the encoding of the file, if it is known.
 
     Raises FileFault if they are no CSV with a header, or not in this encoding.
     """
@@ -89,7 +89,7 @@ def read_sample(data: bytes, encoding: str | None = None) -> Sample:
         data = data[: data.rfind(b"\n") + 1] or data
     records = DelimitedRecords(io.BytesIO(data), IgnoringReport(), separator, encoding)
     rows: list[list[str]] = []
-    # A last record that is cut off, or a quote that is open: the load reports that.
+    # The load reports a last record that is cut off, and a quote that is open.
     with suppress(FileFault):
         for record in islice(records, _RECORDS_MAX):
             rows.append(list(record))  # type: ignore[arg-type] # read_block is not set
@@ -172,7 +172,7 @@ class _Guesser:
             for number, name in enumerate(sample.header)
             if name.strip() and counts[folded_name(name)] == 1
         ]
-        self._values: dict[int, list[str]] = {}
+        self._values = [sample.values(number) for number in range(len(sample.header))]
         self._refused: dict[int, str] = {}
         self._guesses: dict[str, Guess] = {}
         self._by_name()
@@ -205,16 +205,16 @@ class _Guesser:
                 continue
             is_exact = -score == names.EXACT
             shape = SHAPES.get(member, Shape.TEXT)
-            fault = _misfit(shape, self._column(number))
+            fault = _misfit(shape, self._values[number])
             if fault:
                 self._refused[number] = f"named like {member}, but {fault}"
                 continue
-            if not is_exact and shape == Shape.TEXT and names.dates(self._column(number)):
+            if not is_exact and shape == Shape.TEXT and names.dates(self._values[number]):
                 # "Insurance checked on" is no insurer.
                 self._refused[number] = f"named like {member}, but its values are dates"
                 continue
             used.add(number)
-            has_shape = shape != Shape.TEXT and self._column(number)
+            has_shape = shape != Shape.TEXT and self._values[number]
             is_confirmed = score == -names.WHOLE and has_shape and member not in _AMBIGUOUS
             remark = "" if is_exact or is_confirmed else "guessed from its name"
             self._guesses[member] = Guess(number, remark)
@@ -222,13 +222,13 @@ class _Guesser:
     def _by_values(self) -> None:
         if "registration" not in self._guesses:
             for number in self._free():
-                if names.plates(self._column(number), mixed=True) >= names.MOST:
+                if names.plates(self._values[number], mixed=True) >= names.MOST:
                     self._guesses["registration"] = _by_its_values(number)
                     break
         if self._kind == Kind.POLICIES:
             self._guess_period()
         if self._kind == Kind.VEHICLES and "year" not in self._guesses:
-            years = [number for number in self._free() if names.are_years(self._column(number))]
+            years = [number for number in self._free() if names.are_years(self._values[number])]
             if len(years) == 1:
                 self._guesses["year"] = _by_its_values(years[0])
 
@@ -246,7 +246,7 @@ class _Guesser:
 
     def _days(self, number: int) -> list[str | None]:
         """Return the days of a column, None for other values; an empty list if it has no days."""
-        found = names.dates(self._column(number))
+        found = names.dates(self._values[number])
         form = found.form if found else None
         if form is None:
             return []
@@ -285,11 +285,6 @@ class _Guesser:
             if number not in used and not names.means_other(self._sample.header[number])
         )
 
-    def _column(self, number: int) -> list[str]:
-        if number not in self._values:
-            self._values[number] = self._sample.values(number)
-        return self._values[number]
-
 
 def _by_its_values(number: int) -> Guess:
     return Guess(number, "guessed from its values")
@@ -301,7 +296,7 @@ def _is_before(first: Sequence[str | None], last: Sequence[str | None]) -> bool:
 
 
 def _misfit(shape: Shape, values: Sequence[str]) -> str | None:
-    """Return why values cannot be those of a member; None if they can, or there are none."""
+    """Return why a member cannot have these values; None if it can, or if there are none."""
     if not values or shape == Shape.TEXT:
         return None
     fits, what = _CHECKS[shape]

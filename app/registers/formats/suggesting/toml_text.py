@@ -4,14 +4,20 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from app.registers.formats.native import SHAPES, Shape
 from app.registers.formats.suggesting import names
-from app.registers.formats.suggesting.names import SHAPES, Shape, Words, flag_words, status_words
+from app.registers.formats.suggesting.names import Words, flag_words, status_words
 from app.registers.formats.suggesting.suggestion import Suggestion
+from app.storage.tables import Kind
 
 _TO_COMPLETE = "complete this line: every row needs it"
-_ISO = "YYYY-MM-DD"
 _UNUSED_MAX = 200
 _WORDS_MAX = 20
+_CONSTANTS = {
+    Kind.POLICIES: ("insurer", '"Example Insurance"'),
+    Kind.FINES: ("currency", '"EUR"'),
+}
+"""The member that is often the same in all rows of a kind, and an example."""
 
 
 class MappingText(NamedTuple):
@@ -131,7 +137,7 @@ def _date_forms(found: Suggestion) -> _DateForms:
     # A column in which only one form fits decides for those in which two do.
     sure = Counter(each.form for each in forms.values() if not each.other)
     counts = sure or Counter(each.form for each in forms.values())
-    # Of two that are as frequent, the one with days: months are those of one column, mostly.
+    # Of two equally frequent forms, the one with days: mostly only one column has months.
     common = max(counts, key=lambda form: (counts[form], "D" in str(form)))
     others = {member: each for member, each in forms.items() if common not in each}
     if not sure:
@@ -140,27 +146,16 @@ def _date_forms(found: Suggestion) -> _DateForms:
 
 
 def _value_remark(found: Suggestion, member: str) -> str:
-    values = found.sample.values(found.guesses[member].column)
-    if not values and SHAPES.get(member) != Shape.DAY:
-        return "no values among these rows"
-    return ""
+    has_values = found.sample.values(found.guesses[member].column)
+    return "" if has_values or SHAPES.get(member) == Shape.DAY else "no values among these rows"
 
 
 def _constants(found: Suggestion) -> Iterator[str]:
-    hints = {"insurer": '"Example Insurance"', "currency": '"EUR"'}
-    absent = [
-        f"# {member} = {value}"
-        for member, value in hints.items()
-        if member in _members(found) and member not in found.guesses
-    ]
-    if absent:
+    member, value = _CONSTANTS.get(found.kind, ("", ""))
+    if member and member not in found.guesses:
         yield ""
         yield "# [constants]                # a value that is the same in every row"
-        yield from absent
-
-
-def _members(found: Suggestion) -> list[str]:
-    return {"policies": ["insurer"], "fines": ["currency"]}.get(found.kind.value, [])
+        yield f"# {member} = {value}"
 
 
 def _words(found: Suggestion) -> Iterator[str]:

@@ -1,0 +1,218 @@
+"""What a format reports of a file besides its rows: rejects, notes, values that cannot be read."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import filterfalse
+from typing import NamedTuple, Protocol
+
+from app.registers.formats.columns import Column
+from app.registers.formats.dates import shape
+
+NOT_UTF8 = "not UTF-8"
+"""Reported instead of a column: values of records that were read as Windows-1252 (formats 0.5)."""
+TEXTS_MAX = 100
+
+
+class Unreadable(NamedTuple):
+    """What is known of the values of one column in a file, or in a part of it."""
+
+    values: int
+    """How many values cannot be read."""
+    readable: int = 0
+    """How many values can be read; not counted by formats without named columns."""
+    line: int = 0
+    """The line of the first value that cannot be read; 0 if it is not known."""
+    texts: tuple[str, ...] = ()
+    """The first of these values, trimmed. SEC: only their form may be shown (D70)."""
+
+    def plus(self, later: "Unreadable") -> "Unreadable":
+        """Return what is known of this part and a later one."""
+        return Unreadable(
+            self.values + later.values,
+            self.readable + later.readable,
+            self.line if self.values else later.line,
+            (*self.texts, *later.texts)[:TEXTS_MAX],
+        )
+
+    def moved(self, lines: int) -> "Unreadable":
+        """Return the same with its line counted from so many lines earlier."""
+        return self._replace(line=self.line + lines) if self.line else self
+
+
+class Report(Protocol):
+    """Receives everything that a format finds in a file except its rows."""
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        """Report a record that cannot be loaded.
+
+        Args:
+            line: the line on which the record begins, counted from 1.
+            reason: the reason for the rejects file.
+            record: the text of the record, or the part that may be written to the rejects file.
+        """
+
+    def skip(self) -> None:
+        """Report a valid record that is not loaded."""
+
+    def note(self, text: str) -> None:
+        """Report a fact about the file that the operator should know."""
+
+    def unreadable(self, column: str, found: Unreadable) -> None:
+        """Report how many values of a column cannot be read and count as missing.
+
+        Args:
+            column: its key.
+        """
+
+    def columns(self, names: Iterable[str]) -> None:
+        """Report the names of columns or JSON members, as the file spells them.
+
+        A format with a header reports its names before the first row. Other formats report a name
+        when they first find it.
+        """
+
+
+class IgnoringReport:
+    """A report that ignores everything, for looking at a file without loading it."""
+
+    def reject(self, line: int, reason: str, record: str) -> None:
+        """Ignore a rejected record."""
+
+    def skip(self) -> None:
+        """Ignore a skipped record."""
+
+    def note(self, text: str) -> None:
+        """Ignore a note."""
+
+    def unreadable(self, column: str, found: Unreadable) -> None:
+        """Ignore values that cannot be read."""
+
+    def columns(self, names: Iterable[str]) -> None:
+        """Ignore the names of columns."""
+
+
+class UnreadableValues:
+    """Counts the unreadable values of one file, by column.
+
+    Args:
+        columns: the columns of a layout.
+        lacking: the positions of the columns that the file lacks.
+    """
+
+    def __init__(self, columns: Sequence[Column], lacking: Collection[int] = ()) -> None:
+        self._columns = [
+            (position, column, column.blanks)
+            for position, column in enumerate(columns)
+            if column.blanks and position not in lacking and not column.is_constant
+        ]
+        self._readable = [0] * len(columns)
+        self._found: dict[str, Unreadable] = {}
+
+    def add_record(self, texts: Sequence[str], line_of: Callable[[], int]) -> None:
+        """Count the values of a record that has become a row.
+
+        Args:
+            line_of: returns the line of the record.
+        """
+        for position, column, blanks in self._columns:
+            text = texts[position]
+            # PERF: the parsers cache what they return, so this takes 0.1 us per column.
+            if not text:
+                continue
+            if column.parse(text) is not None:
+                self._readable[position] += 1
+            elif text.strip().lower() not in blanks:
+                self._add(column, 1, line_of(), (text,))
+
+    def add_block(
+        self, texts: Sequence[list[str]], values: Sequence[list[object]], line: int
+    ) -> None:
+        """Count the values of many records, one per line, that have become rows.
+
+        Args:
+            texts, values: the texts and their values, column by column.
+            line: the line of the first record.
+        """
+        for position, column, blanks in self._columns:
+            missing = values[position].count(None)
+            self._readable[position] += len(values[position]) - missing
+            if not missing:
+                continue
+            pairs = zip(texts[position], values[position], strict=True)
+            lost = [text for text, value in pairs if value is None and text]
+            unreadable = [text for text in lost if text.strip().lower() not in blanks]
+            if unreadable:
+                first = line + texts[position].index(unreadable[0])
+                self._add(column, len(unreadable), first, tuple(unreadable[:TEXTS_MAX]))
+
+    def report_to(self, report: Report) -> None:
+        """Report all columns that have values."""
+        for position, column, _ in self._columns:
+            found = self._found.get(column.key, Unreadable(0))
+            found = found._replace(readable=self._readable[position])
+            if found.values or found.readable:
+                report.unreadable(column.key, found)
+
+    def _add(self, column: Column, values: int, line: int, texts: tuple[str, ...]) -> None:
+        # SEC: a short value can stand between many spaces.
+        texts = tuple(text.strip() for text in texts)
+        former = self._found.get(column.key)
+        if former is not None and len(former.texts) >= TEXTS_MAX:
+            self._found[column.key] = former._replace(values=former.values + values)
+            return
+        found = Unreadable(values, line=line, texts=texts)
+        self._found[column.key] = former.plus(found) if former else found
+
+
+class ValuesNotUtf8:
+    """Counts the values of one file that are not ASCII, in records that are not UTF-8.
+
+    Args:
+        columns: the columns of a layout.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._values = 0
+        self._line = 0
+        self._example = ""
+        self._is_odd = False
+        """Whether the example has a character that is no letter, such as the © of ©koda."""
+
+    def add_record(self, texts: Sequence[str], line_of: Callable[[], int]) -> None:
+        """Count the values of a record that has become a row.
+
+        Args:
+            texts: the texts of the columns, in their order.
+            line_of: returns the line of the record.
+        """
+        # PERF: most values are ASCII; this skips them in 0.3 us.
+        for untrimmed in filterfalse(str.isascii, texts):
+            text = untrimmed.strip()
+            if text.isascii():
+                continue
+            if not self._is_odd:
+                at = _telling(text)
+                self._is_odd = not text[at].isalpha()
+                if self._is_odd or not self._values:
+                    self._line = line_of()
+                    label = self._columns[texts.index(untrimmed)].label
+                    self._example = f"{label}: {_shape(text, at)}"
+            self._values += 1
+
+    def report_to(self, report: Report) -> None:
+        """Report them if there are any."""
+        if self._values:
+            found = Unreadable(self._values, line=self._line, texts=(self._example,))
+            report.unreadable(NOT_UTF8, found)
+
+
+def _telling(text: str) -> int:
+    """Return the place of the character that shows best whether the encoding is right."""
+    places = [place for place, each in enumerate(text) if not each.isascii()]
+    return next((place for place in places if not text[place].isalpha()), places[0])
+
+
+def _shape(text: str, at: int) -> str:
+    """Return how a text looks, with one of its characters. No value is shown (D70)."""
+    shown = text[at] if text[at].isprintable() else "?"
+    return f"{shape(text[max(at - 10, 0) : at])}{shown}{shape(text[at + 1 :])}"

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.audit.chain import pruned_of, read_chain, seals_of
-from app.audit.record import AuditError, Plate, Record, decode_record
+from app.audit.chain import pruned_of, readable_lines, seals_of
+from app.audit.record import AuditError, Plate, Record, find_record
 from app.audit.search import Period
 from app.audit.segments import line_groups, list_segments
 from app.csv_cells import text_cell
@@ -54,7 +54,7 @@ def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record 
 
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
-    lines = [each.line for each in read_chain(directory) if each.line is not None]
+    lines = readable_lines(directory)
     seals, pruned = seals_of(lines), pruned_of(lines)
     for segment in list_segments(directory):
         seal = seals.get(segment.name)
@@ -64,7 +64,7 @@ def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record 
         try:
             for _, group in line_groups(path):
                 for line in group:
-                    record = _decoded(line)
+                    record = find_record(line)
                     if record is None or period.has(record.time):
                         yield line, record
         except FileNotFoundError as error:
@@ -133,10 +133,3 @@ def _pairs(members: Mapping[str, object]) -> str:
 
 def _line(values: Iterable[str | None]) -> bytes:
     return f"{','.join(map(_cell, values))}\r\n".encode()
-
-
-def _decoded(line: bytes) -> Record | None:
-    try:
-        return decode_record(line)
-    except msgspec.DecodeError:
-        return None

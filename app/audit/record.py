@@ -69,6 +69,14 @@ encode_json = msgspec.json.Encoder().encode
 decode_record = msgspec.json.Decoder(Record).decode
 
 
+def find_record(line: bytes) -> Record | None:
+    """Return the record of a line; None if the line is no record, because somebody changed it."""
+    try:
+        return decode_record(line)
+    except msgspec.DecodeError:
+        return None
+
+
 def time_of(epoch_ns: int) -> str:
     """Return Unix nanoseconds as the `time` of a record."""
     return clock.iso_utc_microseconds(epoch_ns)

@@ -12,12 +12,12 @@ import msgspec
 
 from app import clock
 from app.accounts.usage.report import By, usage_of_days
-from app.audit.chain import Fault, Prune, Seal, read_chain
+from app.audit.chain import Fault, kept_seals_of, readable_lines
 from app.audit.export import records_in
 from app.audit.record import Record, time_of
 from app.audit.search import Period, Query, search
 from app.audit.segments import list_segments
-from app.audit.verify import Verdict, verify
+from app.audit.verify import verify
 from app.storage.engine import Engine
 from app.version import VERSION
 
@@ -139,11 +139,6 @@ def _peaks(who: tuple[str, str], days: Counter[str]) -> Iterator[Peak]:
             yield Peak(*who, day, plates, usual)
 
 
-def frequent_plates() -> Frequent[str]:
-    """Return a counter of plates."""
-    return Frequent(_PLATES_MAX)
-
-
 _USES = ("search", "export", "report")
 """Operations that look into the trail."""
 REPORTED_DAYS = 30
@@ -260,7 +255,7 @@ class _Counted:
         self.look_ups = self.plates_asked = self.not_found = self.invalid = 0
         self.accounts, self.reasons = Tallies(), Tallies()
         self.operations, self.days = Tallies(), Tallies()
-        self.plates, self.users = frequent_plates(), Users()
+        self.plates, self.users = Frequent[str](_PLATES_MAX), Users()
 
     def add(self, record: Record) -> None:
         plates = len(record.plates)
@@ -295,14 +290,12 @@ def _times(directory: Path, query: Query) -> int:
 
 
 def _held(directory: Path) -> Held:
-    verdict: Verdict = verify(directory)
-    lines = [each.line for each in read_chain(directory) if each.line is not None]
-    pruned = {name for line in lines if isinstance(line, Prune) for name in line.segments}
-    seals = [line for line in lines if isinstance(line, Seal) and line.segment not in pruned]
+    verdict = verify(directory)
+    seals = kept_seals_of(readable_lines(directory)).values()
     return Held(
         directory=str(directory),
         oldest=min((seal.first for seal in seals if seal.first), default=""),
-        removed_before=max((line.before for line in lines if isinstance(line, Prune)), default=""),
+        removed_before=verdict.pruned_before,
         removed_segments=verdict.pruned,
         segments=verdict.segments,
         records=verdict.records,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from app import clock
-from app.audit.chain import Seal, pruned_of, read_chain, seals_of
+from app.audit.chain import Seal, pruned_of, readable_lines, seals_of
 from app.audit.index import (
     BLOCK_BYTES,
     IndexReader,
@@ -20,7 +20,7 @@ from app.audit.index import (
     keys_in,
     list_index_files,
 )
-from app.audit.record import AuditError, Record, Row, decode_record, row_of, time_of
+from app.audit.record import AuditError, Record, Row, find_record, row_of, time_of
 from app.audit.segments import INDEX, Segment, line_groups, lines_beginning_in, list_segments
 
 # The part of a trail that a search or an export asks for: from a day or time, to another.
@@ -166,7 +166,7 @@ def _found_in(directory: Path, part: Part, query: Query) -> Iterator[Record]:
 def plan(directory: Path, query: Query, *, scan: bool) -> list[Part]:
     """Return the segments to read, oldest first. Raises AuditError, OSError."""
     for _ in range(_PLANS_MAX):
-        lines = [each.line for each in read_chain(directory) if each.line is not None]
+        lines = readable_lines(directory)
         seals, pruned = seals_of(lines), pruned_of(lines)
         segments = [
             segment
@@ -228,11 +228,10 @@ def _lines(path: Path, part: Part, query: Query) -> Iterator[bytes]:
 
 
 def _matching(line: bytes, query: Query) -> Record | None:
-    try:
-        record = decode_record(line)
-    except msgspec.DecodeError:
+    record = find_record(line)
+    if record is None or not query.period.has(record.time):
         return None
-    if not query.period.has(record.time) or (query.kind, query.value) not in keys_in(record):
+    if (query.kind, query.value) not in keys_in(record):
         return None
     if query.kind == "plate":
         record.plates = [each for each in record.plates if each.plate == query.value]

@@ -68,6 +68,12 @@ class Segment(NamedTuple):
         return cls(int(found["number"]), found["hour"]) if found else None
 
 
+def segment_number(name: str) -> int:
+    """Return the number of the segment of this name, without suffix; 0 if it is no segment's."""
+    segment = Segment.parse(f"{name}{SUFFIX}")
+    return segment.number if segment else 0
+
+
 def hour_of(epoch_ns: int) -> str:
     """Return the hour of a time, as names of segments have it."""
     return time.strftime(_HOUR, time.gmtime(epoch_ns // 10**9))

@@ -233,7 +233,7 @@ class Settings:
             object.__setattr__(self, "audit_dir", self.data_dir / "audit")
 
 
-# Settings that systemd hands to a unit as files, its credentials (D49).
+# Settings that systemd hands to a unit as files, its credentials.
 
 _URL = "VERIFYD_DATABASE_URL"
 _VARIABLES = {"database_url": _URL, "notify_secret": "VERIFYD_NOTIFY_SECRET"}

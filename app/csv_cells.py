@@ -1,4 +1,4 @@
-"""Makes cells of CSV files from text that others have chosen (D84)."""
+"""Makes cells of CSV files from text that others have chosen."""
 
 import re
 from collections.abc import Callable

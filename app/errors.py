@@ -211,10 +211,10 @@ class Fault(TypedDict):
 
 
 class ProblemBody(TypedDict):
-    """The members of a problem body (RFC 9457, D5)."""
+    """The members of a problem body (RFC 9457)."""
 
     type: str
-    """`/docs/errors#CODE`, relative to the service's address (D90)."""
+    """`/docs/errors#CODE`, relative to the service's address."""
     title: str
     status: int
     detail: str
@@ -260,7 +260,7 @@ class Problem(Exception):
         return cls(code, detail, errors=[{"pointer": pointer, "detail": detail}])
 
     def body(self, request_id: str) -> ProblemBody:
-        """Return the members of the problem body (D5)."""
+        """Return the members of the problem body."""
         members: ProblemBody = {
             "type": f"/docs/errors#{self.code}",
             "title": self.kind.title,

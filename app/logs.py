@@ -1,4 +1,4 @@
-"""Writes log lines to stderr: everything except the access log (D75).
+"""Writes log lines to stderr: everything except the access log.
 
 The log lines of jobs are JSON objects, unless stderr is a terminal. Those of other commands are
 text for a person.
@@ -218,7 +218,7 @@ class CommandFormatter(logging.Formatter):
 
 
 def formatter() -> logging.Formatter:
-    """Return the formatter of a job's log: text if stderr is a terminal, else JSON (D75)."""
+    """Return the formatter of a job's log: text if stderr is a terminal, else JSON."""
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return TextFormatter() if is_terminal else JsonFormatter()
 

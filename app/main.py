@@ -139,7 +139,7 @@ def _application_type(
     trail: Trail | None,
     outermost: Sequence[Any],
 ) -> Callable[..., Application]:
-    """Return what makes the application: with the console, one that leaves requests to it (D131).
+    """Return what makes the application: with the console, one that leaves requests to it.
 
     PERF: only with the console its code is imported.
     """

@@ -25,7 +25,7 @@ def end_with_parent(parent_id: int) -> None:
 
 
 def end_with_bootloader() -> None:
-    """Ask the kernel to kill this process when the bootloader of the binary ends (D62).
+    """Ask the kernel to kill this process when the bootloader of the binary ends.
 
     The bootloader is the process that was started. It unpacked the program, and is its parent.
     Without the binary, this does nothing.

@@ -40,7 +40,7 @@ from app.storage.registers import find_unreadable
 from app.storage.schema import migrate
 from app.storage.versions import database_id, versions
 
-# What happens once at the start of a server, before it forks its workers (D11, D29).
+# What happens once at the start of a server, before it forks its workers.
 
 _log = logging.getLogger("verifyd.server")
 
@@ -58,7 +58,7 @@ def prepare(config: Config) -> None:
 def prepare_database(config: Config) -> None:
     """Check that the database exists and its schema is usable; migrate an older schema.
 
-    Raises OperatorError if it is missing, empty or belongs to a newer program (D27, D29);
+    Raises OperatorError if it is missing, empty or belongs to a newer program;
     peewee.PeeweeException if it cannot be read.
     """
     engine = open_engine(config.database_url)
@@ -83,9 +83,9 @@ def prepare_database(config: Config) -> None:
 
 
 def prepare_state(config: Config) -> None:
-    """Create what the workers share: the buckets (D11), the metrics, and the audit trail (D115).
+    """Create what the workers share: the buckets, the metrics, and the audit trail.
 
-    Conditions that an operator must correct, although look-ups work, are logged (D76).
+    Conditions that an operator must correct, although look-ups work, are logged.
 
     Raises OperatorError if that fails, or if the database is being restored.
     """
@@ -156,10 +156,10 @@ def on_starting(_server: Arbiter) -> None:
 
 
 def when_ready(server: Arbiter) -> None:
-    """Open the console's listener, unless it was passed, before workers start (D131).
+    """Open the console's listener, unless it was passed, before workers start.
 
     Sockets that systemd did not create are given to their group. From now on this process, the
-    master, has the audit trail sealed (D127).
+    master, has the audit trail sealed.
     """
     own = [] if server.systemd else [_config.bind]
     addresses = [address_of(each.sock) for each in server.LISTENERS]

@@ -1,6 +1,6 @@
-"""Lets an operator manage accounts, plans and keys (D3, D12).
+"""Lets an operator manage accounts, plans and keys.
 
-Every function that changes something is one transaction, which also records who did it (D130):
+Every function that changes something is one transaction, which also records who did it:
 `actor`, by default whoever runs this process. Those that refuse raise OperatorError, which says
 what to do.
 """
@@ -16,7 +16,7 @@ from app.actions import Actor, State, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
 
-# The states of accounts, plans and keys, as the record of actions has them (D130).
+# The states of accounts, plans and keys, as the record of actions has them.
 #
 # The members are those that commands print. SEC: a key's secret and its hash are not among them.
 
@@ -150,7 +150,7 @@ def set_plan(  # noqa: PLR0913 - a plan has six members
     bulk_max: int,
     domains_max: int,
 ) -> Plan:
-    """Create or change a plan, from the next request of its accounts on (D12, D124)."""
+    """Create or change a plan, from the next request of its accounts on."""
     name = require_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
     limits = {
         "requests": requests,
@@ -237,7 +237,7 @@ def rotate_key(
     *,
     actor: Actor | None = None,
 ) -> tuple[ApiKey, Token]:
-    """Create the successor of a key. The old key still works for the grace period (D41).
+    """Create the successor of a key. The old key still works for the grace period.
 
     The new key has the account, label and expiry of the old one. Raises OperatorError for a key
     that was rotated before. It does so for a key that no longer works, too, so that rotating never

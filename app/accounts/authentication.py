@@ -13,7 +13,7 @@ from app.errors import KEY_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
 from app.storage.registers import state_expression
 
-# Generates and parses the text of keys, without the database (D3).
+# Generates and parses the text of keys, without the database.
 #
 # A key is `vfd_<account tag 6><key id 8>_<secret 43><check digits 6>`, all in base62. The check
 # digits are the CRC-32 of everything before them.
@@ -105,7 +105,7 @@ class Caller(NamedTuple):
     enquiry_reasons: str
     """The reasons that the plan accepts, separated by commas; empty if it accepts all."""
     registers: str
-    """The state of the registers (D36); empty if there are none."""
+    """The state of the registers; empty if there are none."""
 
 
 class _Valid(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the accounts of a plan say about a look-up: why, for which case, and who asks (D124)."""
+"""What the accounts of a plan say about a look-up: why, for which case, and who asks."""
 
 from typing import Final, Literal, NamedTuple
 

@@ -1,6 +1,6 @@
-"""Suspends, resumes and deletes accounts, and deletes plans (D81).
+"""Suspends, resumes and deletes accounts, and deletes plans.
 
-Every function that changes something is one transaction, which also records who did it (D130):
+Every function that changes something is one transaction, which also records who did it:
 `actor`, by default whoever runs this process. Those that refuse raise OperatorError, which says
 what to do.
 """

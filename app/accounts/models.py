@@ -1,4 +1,4 @@
-"""The tables of accounts, plans and keys (D3, D12)."""
+"""The tables of accounts, plans and keys."""
 
 import peewee
 
@@ -12,7 +12,7 @@ NAME_CHARACTERS_MAX = 100
 
 
 class Plan(peewee.Model):
-    """What its accounts may do, and what they must say about a look-up (D12, D124)."""
+    """What its accounts may do, and what they must say about a look-up."""
 
     name = peewee.CharField(30, primary_key=True)
     requests = peewee.IntegerField()
@@ -29,7 +29,7 @@ class Plan(peewee.Model):
 
 
 class Account(peewee.Model):
-    """A customer of the installation. `tag` is the public part of its keys (D3)."""
+    """A customer of the installation. `tag` is the public part of its keys."""
 
     id = peewee.AutoField()
     tag = peewee.FixedCharField(6)
@@ -67,7 +67,7 @@ class ApiKey(peewee.Model):
 def text_fault(text: str, characters_max: int, *, is_ascii: bool = False) -> str | None:
     """Return what is wrong with a text, as the end of a sentence; None if nothing is.
 
-    It quotes nothing of the text (D90).
+    It quotes nothing of the text.
     """
     kind = "printable ASCII" if is_ascii else "printable"
     rule = f"must have 1 to {characters_max} {kind} characters"

@@ -39,7 +39,7 @@ class Seal(
     sha256: str
     """The digest of its bytes."""
     index: str
-    """The digest of its entries in the index (D140)."""
+    """The digest of its entries in the index."""
     previous: str
     digest: str = ""
 

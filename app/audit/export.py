@@ -1,4 +1,4 @@
-"""Writes the records of a trail as lines of JSON or as CSV (D118)."""
+"""Writes the records of a trail as lines of JSON or as CSV."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain

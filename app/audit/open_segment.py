@@ -1,4 +1,4 @@
-"""The segment that a process appends to, and how it finds the right one (D115)."""
+"""The segment that a process appends to, and how it finds the right one."""
 
 import logging
 import os

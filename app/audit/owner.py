@@ -1,4 +1,4 @@
-"""Whose trail a directory holds: that of one host and one database (D115).
+"""Whose trail a directory holds: that of one host and one database.
 
 Two hosts cannot write to one directory, because their locks may not reach each other.
 """

@@ -1,4 +1,4 @@
-"""A record of the audit trail: who looked up which vehicles, why, and what they were told (D115).
+"""A record of the audit trail: who looked up which vehicles, why, and what they were told.
 
 A record is a line of JSON. SEC: it holds no policy numbers, no vehicle data and no secrets.
 """
@@ -21,7 +21,7 @@ class Plate(msgspec.Struct, omit_defaults=True, gc=False):
     """A plate of a look-up, and what the client was told about it."""
 
     plate: str
-    """Its canonical form (D19), or the beginning of a text that is no registration."""
+    """Its canonical form, or the beginning of a text that is no registration."""
     found: bool | None = None
     insured: bool | None = None
     compliant: bool | None = None

@@ -337,7 +337,7 @@ def refusals_in(engine: Engine, period: Period, zone: tzinfo) -> list[Refusal]:
 
     Args:
         period: one that has an end.
-        zone: the time zone of the service, whose days the usage has (D20).
+        zone: the time zone of the service, whose days the usage has.
 
     Raises peewee.PeeweeException if the database cannot answer.
     """

@@ -1,4 +1,4 @@
-"""Seals segments: closes them, and adds their digests to the chain (D116)."""
+"""Seals segments: closes them, and adds their digests to the chain."""
 
 import hashlib
 import os
@@ -36,7 +36,7 @@ from app.audit.segments import (
 )
 from app.storage.files import sync
 
-# What the last run of `seal` found, in a small file for those who ask often (D127).
+# What the last run of `seal` found, in a small file for those who ask often.
 #
 # It is never evidence: only the chain is. Nobody has to list or read the segments for it.
 

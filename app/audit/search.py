@@ -1,4 +1,4 @@
-"""Finds the records of a plate, an account or a user (D117)."""
+"""Finds the records of a plate, an account or a user."""
 
 import os
 import re

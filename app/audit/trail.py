@@ -21,7 +21,7 @@ from app.audit.owner import Owner, SameOwner
 from app.audit.record import AuditError, Record, encode_json
 from app.storage.files import sync
 
-# Writes the trail to disk once a second, so that a power cut loses at most that much (D115).
+# Writes the trail to disk once a second, so that a power cut loses at most that much.
 
 _INTERVAL_SECONDS = 1
 _log = logging.getLogger("app.audit.syncing")
@@ -261,7 +261,7 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
-# Records searches, exports and reports of the trail before they show anything (D118).
+# Records searches, exports and reports of the trail before they show anything.
 
 
 def record_use(directory: Path, owner: Owner, record: Record) -> None:

@@ -1,4 +1,4 @@
-"""Verifies a trail: compares every segment with the chain, and names what is wrong (D116)."""
+"""Verifies a trail: compares every segment with the chain, and names what is wrong."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Copies an installation into an empty database and verifies the copy: `verifyd copy` (D46).
+"""Copies an installation into an empty database and verifies the copy: `verifyd copy`.
 
 The main database is written, read back and compared in one transaction of the target. Registers are
 written beside it, where nobody reads them, and become visible with its commit. So a copy that is

@@ -1,4 +1,4 @@
-"""Replaces a database with a backup, while the service is stopped (D48)."""
+"""Replaces a database with a backup, while the service is stopped."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ from app.storage.registers import DroppedRegister, KeptRegister, Register
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
 from app.storage.versions import Versions, program_schema
 
-# Puts the SQLite files of a backup in place, and keeps the replaced ones (D48).
+# Puts the SQLite files of a backup in place, and keeps the replaced ones.
 
 
 def put_in_place(
@@ -41,7 +41,7 @@ def put_in_place(
     stay as well, because backups do not contain them.
 
     Args:
-        action: a row for the record of actions in the restored database (D130).
+        action: a row for the record of actions in the restored database.
 
     Returns the directory with the replaced files, and the registers of the restored database.
     Raises OperatorError or peewee.PeeweeException; then nothing was changed.
@@ -169,7 +169,7 @@ def _forget_waiting(main: Path) -> None:
 
 
 def _end_console_sessions(main: Path) -> None:
-    """Sign everybody out: a session or link may have ended since the backup (D132)."""
+    """Sign everybody out: a session or link may have ended since the backup."""
     with driver_errors_translated(), _changed(main) as connection:
         for table in manifest.CONSOLE_TABLES:
             if connection.table_exists("main", table):
@@ -236,10 +236,10 @@ class Restored(NamedTuple):
 def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Restored:
     """Check a backup, and replace the database of the settings with it.
 
-    The restored database records that, unless its schema is older than the record (D130).
+    The restored database records that, unless its schema is older than the record.
 
     The replaced SQLite files are kept in a directory beside the database. A Postgres database must
-    be empty. The audit trail is restored if the backup has one and the host has none (D126).
+    be empty. The audit trail is restored if the backup has one and the host has none.
 
     Args:
         actor: who restores; None for whoever runs this process.
@@ -293,7 +293,7 @@ def _restore_dump(
             for model in (KeptRegister, DroppedRegister):
                 if engine.table_exists(model._meta.table_name):
                     model.delete().execute(engine)
-            # Everybody is signed out: a session or link may have ended since the backup (D132).
+            # Everybody is signed out: a session or link may have ended since the backup.
             for table in manifest.CONSOLE_TABLES:
                 if engine.table_exists(table):
                     engine.execute_sql(f'DELETE FROM "{table}"')  # noqa: S608 - ours

@@ -1,4 +1,4 @@
-"""Removes old backups: those above the limits, and those whose space a new one needs (D74)."""
+"""Removes old backups: those above the limits, and those whose space a new one needs."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Takes backups: each is a directory that gets its name when it is complete (D47)."""
+"""Takes backups: each is a directory that gets its name when it is complete."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ from app.storage.tables import Kind
 from app.storage.versions import database_id, versions
 from app.version import VERSION, revision
 
-# Finds the registers that cannot be loaded again from one file, so they are backed up (D74).
+# Finds the registers that cannot be loaded again from one file, so they are backed up.
 
 
 def list_merged(engine: Engine) -> list[str]:
@@ -68,7 +68,7 @@ def _last_changes(engine: Engine) -> dict[tuple[str, str], tuple[int, str]]:
 
 
 Registers = Literal["none", "merged", "all"]
-"""The registers in a backup; `merged` are those that one file cannot bring back (D74)."""
+"""The registers in a backup; `merged` are those that one file cannot bring back."""
 _LOCK = ".lock"
 
 

@@ -1,4 +1,4 @@
-"""Copies the audit trail into a backup, and puts it back (D126)."""
+"""Copies the audit trail into a backup, and puts it back."""
 
 import hashlib
 import logging

@@ -28,13 +28,13 @@ from app.serve.http.caching import (
 from app.setting_values import Network
 from app.version import VERSION
 
-# The files that the pages load, under names that change with their content (D97).
+# The files that the pages load, under names that change with their content.
 
 _PACKAGE = "app.documentation"
 
 
 def _swagger_ui(name: str, content_type: str) -> Asset:
-    """Return an unchanged file of the npm package swagger-ui-dist (D63)."""
+    """Return an unchanged file of the npm package swagger-ui-dist."""
     digest: str = _MANIFEST["files"][name]
     return Asset(_SWAGGER_UI / name, content_type, served_name(name, digest))
 
@@ -105,7 +105,7 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-# The OpenAPI document, with the version of the program and the address of the service (D94).
+# The OpenAPI document, with the version of the program and the address of the service.
 
 
 def read_document() -> dict[str, Any]:
@@ -120,7 +120,7 @@ class OpenApiDocument:
     """The OpenAPI document, read once.
 
     Args:
-        trusted_proxies: whose `X-Forwarded-Proto` counts (D10), besides a peer's on a Unix socket.
+        trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
     """
 
     def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
@@ -128,7 +128,7 @@ class OpenApiDocument:
         self._trusted_proxies = trusted_proxies
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """GET /openapi.json. Its server is the address that the request was sent to (D94)."""
+        """GET /openapi.json. Its server is the address that the request was sent to."""
         resp.set_header("X-Content-Type-Options", "nosniff")
         (server,) = self._document["servers"]
         url = base_url(req, self._trusted_proxies) or server["url"]
@@ -195,14 +195,14 @@ class DocumentationPage:
     """The page that introduces the interface and describes each operation.
 
     Args:
-        trusted_proxies: whose `X-Forwarded-Proto` counts (D94), besides a peer's on a Unix socket.
+        trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
     """
 
     def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
         self._trusted_proxies = trusted_proxies
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """GET /docs. Its samples have the address that the request was sent to (D94)."""
+        """GET /docs. Its samples have the address that the request was sent to."""
         page, packaged_url = _documentation_page()
         # SEC: base_url lets only letters, digits and .:[]- through.
         url = base_url(req, self._trusted_proxies) or packaged_url
@@ -212,7 +212,7 @@ class DocumentationPage:
 
 
 class ErrorsPage:
-    """The page that the `type` of every error leads to (D90)."""
+    """The page that the `type` of every error leads to."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs/errors."""
@@ -222,7 +222,7 @@ class ErrorsPage:
 
 
 class TryPage:
-    """Swagger UI, to try operations in the browser (D63)."""
+    """Swagger UI, to try operations in the browser."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs/try."""

@@ -11,13 +11,13 @@ from app.actions import Actor, Name, Subject, changing, record
 from app.domains.names import IDENTIFIER_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
 
-# The DNS names that accounts hold (D14 to D18).
+# The DNS names that accounts hold.
 
 STATUSES = ("active", "suspended")
 
 
 class Domain(peewee.Model):
-    """One name of one account; unique within the account (D15)."""
+    """One name of one account; unique within the account."""
 
     id = peewee.FixedCharField(24, primary_key=True)
     # NOTE: the account's number instead of a foreign key: domains must not import accounts.
@@ -42,19 +42,19 @@ class HeldDomain(NamedTuple):
 
     id: str
     name: str
-    """The canonical name (D14)."""
+    """The canonical name."""
     status: str
-    """One of STATUSES (D16)."""
+    """One of STATUSES."""
     created_at: int
     """Unix seconds."""
 
 
 class DomainExists(Exception):
-    """The account holds a domain of this name already (D15)."""
+    """The account holds a domain of this name already."""
 
 
 class DomainSuspended(Exception):
-    """The domain is suspended (D16)."""
+    """The domain is suspended."""
 
 
 class DomainQuotaReached(Exception):
@@ -115,7 +115,7 @@ class Domains:
         """Create a domain of a canonical name and return it.
 
         Raises DomainExists, or DomainQuotaReached if the account holds `domains_max`. Of two
-        requests at once for one name, one succeeds (D15).
+        requests at once for one name, one succeeds.
         """
         digits = (secrets.choice(_ID_DIGITS) for _ in range(_ID_CHARACTERS))
         domain_id = IDENTIFIER_PREFIX + "".join(digits)
@@ -132,7 +132,7 @@ class Domains:
         return int(Domain.select().where(Domain.account == account_id).count(self._engine))
 
     def set_status(self, account_id: int, name: str, status: str) -> HeldDomain | None:
-        """Set `active` or `suspended` (D16); return the domain, None if the account has none."""
+        """Set `active` or `suspended`; return the domain, None if the account has none."""
         is_it = (Domain.account == account_id) & (Domain.name == name)
         Domain.update(status=status).where(is_it).execute(self._engine)
         return self.find_domain(account_id, name)
@@ -165,7 +165,7 @@ class Domains:
             raise DomainQuotaReached(name)
 
 
-# Lets an operator suspend and activate domains (D16).
+# Lets an operator suspend and activate domains.
 
 _ACTIONS: dict[str, Name] = {"suspended": "domains.suspend", "active": "domains.activate"}
 
@@ -179,10 +179,10 @@ def set_domain_status(
     *,
     actor: Actor | None = None,
 ) -> HeldDomain | None:
-    """Set the status of an account's domain, and record who did it (D130).
+    """Set the status of an account's domain, and record who did it.
 
     Args:
-        name: the canonical name (D14).
+        name: the canonical name.
         actor: None for whoever runs this process.
 
     Returns the domain; None if the account has none of that name.

@@ -1,4 +1,4 @@
-"""GET /metrics, for Prometheus (D2, D80)."""
+"""GET /metrics, for Prometheus."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -198,7 +198,7 @@ class MetricsPage:
         self._measures = measures
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
-        """GET /metrics. 200; local peers need no key; 403 `forbidden` for most accounts (D80)."""
+        """GET /metrics. 200; local peers need no key; 403 `forbidden` for most accounts."""
         caller = req.context.caller
         if caller is not None and caller.account not in self._accounts:
             detail = "The key's account may not read the metrics: see VERIFYD_METRICS_ACCOUNTS."

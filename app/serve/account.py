@@ -1,4 +1,4 @@
-"""What the caller's own account may do, and how much of it is left (D93)."""
+"""What the caller's own account may do, and how much of it is left."""
 
 from collections.abc import Callable, Sequence
 from datetime import date, tzinfo
@@ -27,7 +27,7 @@ class PlanAnswer(TypedDict):
     """Registrations in one bulk request."""
     domainsMax: int
     enquiry: str
-    """Whether look-ups are asked for a reason: `off`, `optional` or `required` (D124)."""
+    """Whether look-ups are asked for a reason: `off`, `optional` or `required`."""
     enquiryReasons: list[str]
     """The accepted reasons; none if every reason is accepted."""
 
@@ -99,7 +99,7 @@ class OwnAccount:
     on_head = on_get
 
 
-# How much the caller's own account has used (D129).
+# How much the caller's own account has used.
 
 
 class DayUsage(TypedDict):
@@ -129,7 +129,7 @@ class OwnUsage:
     """The usage of the request's account.
 
     Args:
-        zone: the time zone that decides which day it is (D20).
+        zone: the time zone that decides which day it is.
     """
 
     def __init__(self, engine: Engine, zone: tzinfo) -> None:

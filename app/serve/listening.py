@@ -27,7 +27,7 @@ _ANY_HOST = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - compared, not bound
 
 
 def console_address(config: Config) -> str | None:
-    """Return the address of the console's own listener, resolved; None if it has none (D131).
+    """Return the address of the console's own listener, resolved; None if it has none.
 
     Raises OSError if its host is unknown.
     """

@@ -93,7 +93,7 @@ class Engine(peewee.Database, ABC):
 
     @abstractmethod
     def migration(self) -> AbstractContextManager[object]:
-        """Return a transaction during which no other process, on any host, can migrate (D29)."""
+        """Return a transaction during which no other process, on any host, can migrate."""
 
     @abstractmethod
     def take_advisory_lock(self, *numbers: int) -> None:
@@ -175,7 +175,7 @@ class Engine(peewee.Database, ABC):
 
     @abstractmethod
     def continue_after(self, table: str, number: int) -> None:
-        """Let a numbered table give only higher numbers than this one to new rows (D81)."""
+        """Let a numbered table give only higher numbers than this one to new rows."""
 
     def run_many(self, sql: str, rows: Iterable[Row]) -> None:
         """Run a statement once for each row. Needs a transaction."""

@@ -1,4 +1,4 @@
-"""The Postgres engine: opens connections, limits waiting, and replaces lost connections (D45).
+"""The Postgres engine: opens connections, limits waiting, and replaces lost connections.
 
 The URL goes to libpq unchanged, so it can set everything that libpq knows: TLS, several hosts with
 `target_session_attrs`, timeouts. What it does not set gets the defaults of this module.

@@ -1,4 +1,4 @@
-"""Stores a register on SQLite: one file per generation, and a lock file (D25, D28).
+"""Stores a register on SQLite: one file per generation, and a lock file.
 
 Only the register index says which file readers see, so no file is renamed when that changes. A
 reader that has attached a file can read it until its next request, even if it was removed. It
@@ -195,7 +195,7 @@ def _made(path: Path) -> Iterator[SqliteEngine]:
 
 
 def _part_of(file: Path) -> Path:
-    """Return the file for the part of a generation that a second process writes (D54)."""
+    """Return the file for the part of a generation that a second process writes."""
     return file.with_name(file.name + _PART)
 
 

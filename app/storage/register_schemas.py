@@ -1,4 +1,4 @@
-"""Stores a register on Postgres: one schema per generation (D25, D28).
+"""Stores a register on Postgres: one schema per generation.
 
 Readers use `register_NAME`, and a load creates `next_register_NAME`. Every other generation waits
 as `kept_register_NAME-GENERATION`. A schema is renamed in the commit that changes the register's

@@ -1,4 +1,4 @@
-"""Migrates the main database and every register to this program's schema (D29)."""
+"""Migrates the main database and every register to this program's schema."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager

@@ -36,7 +36,7 @@ from app.storage.files import OPEN_FLAGS, Stamp, file_uri, is_at_rest, register_
 from app.storage.sqlite_dialect import SqliteDialect
 from app.storage.tables import RegisterRef
 
-# Attaches the files of registers to a connection, read-only, also on a full disk (D35, D56).
+# Attaches the files of registers to a connection, read-only, also on a full disk.
 
 
 class SqliteAttachments(SqliteDialect):
@@ -117,7 +117,7 @@ _PAUSE_SECONDS = 0.01
 
 
 class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
-    """A SQLite file, with the files of registers attached to it (D25, D35).
+    """A SQLite file, with the files of registers attached to it.
 
     Every transaction begins with BEGIN IMMEDIATE. A transaction that read first and wrote later
     would fail at once if another one had written in between, whatever the timeout (D27).
@@ -181,7 +181,7 @@ class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
         """Return a cursor on the file that has the path now. Connect again if it was replaced.
 
         SQLite would continue to write to the deleted file, and lose the changes when the process
-        ends (D27). PERF: this check takes 2 to 5 us per statement.
+        ends. PERF: this check takes 2 to 5 us per statement.
         """
         # NOTE: Peewee's own in_transaction() is already false when it commits.
         self._close_if_replaced()
@@ -227,7 +227,7 @@ class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
             super().rollback()
 
     def recover(self, error: Exception) -> None:
-        """Make this thread's connection usable for the next query after an error (D56).
+        """Make this thread's connection usable for the next query after an error.
 
         Keep the connection if the disk is full or another process holds the lock. Otherwise open a
         new one before this one is closed. If the new one cannot read, keep this one.

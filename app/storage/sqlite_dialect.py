@@ -35,10 +35,10 @@ class SqliteDialect(Engine):
             yield
 
     def take_advisory_lock(self, *numbers: int) -> None:
-        """Do nothing: only one transaction at a time can write (D27)."""
+        """Do nothing: only one transaction at a time can write."""
 
     def lock_rows(self, query: Any) -> None:
-        """Do nothing: only one transaction at a time can write (D27)."""
+        """Do nothing: only one transaction at a time can write."""
 
     def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
         # Unlike GREATEST, SQLite's MAX is null if any argument is null.
@@ -88,7 +88,7 @@ class SqliteDialect(Engine):
                 yield rows
 
     def lock_tables(self, names: Iterable[str]) -> None:
-        """Do nothing: only one transaction at a time can write (D27)."""
+        """Do nothing: only one transaction at a time can write."""
 
     def last_number(self, table: str) -> int:
         """Return the highest number that a table gave a row."""

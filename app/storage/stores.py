@@ -1,4 +1,4 @@
-"""Chooses the store of a register: files on SQLite, schemas on Postgres (D86)."""
+"""Chooses the store of a register: files on SQLite, schemas on Postgres."""
 
 from app.storage.engine import Engine
 from app.storage.postgres import PostgresEngine

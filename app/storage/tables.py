@@ -1,4 +1,4 @@
-"""The tables of a register, which are the same in every register (D25).
+"""The tables of a register, which are the same in every register.
 
 SEC: no column ever holds personal data of holders, keepers or drivers.
 """
@@ -32,7 +32,7 @@ def with_kind(letters: str, kind: Kind) -> str:
 
 
 def schema_of(register: str) -> str:
-    """Return the schema that readers of a register use: `register_NAME` (D25)."""
+    """Return the schema that readers of a register use: `register_NAME`."""
     return f"register_{register}"
 
 
@@ -69,14 +69,14 @@ class Vehicle(peewee.Model):
     tax_status = peewee.CharField(10, null=True)
     tax_due = peewee.DateField(null=True)
     updated = peewee.BigIntegerField()
-    """Unix seconds: the time in the source, else that of the load that changed the row (D21)."""
+    """Unix seconds: the time in the source, else that of the load that changed the row."""
 
     class Meta:
         table_name = "vehicle"
 
 
 class Policy(peewee.Model):
-    """An insurance policy for one vehicle. It is in force on both of its dates (D20)."""
+    """An insurance policy for one vehicle. It is in force on both of its dates."""
 
     registration = peewee.CharField(12)
     insurer = peewee.CharField(TEXT_CHARACTERS_MAX)

@@ -1,4 +1,4 @@
-"""The cells of a CSV file that answer a plate, as `verifyd lookup --csv` appends them (D84)."""
+"""The cells of a CSV file that answer a plate, as `verifyd lookup --csv` appends them."""
 
 from collections.abc import Sequence
 

@@ -53,7 +53,7 @@ class ChecksAnswer(TypedDict):
 
 
 class ReasonsAnswer(TypedDict):
-    """The reasons of the four checks (D22)."""
+    """The reasons of the four checks."""
 
     insuranceValid: str
     motValid: str
@@ -83,7 +83,7 @@ def insurance_answer(record: Record, day: str, as_of: str | None = None) -> Insu
     """Return the insurance record on the day (ISO date).
 
     Args:
-        as_of: the day that the request named (D92).
+        as_of: the day that the request named.
     """
     answer: InsuranceAnswer = {
         "registration": record.registration,
@@ -131,9 +131,9 @@ def compliance_answer(
     """Return the compliance record.
 
     Args:
-        explain: add `reasons` (D22).
+        explain: add `reasons`.
         checked_at: Unix seconds of the request.
-        as_of: the day that the request named (D92).
+        as_of: the day that the request named.
     """
     answer: ComplianceAnswer = {
         "registration": registration,
@@ -180,7 +180,7 @@ def failure_answer(found: Found) -> FailureAnswer:
     return {"error": NOT_FOUND, "code": "vehicle_not_found"}
 
 
-# The JSON that the bulk operations answer with (spec 2, D23, D92).
+# The JSON that the bulk operations answer with (spec 2).
 
 
 class Item(TypedDict):
@@ -222,7 +222,7 @@ class BulkAnswer(TypedDict):
 
 
 def bulk_answer(items: Sequence[Item], as_of: str | None) -> BulkAnswer:
-    """Return the answer of a bulk operation: one item per plate, in their order (D23)."""
+    """Return the answer of a bulk operation: one item per plate, in their order."""
     failed = sum("error" in item for item in items)
     answer: BulkAnswer = {
         "results": items,
@@ -252,7 +252,7 @@ def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool)
 
     Args:
         judgement: None if the plate has no record.
-        explain: add `reasons` (D22).
+        explain: add `reasons`.
     """
     if judgement is None:
         return _failed(ComplianceItem(registration=_named(found), compliant=False), found)
@@ -267,7 +267,7 @@ def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool)
 
 
 def add_details(item: Item, record: Record) -> None:
-    """Add the vehicle object, and when the record changed last (D21)."""
+    """Add the vehicle object, and when the record changed last."""
     item["vehicle"] = vehicle_answer(record)
     item["lastUpdated"] = clock.iso_utc(record.updated)
 

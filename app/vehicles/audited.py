@@ -71,7 +71,7 @@ class LookUps:
         return LookUp(operation, enquiry, as_of, day, found, read)
 
     def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> None:
-        """Record what the client is about to be told, if the audit trail is on; count it (D128).
+        """Record what the client is about to be told, if the audit trail is on; count it.
 
         Args:
             verdicts: for each plate whether it is insured or compliant; anything for a plate that

@@ -26,7 +26,7 @@ from app.storage.tables import (
 )
 from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
 
-# The statement that looks plates up in all registers and merges what they say (D26).
+# The statement that looks plates up in all registers and merges what they say.
 #
 # It returns one row per plate, in three parts: the columns of the vehicle table, merged from all
 # registers; what is known about fines; and the policy that each register alone would answer with.
@@ -102,7 +102,7 @@ _POLICY_COLUMNS = len(PolicyFacts._fields)
 
 
 def record_of(row: Row, day: str) -> Record | None:
-    """Return the Record that a row of `look_up_query` holds; None for an unknown plate (D24).
+    """Return the Record that a row of `look_up_query` holds; None for an unknown plate.
 
     PERF: this takes a tenth of a bulk.
     """
@@ -131,7 +131,7 @@ def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> pee
 def _join_deciding_policy(
     engine: Engine, source: peewee.Source, table: type[Policy], plate: peewee.CTE
 ) -> tuple[peewee.Source, Any]:
-    """Join the policy to answer with if there were only this register (D20).
+    """Join the policy to answer with if there were only this register.
 
     Returns the joined source, and the table or subquery with the columns of the policy.
     """
@@ -205,7 +205,7 @@ def _true_in_any(engine: Engine, tables: Sequence[Any], column: str) -> Any:
 
 
 def _with_tax_status(engine: Engine, tables: Sequence[Any], column: str) -> Any:
-    """Return the column from the register whose tax status is answered (D26)."""
+    """Return the column from the register whose tax status is answered."""
     if not tables:
         return peewee.SQL("NULL")
     known = [(table.tax_status.is_null(False), getattr(table, column)) for table in tables]
@@ -226,7 +226,7 @@ _MERGED: Mapping[str, _Merge] = {
     "tax_due": _with_tax_status,
     "updated": _newest_time,
 }
-"""How each column of the vehicle tables of all registers becomes one value of the record (D26)."""
+"""How each column of the vehicle tables of all registers becomes one value of the record."""
 if _MERGED.keys() != set(VehicleFacts._fields):
     raise TypeError(f"_MERGED must have the keys {', '.join(VehicleFacts._fields)}")
 
@@ -239,7 +239,7 @@ class Records:
     """Reads plates from the registers.
 
     Args:
-        order: names of registers in the order of precedence (D26).
+        order: names of registers in the order of precedence.
     """
 
     def __init__(self, engine: Engine, order: tuple[str, ...]) -> None:
@@ -259,7 +259,7 @@ class Records:
         meanwhile (D72).
 
         Args:
-            registers: state of the registers, read with the key (D26).
+            registers: state of the registers, read with the key.
             registration: in its canonical form.
             day: ISO date that decides which policy is answered.
             with_fines: ask whether fines are outstanding.
@@ -328,7 +328,7 @@ class _Compiled(NamedTuple):
     many: Prepared
 
 
-# Reads what each register holds about a plate: vehicle row, policies and fines (D25).
+# Reads what each register holds about a plate: vehicle row, policies and fines.
 
 _F = TypeVar("_F", bound=tuple[Any, ...])
 

@@ -1,4 +1,4 @@
-"""Adds usage up, by account, key, day, hour or operation (D128)."""
+"""Adds usage up, by account, key, day, hour or operation."""
 
 from calendar import monthrange
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ def usage_of_days(
     """Return the usage of some days by groups, in the order of accounts, days and keys.
 
     Args:
-        first: the first day, in the time zone of the service (D20).
+        first: the first day, in the time zone of the service.
         last: the last day, which is included.
         by: what to group by. Without anything the result is one sum, or empty without usage.
 
@@ -194,7 +194,7 @@ def _used(row: Row) -> Used:
     return Used(account, account_id, iso_day, hour, key, operation, tuple(by_class), vehicles)
 
 
-# The days that somebody asks for the usage of (D128, D129).
+# The days that somebody asks for the usage of.
 
 DAYS_MAX = KEPT_DAYS
 """The most days that one request can ask for."""

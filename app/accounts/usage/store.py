@@ -1,4 +1,4 @@
-"""Writes counts into the database, and removes old ones (D128)."""
+"""Writes counts into the database, and removes old ones."""
 
 import logging
 import signal
@@ -15,7 +15,7 @@ from app.accounts.usage.counts import Change, Counts, Pending
 from app.storage.engine import Engine, Row, close_quietly
 from app.storage.errors import is_outcome_unknown, message_of
 
-# The tables of usage (D128).
+# The tables of usage.
 #
 # Every answer is counted in an hour and in a day. So nothing has to be moved from one table to the
 # other, and both can be emptied from their old end at any time, by any process.
@@ -28,7 +28,7 @@ class UsageAccount(peewee.Model):
     """The name of an account that has usage. It stays when the account is deleted."""
 
     id = peewee.IntegerField(primary_key=True)
-    """The account's number, which is never given again (D81)."""
+    """The account's number, which is never given again."""
     name = peewee.CharField(100)
 
     class Meta:
@@ -59,7 +59,7 @@ class UsageHour(Usage):
 
 
 class UsageDay(Usage):
-    """Usage on one day in the time zone of the service (D20)."""
+    """Usage on one day in the time zone of the service."""
 
     day = peewee.DateField()
 
@@ -84,7 +84,7 @@ def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, *, prunes: bo
     """Add what was counted to the usage in the database, in one transaction.
 
     Args:
-        zone: the time zone that decides which day it was (D20).
+        zone: the time zone that decides which day it was.
         prunes: also remove hours and days that are too old.
 
     Raises peewee.PeeweeException if nothing was written, and UnknownOutcome.
@@ -167,7 +167,7 @@ def _prune(engine: Engine, zone: tzinfo) -> None:
     ).execute(engine)
 
 
-# Writes the counts of a worker every ten seconds, in a thread of its own (D128).
+# Writes the counts of a worker every ten seconds, in a thread of its own.
 
 INTERVAL_SECONDS = 10
 LAST_SECONDS = 10
@@ -184,7 +184,7 @@ class UsageWriter:
 
     Args:
         engine: the database. The thread has a connection of its own.
-        zone: the time zone that decides which day it is (D20).
+        zone: the time zone that decides which day it is.
     """
 
     def __init__(self, counts: Counts, engine: Engine, zone: tzinfo) -> None:

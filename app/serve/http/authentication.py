@@ -1,4 +1,4 @@
-"""Every path needs a key, except the open paths (D2)."""
+"""Every path needs a key, except the open paths."""
 
 from collections.abc import Sequence
 

@@ -12,7 +12,7 @@ import msgspec
 from app.errors import Problem
 from app.serve.http.parameters import is_plain_name, unknown
 
-# Guesses what a body was meant to be that is not JSON, so that its sender can correct it (D103).
+# Guesses what a body was meant to be that is not JSON, so that its sender can correct it.
 #
 # A hint is a sentence, and quotes nothing of the body.
 

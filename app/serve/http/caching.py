@@ -1,4 +1,4 @@
-"""Documents that a client may keep, but must check before each use (D7)."""
+"""Documents that a client may keep, but must check before each use."""
 
 import hashlib
 import importlib.resources
@@ -28,7 +28,7 @@ def send_document(
     resp.data = body
 
 
-# Files that pages load, under names that change with their content (D97).
+# Files that pages load, under names that change with their content.
 
 CSS = "text/css; charset=utf-8"
 JAVASCRIPT = "text/javascript; charset=utf-8"

@@ -49,17 +49,17 @@ class RequestContext:
         self._request_id: str = ""
         self.started_ns: int = time.perf_counter_ns()
         self.body: bytes | Problem = b""
-        """The whole body, or why it was refused; raised after the key was checked (D5)."""
+        """The whole body, or why it was refused; raised after the key was checked."""
         self.caller: Caller | None = None
         """The account behind the key; always there where a key is needed."""
         self.has_database_error: bool = False
         self.refusal: Problem | None = None
         """Why a caller is missing, or why the request cannot be read; raised after the address was
-        charged (D10)."""
+        charged."""
         self.share: Share | None = None
         """What was found in the bucket of the account or the address, once it is known."""
         self.vehicles: int = 0
-        """How many vehicles the request was answered for, known ones or not (D128)."""
+        """How many vehicles the request was answered for, known ones or not."""
 
     @property
     def request_id(self) -> str:

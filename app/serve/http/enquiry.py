@@ -1,4 +1,4 @@
-"""What a client says about a look-up: why, for which case, and who asks (D124)."""
+"""What a client says about a look-up: why, for which case, and who asks."""
 
 from typing import NamedTuple
 

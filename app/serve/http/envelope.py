@@ -1,4 +1,4 @@
-"""The outermost middleware: request id, the headers of every answer, the access log (D7)."""
+"""The outermost middleware: request id, the headers of every answer, the access log."""
 
 import re
 import time
@@ -15,7 +15,7 @@ from app.serve.http.address import comes_from_proxy
 from app.serve.http.context import REFUSAL, Request
 from app.setting_values import Network
 
-# Requests that take too long are given up, and answered like any other failure (D5, D45).
+# Requests that take too long are given up, and answered like any other failure.
 
 _GIVEN_UP = "verifyd.given_up"
 
@@ -81,7 +81,7 @@ class Envelope:
 
     Args:
         log: takes one access log line, or None for no access log.
-        trusted_proxies: whose request id is taken (D10), besides a peer's on a Unix socket.
+        trusted_proxies: whose request id is taken, besides a peer's on a Unix socket.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Envelope:
     def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Take over a well-formed request id of a proxy; otherwise keep the generated one.
 
-        A request that the worker could not read brings its refusal along (D105). A path with a
+        A request that the worker could not read brings its refusal along. A path with a
         segment `.` or `..` is refused like it.
 
         A request that was given up comes a second time, with the context it had; for it this raises

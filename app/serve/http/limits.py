@@ -21,7 +21,7 @@ _log = logging.getLogger("verifyd.limits")
 
 
 class Limits:
-    """Charges the account of the key; without a valid key, the client's address (D8, D10).
+    """Charges the account of the key; without a valid key, the client's address.
 
     Comes after Authentication, which leaves a caller or a refusal in the context, or neither where
     no key is needed.
@@ -58,7 +58,7 @@ class Limits:
     def process_response(
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
-        """Set the three headers; estimate them where no bucket could be read (D7)."""
+        """Set the three headers; estimate them where no bucket could be read."""
         share = req.context.share
         if share is not None:
             limit, remaining = share.rate.limit, share.outcome.remaining

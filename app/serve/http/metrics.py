@@ -136,7 +136,7 @@ class Metrics:
     """The outermost middleware: counts each request when it is answered.
 
     Args:
-        usage: counts the answers to each key (D128).
+        usage: counts the answers to each key.
         router: finds the path template of a request that was refused before its path was looked at.
     """
 

@@ -141,7 +141,7 @@ def _similarity(given: str, expected: str) -> float:
     return SequenceMatcher(None, given, expected).ratio()
 
 
-# Methods of known paths, and bodies where none is needed (D1, D5).
+# Methods of known paths, and bodies where none is needed.
 
 
 class Methods:

@@ -112,7 +112,7 @@ def _extra(req: Request) -> dict[str, str]:
     return {"request_id": req.context.request_id}
 
 
-# Logs that something which requests need fails: not with each request (D11, D125).
+# Logs that something which requests need fails: not with each request.
 
 _REMINDER_SECONDS = 60
 

@@ -1,4 +1,4 @@
-"""The buckets of one installation, which all processes of the host share (D11)."""
+"""The buckets of one installation, which all processes of the host share."""
 
 import fcntl
 import hashlib
@@ -90,7 +90,7 @@ class LimitStore:
         _stores.add(self)
 
     def take(self, slot: int, rate: Rate) -> Outcome:
-        """Take a token from a bucket if there is one (D8).
+        """Take a token from a bucket if there is one.
 
         Raises StoreError if the file cannot be used. Then no token is taken.
         """
@@ -109,7 +109,7 @@ class LimitStore:
         self.peek(0, bucket.rate(1, 1))
 
     def address_slot(self, address: Address | None) -> int:
-        """Return the bucket of an IPv4 /32 or IPv6 /64 (D10); None stands for local clients.
+        """Return the bucket of an IPv4 /32 or IPv6 /64; None stands for local clients.
 
         SEC: the hash has a key, so that nobody can find addresses that share a bucket.
         """
@@ -207,7 +207,7 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
-# Lets an operator give an account all its requests back (D8).
+# Lets an operator give an account all its requests back.
 
 
 def reset_limit(
@@ -219,7 +219,7 @@ def reset_limit(
     *,
     actor: Actor | None = None,
 ) -> Outcome:
-    """Fill the bucket of an account, and record who did it (D130).
+    """Fill the bucket of an account, and record who did it.
 
     Args:
         rate: the rate of the account's plan.

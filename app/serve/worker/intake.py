@@ -163,7 +163,7 @@ def is_last(environ: Environ) -> bool:
 
 
 def problem_of(error: Malformed) -> Problem:
-    """Return the answer to a malformed request (D40)."""
+    """Return the answer to a malformed request."""
     if isinstance(error, LineTooLong):
         detail = f"The request line is longer than {LINE_BYTES_MAX:,} bytes."
         return Problem("uri_too_long", detail)

@@ -63,10 +63,6 @@ class Manifest(msgspec.Struct, frozen=True):
         trail = {f"{TRAIL}/{name}": file for name, file in (self.audit or {}).items()}
         return {**self.files, **trail}
 
-    def has_register(self, name: str) -> bool:
-        """Tell whether the backup contains a register."""
-        return self.registers is not None and name in self.registers
-
 
 def described(path: Path, rows: dict[str, int]) -> BackupFile:
     """Write a file to disk, and return its entry."""

@@ -1,4 +1,4 @@
-"""The resources of the pages. Each worker renders a page once, when it is first asked for."""
+"""The pages of the service, what they load, and the OpenAPI document."""
 
 import importlib.resources
 import json
@@ -28,8 +28,6 @@ from app.serve.http.caching import (
 from app.setting_values import Network
 from app.version import VERSION
 
-# The files that the pages load, under names that change with their content.
-
 _PACKAGE = "app.documentation"
 
 
@@ -39,7 +37,7 @@ def _swagger_ui(name: str, content_type: str) -> Asset:
     return Asset(_SWAGGER_UI / name, content_type, served_name(name, digest))
 
 
-_SWAGGER_UI = importlib.resources.files("app.documentation") / "swagger-ui"
+_SWAGGER_UI = importlib.resources.files(_PACKAGE) / "swagger-ui"
 _MANIFEST = json.loads((_SWAGGER_UI / "manifest.json").read_bytes())
 
 ASSETS: Mapping[str, Asset] = {
@@ -54,14 +52,11 @@ ASSETS: Mapping[str, Asset] = {
 
 BY_SERVED_NAME: Mapping[str, Asset] = {asset.served_name: asset for asset in ASSETS.values()}
 
-
-# Turns the templates of this package into pages.
-
 _CODE = re.compile(r"`([^`]+)`")
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
 
 
-def render(template: str, root: str, **values: object) -> bytes:
+def _rendered(template: str, root: str, **values: object) -> bytes:
     """Return a page in UTF-8.
 
     Args:
@@ -91,7 +86,7 @@ def capitalised(text: str) -> str:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("app.documentation"),
+        loader=jinja2.PackageLoader(_PACKAGE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -99,18 +94,16 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {"prose": prose, "capitalised": capitalised}
     environment.globals |= {
+        "catalogue": CATALOGUE,
         "assets": {name: f"docs/{asset.served_name}" for name, asset in ASSETS.items()},
         "version": VERSION,
     }
     return environment
 
 
-# The OpenAPI document, with the version of the program and the address of the service.
-
-
 def read_document() -> dict[str, Any]:
     """Return the OpenAPI document with the version of the program."""
-    text = (importlib.resources.files(__package__) / "openapi.json").read_bytes()
+    text = (importlib.resources.files(_PACKAGE) / "openapi.json").read_bytes()
     document: dict[str, Any] = msgspec.json.decode(text)
     document["info"]["version"] = VERSION
     return document
@@ -183,7 +176,7 @@ class StartPage:
         """GET /. A page if the client prefers HTML, as browsers do; otherwise links as JSON."""
         resp.set_header("Vary", "Accept")
         if req.client_prefers((falcon.MEDIA_JSON, falcon.MEDIA_HTML)) == falcon.MEDIA_HTML:
-            _send_page(req, resp, _start_page())
+            _send_page(req, resp, _page("start.html", ""))
             return
         resp.set_header("X-Content-Type-Options", "nosniff")
         send_document(req, resp, self._LINKS, falcon.MEDIA_JSON)
@@ -216,7 +209,7 @@ class ErrorsPage:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs/errors."""
-        _send_page(req, resp, _errors_page())
+        _send_page(req, resp, _page("errors.html", "../"))
 
     on_head = on_get
 
@@ -226,7 +219,7 @@ class TryPage:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs/try."""
-        _send_page(req, resp, _try_page(), _TRY_POLICY)
+        _send_page(req, resp, _page("try.html", "../"), _TRY_POLICY)
 
     on_head = on_get
 
@@ -247,9 +240,8 @@ class DocumentationAsset:
     on_head = on_get
 
 
-@cache
-def _start_page() -> bytes:
-    return render("start.html", "")
+# PERF: each worker renders a page once.
+_page = cache(_rendered)
 
 
 @cache
@@ -257,7 +249,7 @@ def _documentation_page() -> tuple[bytes, str]:
     """Return the page, and the address in it that stands for the service's."""
     document = read_document()
     url: str = document["servers"][0]["url"]
-    page = render(
+    page = _rendered(
         "docs.html",
         "",
         reference=Reference(document),
@@ -267,16 +259,6 @@ def _documentation_page() -> tuple[bytes, str]:
         url=url,
     )
     return page, url
-
-
-@cache
-def _errors_page() -> bytes:
-    return render("errors.html", "../", catalogue=CATALOGUE)
-
-
-@cache
-def _try_page() -> bytes:
-    return render("try.html", "../")
 
 
 def _send_page(

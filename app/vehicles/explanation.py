@@ -247,18 +247,11 @@ def _plate(explanation: Explanation, day: str, mot_first_years: int) -> Document
             explain=True,
             checked_at=clock.now(),
         ),
-        "decidedBy": list(map(_decision, explanation.decisions)),
+        "decidedBy": [
+            each._asdict() | {"registers": list(each.registers)} for each in explanation.decisions
+        ],
         "chosenPolicy": _choice(explanation.choice, day),
         "registers": [_holding(each, day) for each in explanation.holdings],
-    }
-
-
-def _decision(decision: Decision) -> Document:
-    return {
-        "column": decision.column,
-        "value": decision.value,
-        "registers": list(decision.registers),
-        "why": decision.why,
     }
 
 

@@ -100,7 +100,7 @@ class Engine(peewee.Database, ABC):
         """Wait for the lock of these one or two numbers; hold it until the transaction ends."""
 
     @abstractmethod
-    def lock_rows(self, query: Any) -> None:
+    def lock_rows(self, query: "peewee.ModelSelect[Any]") -> None:
         """Prevent others from changing the selected rows, or adding references to them.
 
         This lasts until the transaction ends.

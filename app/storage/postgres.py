@@ -14,6 +14,7 @@ import peewee
 
 from app.errors import OperatorError
 from app.storage.errors import sqlstate
+from app.storage.interface import Row
 from app.storage.postgres_dialect import PostgresDialect
 from app.storage.tables import RegisterRef
 
@@ -103,7 +104,7 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
 
         conn.adapters.register_loader("date", TextLoader)
 
-    def rows(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
         """Run a query of the hot path and return all its rows.
 
         PERF: the next statement uses the same cursor, because psycopg keeps what it finds out
@@ -112,7 +113,7 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
         Raises the same errors as execute_sql.
         """
         cursor = self.execute_sql(sql, params)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        rows: list[Row] = cursor.fetchall()
         self._unused.cursor = cursor
         return rows
 

@@ -33,6 +33,7 @@ from app.storage.errors import (
     result_code,
 )
 from app.storage.files import OPEN_FLAGS, Stamp, file_uri, is_at_rest, register_file, stamp_of
+from app.storage.interface import Row
 from app.storage.sqlite_dialect import SqliteDialect
 from app.storage.tables import RegisterRef
 
@@ -137,14 +138,14 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
         ((commits_of_others,),) = self.rows(VERSION, ())
         return self._opened.number, commits_of_others, connection.total_changes()
 
-    def rows(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
         """Run a query of the hot path and return all its rows.
 
         PERF: on the driver's connection, and without a look at the file: a look-up takes 9 %
         less. Each request has looked at the file when it asked for the version.
         """
         try:
-            rows: list[tuple[Any, ...]] = self.connection().execute(sql, params).fetchall()
+            rows: list[Row] = self.connection().execute(sql, params).fetchall()
         except apsw.Error:
             with driver_errors_translated():
                 raise

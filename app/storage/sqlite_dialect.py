@@ -1,7 +1,7 @@
 """The SQL of SQLite."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from typing import Any
 
@@ -21,7 +21,7 @@ class SqliteDialect(Engine):
     dialect = "sqlite"
     has_lateral = False
 
-    def consistent_read(self) -> Any:
+    def consistent_read(self) -> AbstractContextManager[object]:
         """Return a read-only transaction that sees the data of one moment."""
         # NOTE: any other kind would take the lock for writing (D27).
         return self.atomic("DEFERRED")
@@ -37,7 +37,7 @@ class SqliteDialect(Engine):
     def take_advisory_lock(self, *numbers: int) -> None:
         """Do nothing: only one transaction at a time can write."""
 
-    def lock_rows(self, query: Any) -> None:
+    def lock_rows(self, query: "peewee.ModelSelect[Any]") -> None:
         """Do nothing: only one transaction at a time can write."""
 
     def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:

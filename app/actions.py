@@ -15,7 +15,7 @@ import peewee
 from app import clock
 from app.config import sudo_user
 from app.errors import without_keys
-from app.storage.engine import Engine
+from app.storage.engine import Engine, Row
 from app.storage.file_lock import user_name
 
 # Who changes something: who runs this command, or who is signed in to the console.
@@ -254,7 +254,7 @@ def list_actions(
     return [recorded(row) for row in query.execute(engine)]
 
 
-def selected(criteria: Criteria) -> Any:
+def selected(criteria: Criteria) -> "peewee.ModelSelect[Action]":
     """Return a query for the rows of the actions that meet all criteria; `recorded` reads them."""
     query = Action.select().tuples()
     for condition in _conditions(criteria):
@@ -262,7 +262,7 @@ def selected(criteria: Criteria) -> Any:
     return query
 
 
-def _conditions(criteria: Criteria) -> Iterator[Any]:
+def _conditions(criteria: Criteria) -> Iterator[peewee.Expression]:
     if criteria.by is not None:
         yield (Action.actor == criteria.by) | (Action.sudo_user == criteria.by)
     if criteria.action is not None:
@@ -291,7 +291,7 @@ def _json(state: State | None, other: State | None) -> str | None:
     return without_keys(msgspec.json.encode(differs).decode())
 
 
-def recorded(row: tuple[Any, ...]) -> Recorded:
+def recorded(row: Row) -> Recorded:
     """Return the action of a row."""
     *others, before, after = row
     states = (text and msgspec.json.decode(text) for text in (before, after))

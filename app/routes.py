@@ -17,32 +17,12 @@ from app.serve.account import OwnAccount, OwnUsage
 from app.serve.http.paths import allowed_methods
 from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
 
-Resource = (
-    DomainCollection
-    | DomainItem
-    | Insurance
-    | BulkInsurance
-    | Compliance
-    | BulkCompliance
-    | OwnAccount
-    | OwnUsage
-    | Health
-    | Readiness
-    | OpenApiDocument
-    | StartPage
-    | DocumentationPage
-    | ErrorsPage
-    | TryPage
-    | DocumentationAsset
-    | MetricsPage
-)
-
 
 class Endpoint(NamedTuple):
     """A path template, the resource that answers it, and where both are specified."""
 
     path: str
-    resource: type[Resource]
+    resource: type[object]
     source: str
 
 

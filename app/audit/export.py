@@ -11,7 +11,7 @@ from app.audit.chain import pruned_of, readable_lines, seals_of
 from app.audit.record import AuditError, Plate, Record, find_record
 from app.audit.search import Period
 from app.audit.segments import line_groups, list_segments
-from app.csv_cells import text_cell
+from app.csv_cells import csv_line
 
 COLUMNS = (
     "time",
@@ -35,8 +35,6 @@ COLUMNS = (
     "criteria",
 )
 _WORDS = {True: "true", False: "false", None: ""}
-# SEC: a spreadsheet would run formulas. Clients choose references and users.
-_cell = text_cell(",")
 
 
 class Exported(NamedTuple):
@@ -97,18 +95,19 @@ def write_export(
 
 def csv_of(rows: Iterable[Iterable[str]]) -> bytes:
     """Return rows of texts as CSV that no spreadsheet runs as a formula."""
-    return b"".join(map(_line, rows))
+    return "".join(map(csv_line, rows)).encode()
 
 
 def csv_heading() -> bytes:
     """Return the first line of a CSV export."""
-    return _line(COLUMNS)
+    return csv_line(COLUMNS).encode()
 
 
 def csv_lines(record: Record) -> bytes:
     """Return a line for each plate of a record; one line if it has none."""
     plates: list[Plate | None] = [*record.plates]
-    return b"".join(_line(_row(record, plate)) for plate in plates or [None])
+    # SEC: clients choose references and users, which a spreadsheet must not run as formulas.
+    return "".join(csv_line(_row(record, plate)) for plate in plates or [None]).encode()
 
 
 def _row(record: Record, plate: Plate | None) -> list[str | None]:
@@ -129,7 +128,3 @@ def _text(value: str | bool | None) -> str | None:
 
 def _pairs(members: Mapping[str, object]) -> str:
     return ";".join(f"{name}={value}" for name, value in members.items())
-
-
-def _line(values: Iterable[str | None]) -> bytes:
-    return f"{','.join(map(_cell, values))}\r\n".encode()

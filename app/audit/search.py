@@ -2,6 +2,7 @@
 
 import os
 import re
+from calendar import monthrange
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -22,8 +23,6 @@ from app.audit.index import (
 )
 from app.audit.record import AuditError, Record, Row, find_record, row_of, time_of
 from app.audit.segments import INDEX, Segment, line_groups, lines_beginning_in, list_segments
-
-# The part of a trail that a search or an export asks for: from a day or time, to another.
 
 _KEEP = re.compile(r"(?P<number>[1-9]\d{0,4})(?P<unit>[dmy])", re.ASCII)
 _MONTHS = {"m": 1, "y": 12}
@@ -93,15 +92,10 @@ def time_before(keep: str) -> str:
         if unit == "d":
             return first_moment((today - timedelta(days=number)).isoformat())
         years, month = divmod(today.year * 12 + today.month - 1 - number * _MONTHS[unit], 12)
-        day = _last_day(years, month + 1) if today.day > 28 else 31
-        return first_moment(date(years, month + 1, min(today.day, day)).isoformat())
+        day = min(today.day, monthrange(years, month + 1)[1])
+        return first_moment(date(years, month + 1, day).isoformat())
     except (OverflowError, ValueError):
         return first_moment(date.min.isoformat())
-
-
-def _last_day(year: int, month: int) -> int:
-    following = date(year + month // 12, month % 12 + 1, 1)
-    return (following - timedelta(days=1)).day
 
 
 _PLANS_MAX = 5

@@ -374,7 +374,7 @@ def _rows(
     """Return the rows of one table by plate, each in the shape of its facts."""
     if not ref.holds(kind):
         return {}
-    model: Any = TABLES[kind]
+    model = TABLES[kind]
     table: Any = in_schema(model, ref.schema)
     facts_of: Any = shape
     columns = [getattr(table, name) for name in ("registration", *facts_of._fields)]

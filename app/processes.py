@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import BinaryIO, NoReturn
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -171,3 +172,22 @@ def _close_all_but(kept: Iterable[int]) -> None:
         os.closerange(start, descriptor)
         start = descriptor + 1
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))
+
+
+# TERM ends a command like Ctrl-C: it cleans up first.
+
+
+@contextmanager
+def ended_like_ctrl_c() -> Iterator[None]:
+    """Raise KeyboardInterrupt with the number of the signal when TERM arrives."""
+
+    def stop(number: int, _frame: FrameType | None) -> NoReturn:
+        # A second signal must not interrupt the clean-up.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt(number)
+
+    former = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)

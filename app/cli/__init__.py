@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "plans": ("plans",),
     "keys": ("keys",),
     "limits": ("limits",),
-    "usage_report": ("usage",),
+    "usage": ("usage",),
     "domains": ("domains",),
     "audit": ("audit",),
     "actions": ("actions",),

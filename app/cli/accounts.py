@@ -19,9 +19,9 @@ from app.cli.output import (
     print_table,
 )
 from app.cli.parser import Commands, add_command, add_group
-from app.cli.session import opened_database
 from app.domains.repository import Domains
 from app.storage import reserve
+from app.storage.session import opened_database
 
 _COLUMNS = ("name", "plan", "status", "tag", "created_at")
 _KEY_COLUMNS = ("id", "label", "status", "created_at", "expires_at", "revoked_at")

@@ -15,7 +15,7 @@ from app.actions import (
 )
 from app.cli.output import Item, counted, print_items, shown
 from app.cli.parser import Commands, Parser, add_command, add_group, add_limit, day_argument
-from app.cli.session import opened_database
+from app.storage.session import opened_database
 
 _COLUMNS = ("id", "at", "actor", "sudo_user", "via", "action", "account", "subject", "change")
 _DAY_SECONDS = 86_400

@@ -1,29 +1,22 @@
 """`verifyd audit`: seal, verify and prune the audit trail (D116, D119)."""
 
 import argparse
-import logging
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
 from app.audit.chain import NO_DIGEST, Fault
-from app.audit.owner import find_owner
-from app.audit.prune import prune
-from app.audit.seal import seal
 from app.audit.search import time_before
 from app.audit.verify import Verdict, verify
 from app.cli import audit_report, audit_search
 from app.cli.audit_options import add_directories, digest, directories_of
-from app.cli.loads import NICENESS
 from app.cli.output import counted, print_document, print_item, print_sentence, waiting_for
 from app.cli.parser import Commands, add_command, add_group, number_of, whole_number
-from app.cli.session import ended_like_ctrl_c, opened_database
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.audit_tasks import AuditTasks, Results
-from app.logs import progress_log
+from app.jobs.audit_tasks import AuditTaskJob
+from app.jobs.job import run
+from app.jobs.trail import PruneTrail, SealTrail
 from app.processes import end_with_parent
 
 # `verifyd audit carry-out`: what somebody asks of the trail in the console (D138).
@@ -44,16 +37,7 @@ def add_carry_out(audit: Commands) -> None:
 
 
 def _carry_out(args: argparse.Namespace) -> None:
-    config = Config.from_env()
-    os.nice(NICENESS)
-    with progress_log(), ended_like_ctrl_c(), opened_database(config) as engine:
-        tasks = AuditTasks(engine, config)
-        tasks.results.remove_old()
-        tasks.carry_out(args.id)
-
-
-_NICENESS = 10
-_log = logging.getLogger("app.audit")
+    run(AuditTaskJob(args.id))
 
 
 class VerdictItem(TypedDict):
@@ -135,17 +119,16 @@ def add_commands(commands: Commands) -> None:
 def _seal(args: argparse.Namespace) -> None:
     if args.parent is not None:
         end_with_parent(args.parent)
-        os.nice(_NICENESS)
-    config = Config.from_env()
-    # It is the only job that runs every hour.
-    Results(config.data_dir).remove_old()
-    directory = config.audit_dir
-    if _has_nothing_to_do(args, directory):
+    done = run(
+        SealTrail(
+            is_scheduled=args.scheduled,
+            is_background=args.parent is not None,
+            waiting=partial(waiting_for, args),
+        )
+    )
+    if done is None:
         return
-    with progress_log(), ended_like_ctrl_c(), waiting_for(args, "the segments to be sealed"):
-        with _told(f"the audit trail in {directory} cannot be sealed"):
-            done = seal(directory, current=not args.scheduled)
-        _log.info("audit trail sealed: segments %d, latest digest %s", len(done.seals), done.digest)
+    directory = Config.from_env().audit_dir
     records = sum(line.records for line in done.seals)
     members = {
         "directory": str(directory),
@@ -160,15 +143,11 @@ def _seal(args: argparse.Namespace) -> None:
 
 
 def _prune(args: argparse.Namespace) -> None:
-    directory = Config.from_env().audit_dir
-    if _has_nothing_to_do(args, directory):
+    waiting = partial(waiting_for, args)
+    done = run(PruneTrail(args.keep, is_scheduled=args.scheduled, waiting=waiting))
+    if done is None:
         return
-    with progress_log(), ended_like_ctrl_c(), waiting_for(args, "old segments to be removed"):
-        with _told(f"records of the audit trail in {directory} cannot be removed"):
-            done = prune(directory, args.keep)
-        _log.info(
-            "audit trail pruned: segments %d, latest digest %s", len(done.segments), done.digest
-        )
+    directory = Config.from_env().audit_dir
     members = {
         "directory": str(directory),
         "before": args.keep,
@@ -227,26 +206,6 @@ def _print_verdict(item: VerdictItem) -> None:
 
 def _counts(segments: int, records: int) -> str:
     return f"{counted(segments, 'segment')}, {counted(records, 'record')}"
-
-
-def _has_nothing_to_do(args: argparse.Namespace, directory: Path) -> bool:
-    """Tell whether a timer runs where nothing was ever recorded.
-
-    A trail that is switched off is still sealed and pruned: its records still grow old.
-    """
-    return bool(args.scheduled) and find_owner(directory) is None
-
-
-@contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Say what failed, and that nothing has to be repaired, if the disk fails."""
-    try:
-        yield
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise OperatorError(
-            f"{what} now: {where}{error.strerror}; the next run continues"
-        ) from error
 
 
 def _time_before(text: str) -> str:

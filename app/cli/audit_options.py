@@ -13,9 +13,9 @@ from app.audit.search import Period, first_moment, last_moment, until_now
 from app.audit.segments import list_segments
 from app.audit.state import claim_for_command
 from app.cli.parser import Parser
-from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
+from app.storage.session import opened_database
 
 
 def add_directories(command: Parser) -> None:

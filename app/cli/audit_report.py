@@ -17,9 +17,9 @@ from app.cli.audit_options import (
 )
 from app.cli.output import counted, print_document, waiting_for
 from app.cli.parser import Commands, add_command
-from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
+from app.storage.session import opened_database
 
 
 def add_commands(audit: Commands) -> None:

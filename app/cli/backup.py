@@ -1,18 +1,18 @@
 """`verifyd backup` and `verifyd restore` (D47, D48)."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from app.backup.restore import restore
-from app.backup.retention import Limits
-from app.backup.take import Registers, take
-from app.cli.nightly import nightly
+from app.backup.take import Registers
 from app.cli.output import counted, print_item, waiting_for
 from app.cli.parser import Commands, add_command, add_scheduled
-from app.cli.session import opened_database, require_owner
 from app.config import Config
-from app.logs import progress_log
+from app.jobs.backup import Backup
+from app.jobs.job import run
 from app.setting_values import sqlite_path
+from app.storage.session import require_owner
 
 
 def add_commands(commands: Commands) -> None:
@@ -67,16 +67,16 @@ def _backup(args: argparse.Namespace) -> None:
     registers: Registers = "merged" if args.merged_registers else "none"
     if args.registers:
         registers = "all"
-    with progress_log(), nightly("backup", is_scheduled=args.scheduled) as job:
-        config = Config.from_env()  # Here, because the job must report wrong settings.
-        limits = Limits(args.keep, config.backup_limit) if args.keep else None
-        with opened_database(config) as engine, waiting_for(args, "the copy of the database"):
-            trail = config.audit_dir if args.audit else None
-            taken = take(
-                engine, args.directory, registers=registers, limits=limits, audit_dir=trail
-            )
-        files = taken.manifest.all_files.values()
-        job.size_bytes = sum(file.size_bytes for file in files)
+    job = Backup(
+        args.directory,
+        registers,
+        keep=args.keep,
+        with_trail=args.audit,
+        is_scheduled=args.scheduled,
+        waiting=partial(waiting_for, args),
+    )
+    taken = run(job)
+    files = taken.manifest.all_files.values()
     members = {
         "backup": str(taken.directory),
         "size_bytes": job.size_bytes,

@@ -10,13 +10,13 @@ from app import clock
 from app.cli.demo_service import base_url
 from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command, add_group
-from app.cli.session import opened_database
 from app.config import SETTINGS, Config
 from app.console.roles import Role
 from app.console.sessions import LINK_SECONDS, create_link, end_sessions
 from app.errors import OperatorError
 from app.serve.listening import chosen_by_systemd
 from app.storage import reserve
+from app.storage.session import opened_database
 
 
 class LinkItem(TypedDict):

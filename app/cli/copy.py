@@ -8,8 +8,8 @@ from tqdm import tqdm
 from app.backup.copy import Copied, copy_database
 from app.cli.output import counted, print_items, waiting_for
 from app.cli.parser import Commands, add_command
-from app.cli.session import opened_database
 from app.config import SETTINGS, Config, is_set
+from app.storage.session import opened_database
 
 
 def add_commands(commands: Commands) -> None:

@@ -31,7 +31,6 @@ from app.cli.demo_service import (
 )
 from app.cli.output import print_item
 from app.cli.parser import Commands, add_command
-from app.cli.session import opened_database
 from app.config import Config
 from app.console.roles import Role
 from app.console.sessions import create_link
@@ -45,6 +44,7 @@ from app.registers.request import LoadRequest
 from app.storage.engine import Engine
 from app.storage.registers import Register
 from app.storage.schema import migrate
+from app.storage.session import opened_database
 
 _ACCOUNT = "demo"
 _LIMITED = "demo-limited"

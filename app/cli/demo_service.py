@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from app import clock
 from app.cli import invocation
-from app.cli.session import require_owner
 from app.config import Config
 from app.errors import OperatorError
 from app.registers.demo import CAST
 from app.serve import instance, listening
 from app.setting_values import sqlite_path
 from app.storage.file_lock import hold_until_exit, make_directory
+from app.storage.session import require_owner
 
 _LOCK = "demo"
 _ACCESS_LOG = "access.log"

@@ -7,10 +7,10 @@ from app import clock
 from app.accounts.administration import require_account
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group
-from app.cli.session import opened_database
 from app.domains.names import canonical_domain_name
 from app.domains.repository import Domains, HeldDomain, set_domain_status
 from app.errors import OperatorError
+from app.storage.session import opened_database
 
 _COLUMNS = ("name", "status", "id", "created_at")
 

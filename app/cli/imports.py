@@ -4,23 +4,19 @@ import argparse
 import logging
 import textwrap
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
-from app import actions, clock
-from app.cli import load_options, loads, registers
-from app.cli.drop import load_drop
-from app.cli.load_sentence import result_sentence, rows_of
-from app.cli.nightly import is_attended, reported
+from app import clock
+from app.cli import load_options, registers
+from app.cli.loads import load_drop, load_files, rows_of
 from app.cli.output import (
     Item,
     counted,
     print_item,
     print_items,
     say_if_terminal_is_read,
-    waiting_for,
 )
 from app.cli.parser import (
     Commands,
@@ -31,7 +27,6 @@ from app.cli.parser import (
     number_of,
     register_name,
 )
-from app.cli.session import opened_database
 from app.cli.suggest_map import suggest_map
 from app.config import Config
 from app.errors import OperatorError
@@ -49,6 +44,7 @@ from app.registers.past_load import PastLoad, find_rejects, past_load
 from app.registers.reading.sources import STANDARD_INPUT
 from app.registers.reading.streams import printable
 from app.registers.reject_limit import Reason
+from app.storage.session import opened_database
 from app.storage.tables import Kind
 
 # `verifyd imports list` and `show`: the history of attempts to load (D69).
@@ -333,22 +329,8 @@ def _import(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         suggest_map(args)
         return
     say_if_terminal_is_read(STANDARD_INPUT in args.files)
-    with _failure_kept_from_log(), nullcontext() if args.dry_run else reported():
-        try:
-            request = load_options.request_of(args, args.files, args.register)
-        except OperatorError as error:
-            if args.dry_run:
-                error.details = {"load": None, "reasons": []}
-            else:
-                loads.note_refused(
-                    args.files, args.register, error, args.mode, is_attended=is_attended()
-                )
-            raise
-        request = request._replace(
-            dry_run=args.dry_run, is_attended=is_attended(), actor=actions.of_command()
-        )
-        result = loads.run(request, waiting=partial(waiting_for, args))
-    print_item(args, result._asdict(), result_sentence(result))
+    with _failure_kept_from_log():
+        load_files(args)
 
 
 @contextmanager

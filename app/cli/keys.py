@@ -12,8 +12,8 @@ from app.accounts.authentication import KEY_ID_CHARACTERS, Token, parse_token
 from app.accounts.models import ApiKey
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group, day_argument, whole_number
-from app.cli.session import opened_database
 from app.storage import reserve
+from app.storage.session import opened_database
 
 _COLUMNS = ("id", "account", "label", "status", "created_at", "expires_at", "revoked_at")
 

@@ -9,13 +9,13 @@ from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Account
 from app.cli.output import counted, print_item
 from app.cli.parser import Commands, add_command, add_group
-from app.cli.session import opened_database
 from app.config import Config
 from app.serve.limits.bucket import SECOND_NS, Outcome, Rate, rate
 from app.serve.limits.file import FILE_NAME, Identity
 from app.serve.limits.store import LimitStore, account_slot, reset_limit
 from app.storage import reserve
 from app.storage.engine import Engine
+from app.storage.session import opened_database
 from app.storage.versions import database_id
 
 

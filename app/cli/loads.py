@@ -1,112 +1,106 @@
-"""Runs one load for a command: priority, progress bar, history of refused loads (D28)."""
+"""Starts loads for `verifyd import`, and prints how they ended (D28)."""
 
-import gc
-import os
+import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-import peewee
 from tqdm import tqdm
 
-from app import clock
-from app.cli.session import ended_like_ctrl_c, opened_database
-from app.config import Config
-from app.errors import Hindered, OperatorError
-from app.registers import history
-from app.registers.attempts import Attempt, NotedProgress, file_columns, note_attempt, reason_of
-from app.registers.load import load
+from app import actions, clock
+from app.cli import load_options
+from app.cli.output import counted, print_item, print_items, print_sentence, waiting_for
+from app.jobs.drop_directory import DropDirectory
+from app.jobs.job import is_attended, run
+from app.jobs.loads import Load
 from app.registers.reading.reader import Progress, Show
 from app.registers.request import LoadRequest, LoadResult
-from app.storage import reserve
-from app.storage.errors import message_of
-from app.storage.interface import Waiting
+from app.storage.tables import Kind
 
-NICENESS = 10
-"""The niceness of a load, so that the service comes first."""
+_ONE = {Kind.VEHICLES.value: "vehicle", Kind.POLICIES.value: "policy", Kind.FINES.value: "fine"}
 
 
-def note_refused(
-    files: Sequence[str],
-    register: str | None,
-    error: OperatorError,
-    mode: str = "",
-    *,
-    is_attended: bool = False,
-) -> int | None:
-    """Add a line to the history for a load that a mistake in its options prevents (D69).
+def load_files(args: argparse.Namespace) -> None:
+    """Load the files that the arguments name. Raises OperatorError if that fails."""
 
-    Returns its number, or None if the database cannot be used. The details of the error get it too.
+    def make_request() -> LoadRequest:
+        return load_options.request_of(args, args.files, args.register)._replace(
+            dry_run=args.dry_run, is_attended=is_attended(), actor=actions.of_command()
+        )
 
-    Args:
-        mode: empty if the mistake hides it.
-        is_attended: whether somebody sees at a terminal that it failed.
-    """
-    load_id = None
-    notes = history.unopened_notes(is_attended=is_attended)
-    line = file_columns(files) | {"register": register or "", "mode": mode, "notes": notes}
-    with suppress(OperatorError), opened_database() as engine:
-        load_id = note_attempt(engine, reason_of(error), line)
-    error.details = {"load": load_id, "reasons": []}
-    return load_id
+    job = Load(
+        args.files,
+        args.register,
+        args.mode,
+        make_request,
+        dry_run=args.dry_run,
+        waiting=partial(waiting_for, args),
+        shown=_progress_bar,
+    )
+    result = run(job)
+    print_item(args, result._asdict(), result_sentence(result))
 
 
-def note_moved(load_id: int, directory: Path) -> None:
-    """Add to the history where the files of a failed load are now, if the database can be used."""
-    with suppress(OperatorError, peewee.PeeweeException), opened_database() as engine:
-        reserve.with_reserve(engine, partial(history.note_moved, engine, load_id, directory))
-
-
-def run(
-    request: LoadRequest, attempt: Attempt | None = None, waiting: Waiting = nullcontext
-) -> LoadResult:
-    """Run a load with a lower priority than the service.
-
-    TERM and Ctrl-C end it and leave the register as it was.
+def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:
+    """Load all files in a drop directory, and print each load as it ends.
 
     Args:
-        attempt: receives the number of the load, for the report of a failure.
-        waiting: tells the user what the load waits for.
+        options: the directory of the option files; None if there is none.
 
-    Raises OperatorError with the number of the load and its first rejects as details; Hindered if
-    the fault is not in the files.
+    Raises OperatorError if a load failed or was skipped, or if the job could not begin.
     """
-    attempt = attempt or Attempt(request)
-    try:
-        with (
-            _low_priority(),
-            ended_like_ctrl_c(),
-            opened_database(waiting=waiting) as engine,
-            _progress_bar() as show,
-        ):
-            config = Config.from_env()
-            limited = request._replace(
-                loss_max=config.loss_max, keep_snapshots=config.keep_snapshots
-            )
-            progress = NotedProgress(engine, attempt, show)
-            return load(engine, config.data_dir, limited, progress, attempt)
-    except (peewee.DatabaseError, peewee.InterfaceError) as error:
-        reason = f"the database cannot be used: {message_of(error)}"
-        raise Hindered(reason, attempt.details()) from error
-    except OSError as error:
-        raise Hindered(str(error), attempt.details()) from error
-    except OperatorError as error:
-        error.details = attempt.details()
-        raise
 
+    def make_request(files: list[str], register: str | None) -> LoadRequest:
+        request = load_options.request_of(
+            load_options.options_of(register, options), files, register
+        )
+        load_options.require_same_register(request)
+        return request
 
-@contextmanager
-def _low_priority() -> Iterator[None]:
-    """Lower the priority, and switch off garbage collection."""
-    os.nice(NICENESS)
-    # PERF: garbage collection would take a third of the time to read rows.
-    gc.disable()
+    def print_loaded(item: dict[str, Any]) -> None:
+        if not args.json and item["status"] == "loaded":
+            print_item(args, item)
+            print()
+            sys.stdout.flush()
+
+    job = DropDirectory(
+        directory,
+        options,
+        make_request,
+        is_scheduled=args.scheduled,
+        waiting=partial(waiting_for, args),
+        shown=_progress_bar,
+        loaded=print_loaded,
+    )
     try:
-        yield
+        run(job)
     finally:
-        gc.enable()
+        if args.json and job.is_complete:
+            print_items(args, job.items, ())
+    if not args.json:
+        print_sentence(f"{counted(len(job.items), 'load')} done from {directory}")
+
+
+def result_sentence(result: LoadResult) -> str:
+    """Return such as `20,000 policies loaded into register native, 2 rejected`."""
+    loaded = rows_of(result.loaded, result.kind)
+    rejected = f"{result.rejected:,} rejected"
+    if result.notes:
+        rejected += f", {counted(len(result.notes), 'note')} to read"
+    if result.dry_run:
+        return (
+            f"{loaded} would be loaded into register {result.register}, {rejected}; "
+            "nothing was changed"
+        )
+    return f"{loaded} loaded into register {result.register}, {rejected}"
+
+
+def rows_of(number: int, kind: str) -> str:
+    """Return a number of rows of a kind, such as `1 policy` or `2,000 fines`."""
+    return counted(number, _ONE[kind], kind)
 
 
 @contextmanager

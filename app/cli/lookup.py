@@ -12,11 +12,11 @@ import peewee
 from app.cli.lookup_csv import add_enquiry, answer_file, recording
 from app.cli.output import counted, print_item, print_sentence
 from app.cli.parser import Commands, add_command, day_argument
-from app.cli.session import opened_database
 from app.config import Config
 from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
+from app.storage.session import opened_database
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from app.cli.session import ended_like_ctrl_c
 from app.errors import OperatorError
+from app.processes import ended_like_ctrl_c
 from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.files import sync
 

@@ -7,14 +7,14 @@ from app.alerts.delivery import deliver, send_to_all
 from app.alerts.message import Message, test_message
 from app.alerts.report import report
 from app.alerts.spool import Spool, new_id
-from app.cli.nightly import gathered_now
 from app.cli.output import counted, print_item, print_items, waiting_for
 from app.cli.parser import Commands, add_command
-from app.cli.session import require_owner
 from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
+from app.jobs.job import gathered_now
 from app.logs import progress_log
 from app.setting_values import sqlite_path
+from app.storage.session import require_owner
 
 _NEEDED = ("data_dir", "notify", "notify_secret")
 

@@ -8,7 +8,7 @@ from app.accounts.enquiry import ENQUIRIES, EnquiryChange, split_reasons
 from app.accounts.models import BULK_MAX, Plan
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group, whole_number
-from app.cli.session import opened_database
+from app.storage.session import opened_database
 
 
 class PlanItem(TypedDict):

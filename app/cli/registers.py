@@ -4,16 +4,12 @@
 """
 
 import argparse
-import os
 from functools import partial
 
-from app.cli.loads import NICENESS
 from app.cli.output import add_yes, confirm, print_item, waiting_for
 from app.cli.parser import Commands, add_command, number_of, register_name, whole_number
-from app.cli.session import ended_like_ctrl_c, opened_database
-from app.config import Config
-from app.jobs.register_tasks import Tasks
-from app.logs import progress_log
+from app.jobs.job import run
+from app.jobs.register_tasks import RegisterTaskJob
 from app.registers.generations import Generations
 from app.registers.history import History
 from app.registers.undo import (
@@ -24,6 +20,7 @@ from app.registers.undo import (
     undrop_register,
 )
 from app.storage.engine import Engine
+from app.storage.session import opened_database
 from app.storage.tables import Kind
 
 _REGISTER_HELP = "name of the register"
@@ -131,7 +128,4 @@ def _undrop(args: argparse.Namespace) -> None:
 
 
 def _carry_out(args: argparse.Namespace) -> None:
-    config = Config.from_env()
-    os.nice(NICENESS)
-    with progress_log(), ended_like_ctrl_c(), opened_database(config) as engine:
-        Tasks(engine, config.state_dir).carry_out(args.id)
+    run(RegisterTaskJob(args.id))

@@ -15,7 +15,6 @@ from app.alerts.delivery import obstacle
 from app.audit.state import AuditState, audit_state, owner_fault
 from app.cli.output import counted, print_item, waiting_for
 from app.cli.parser import Commands, add_command
-from app.cli.session import opened_database
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.monitoring.directories import (
@@ -33,6 +32,7 @@ from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
 from app.storage.schema import migrate, pending_migrations
+from app.storage.session import opened_database
 from app.storage.versions import Versions, versions
 
 # What `verifyd check` finds: faults, which keep the service from running well, and warnings.

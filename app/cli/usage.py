@@ -20,9 +20,9 @@ from app.accounts.usage.report import (
 )
 from app.cli.output import counted, print_items
 from app.cli.parser import Commands, add_command
-from app.cli.session import opened_database
 from app.config import Config
 from app.storage.engine import Engine
+from app.storage.session import opened_database
 
 _BY = (By.KEY, By.DAY, By.HOUR, By.OPERATION)
 

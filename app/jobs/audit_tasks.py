@@ -18,9 +18,11 @@ from app.audit.search import Period, Query, newest, until_now
 from app.audit.trail import record_use
 from app.audit.verify import verify
 from app.config import Config
+from app.jobs.job import NICENESS, Job
 from app.jobs.tasks import DONE, RUNNING, Start, TaskModel, TaskTable
 from app.storage.engine import Engine
 from app.storage.file_lock import make_directory
+from app.storage.session import opened_database
 from app.storage.versions import database_id
 
 # The table of what the console asks of the trail, and what such a task is (D138).
@@ -344,3 +346,20 @@ class _Limited:
             raise AuditError(f"the export is larger than 1 GB; {way_out}")
         if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:
             raise AuditError(f"the disk has less than 512 MB left; {way_out}")
+
+
+class AuditTaskJob(Job[None]):
+    """What a task asks for, in the process that the console started for it."""
+
+    niceness = NICENESS
+
+    def __init__(self, task_id: int) -> None:
+        self._task_id = task_id
+
+    def do(self) -> None:
+        """Read the trail, and write the result."""
+        config = Config.from_env()
+        with opened_database(config) as engine:
+            tasks = AuditTasks(engine, config)
+            tasks.results.remove_old()
+            tasks.carry_out(self._task_id)

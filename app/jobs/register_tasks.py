@@ -13,7 +13,9 @@ from typing import NamedTuple
 import peewee
 
 from app.actions import Actor
+from app.config import Config
 from app.errors import OperatorError
+from app.jobs.job import NICENESS, Job
 from app.jobs.tasks import DONE, RUNNING, Start, TaskModel, TaskTable
 from app.registers.attempts import reason_of
 from app.registers.generations import is_being_loaded
@@ -21,6 +23,7 @@ from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
 from app.registers.undo import Noted, drop_register, purge_register, roll_back, undrop_register
 from app.storage import reserve
 from app.storage.engine import Engine
+from app.storage.session import opened_database
 
 # The table of tasks of registers, and what such a task is (D135).
 
@@ -153,3 +156,18 @@ def _change(engine: Engine, task: Task, noted: Noted) -> None:
     }
     actor = Actor(task.asked_by, "console")
     changes[task.action](engine, task.register, actor=actor, noted=noted)
+
+
+class RegisterTaskJob(Job[None]):
+    """What a task asks for, in the process that the console started for it."""
+
+    niceness = NICENESS
+
+    def __init__(self, task_id: int) -> None:
+        self._task_id = task_id
+
+    def do(self) -> None:
+        """Change the register."""
+        config = Config.from_env()
+        with opened_database(config) as engine:
+            Tasks(engine, config.state_dir).carry_out(self._task_id)

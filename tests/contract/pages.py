@@ -25,6 +25,15 @@ def _pages() -> dict[str, str]:
 PAGES = _pages()
 """The text of each page, by its path in the repository."""
 
+
+class Decision(NamedTuple):
+    """A decision: the room it is in, its number, such as D20, and its text without the title."""
+
+    room: str
+    number: str
+    text: str
+
+
 _FENCE = re.compile(r"(?ms)^ *```(?P<language>\w*)\n(?P<text>.*?)^ *```$")
 _LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
 
@@ -83,3 +92,13 @@ def anchors(page: str) -> set[str]:
         )
         made.append(f"{slug}-{before}" if before else slug)
     return set(made)
+
+
+def decisions() -> list[Decision]:
+    """Return all decisions, in the order of the page."""
+    made = []
+    for part in re.split(r"(?m)^## ", PAGES["app/DECISIONS.md"])[1:]:
+        room = part.partition("\n")[0]
+        found = re.finditer(r"(?ms)^### (D[0-9]+) [^\n]+\n(.*?)(?=^#|\Z)", part)
+        made += [Decision(room, number, text) for number, text in (each.groups() for each in found)]
+    return made

@@ -2,9 +2,10 @@
 
 import argparse
 import re
+from collections import Counter
 from collections.abc import Iterator
 from configparser import ConfigParser
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from app.routes import ENDPOINTS
 from app.serve.http.authentication import METRICS_PATH, OPEN_PATHS
 from app.storage.engine import close_quietly, open_engine
 from app.storage.schema import migrate
-from tests.contract.pages import PAGES, ROOT, quoted, table
+from tests.contract.pages import PAGES, ROOT, decisions, quoted, table
 
 TOLD_IN_WORDS = {
     "workers": "cores + 1",
@@ -197,14 +198,32 @@ def test_the_native_members_are_those_that_are_read():
     }
 
 
-def test_every_cited_decision_is_in_the_table():
-    """Every cited D-number is in the table of decisions."""
+def test_every_cited_decision_exists():
+    """Every cited D-number, from D1 to the latest, is a decision."""
     cited: set[str] = set()
     for path in [*sources("app", "tests", "deploy"), *map(ROOT.joinpath, PAGES)]:
-        cited |= set(re.findall(r"(?<![\w%])D[1-9][0-9]?\b", path.read_text(encoding="utf-8")))
-    told = [row[0] for row in table("No.")]
-    assert sorted(cited - set(told), key=lambda number: int(number[1:])) == []
-    assert told == sorted(told, key=lambda number: int(number[1:]))
+        cited |= set(re.findall(r"(?<![\w%])D[1-9][0-9]*\b", path.read_text(encoding="utf-8")))
+    known = {each.number for each in decisions()}
+    assert {"D20", "D130"} <= cited
+    assert sorted(cited - known, key=lambda number: int(number[1:])) == []
+
+
+def test_each_decision_has_a_number_of_its_own():
+    """A number belongs to one decision. Those of a room, and the headings, are in order."""
+    numbers = [each.number for each in decisions()]
+    assert [each for each, count in Counter(numbers).items() if count > 1] == []
+    by_room = {room: list(group) for room, group in groupby(decisions(), lambda each: each.room)}
+    for room, members in by_room.items():
+        told = [int(each.number[1:]) for each in members]
+        assert told == sorted(told), room
+    headings = re.findall(r"(?m)^###+ (\S+)", PAGES["app/DECISIONS.md"])
+    assert headings == numbers
+
+
+def test_decisions_are_short():
+    """A decision has at most 150 words."""
+    words = {each.number: len(each.text.split()) for each in decisions()}
+    assert {number: count for number, count in words.items() if not 0 < count <= 150} == {}
 
 
 def test_every_file_that_is_named_is_there():

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 import pytest
 
 from app.accounts.administration import set_plan
-from app.cli.session import opened_database
 from app.config import Config
+from app.storage.session import opened_database
 from app.vehicles.explanation import document_of, explain
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records

@@ -118,7 +118,7 @@ def _import_program() -> None:
     import app.cli  # noqa: PLC0415
 
     commands = [module.name for module in pkgutil.iter_modules(app.cli.__path__, "app.cli.")]
-    served = ("app.main", "app.serve.worker.worker", "app.server", "gunicorn.app.base")
+    served = ("app.main", "app.serve.worker.worker", "gunicorn.app.base")
     for name in (*commands, *served, "psycopg"):
         importlib.import_module(name)
     assert _NOT_WARM.isdisjoint(sys.modules)

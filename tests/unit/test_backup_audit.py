@@ -19,8 +19,8 @@ from app.audit.search import Period
 from app.audit.trail import Trail
 from app.audit.verify import verify
 from app.backup import retention, trail
-from app.cli.session import opened_database
 from app.storage.file_lock import tried
+from app.storage.session import opened_database
 from app.storage.versions import database_id
 from tests.conftest import ON_SQLITE
 from tests.unit.audit_trails import HOUR_NS, Clock, first_plates, look_up, names

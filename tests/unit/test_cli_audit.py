@@ -56,7 +56,7 @@ class TestSealing:
         def full(*_, **__):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr(f"app.cli.audit.{words[0]}", full)
+        monkeypatch.setattr(f"app.jobs.trail.{words[0]}", full)
         ended = cli.run("audit", *words)
         assert ended.status == 1
         assert f"in {directory} cannot be {what} now: No space left on device" in ended.stderr

@@ -10,9 +10,9 @@ from app.audit import owner as owners
 from app.audit import state as audit_state
 from app.audit.owner import claim
 from app.audit.seal import seal
-from app.cli.session import opened_database
 from app.config import Config
 from app.serve import instance
+from app.storage.session import opened_database
 from app.storage.versions import database_id
 
 

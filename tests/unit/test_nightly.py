@@ -1,15 +1,26 @@
 """What the run of a nightly job reports: everything, and nothing twice (D76, D77)."""
 
+from pathlib import Path
+from unittest.mock import Mock
+
 import peewee
 import pytest
 
-from app.cli.nightly import Job, NotAllLoaded, NotLoaded
+from app.jobs.drop_directory import DropDirectory, NotAllLoaded, NotLoaded
+
+
+def drop_directory():
+    """Return the job of a drop directory, which has not begun."""
+    unused = Mock()
+    return DropDirectory(
+        Path("drop"), None, unused, is_scheduled=True, waiting=unused, shown=unused, loaded=unused
+    )
 
 
 @pytest.fixture
 def job():
     """Return a run with two failed loads; alerts read the first one from the history."""
-    job = Job()
+    job = drop_directory()
     job.failed = [NotLoaded(["a.csv"], "not loaded", 1), NotLoaded(["a.csv"], "skipped", 2)]
     job.in_history = {1}
     return job
@@ -48,5 +59,5 @@ def test_an_incomplete_run_says_so(job, error, reason):
 
 def test_a_warning_without_a_failure_has_its_reason_in_the_log():
     """A warning, such as a kept file that cannot be removed, refers to the log."""
-    assert Job().faults(NotAllLoaded("not all")) == ["Its log has the reason."]
-    assert Job().faults(None) == []
+    assert drop_directory().faults(NotAllLoaded("not all")) == ["Its log has the reason."]
+    assert drop_directory().faults(None) == []

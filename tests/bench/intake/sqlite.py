@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from app.cli.loads import NICENESS
+from app.jobs.job import NICENESS
 from app.storage.engine import close_quietly
 from app.storage.sqlite import SqliteEngine
 from app.storage.tables import TABLES, Kind

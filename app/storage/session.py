@@ -1,13 +1,10 @@
 """How a command opens the database: settings, owner and schema are checked first."""
 
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from app.config import SETTINGS, Config, is_set
 from app.errors import OperatorError
@@ -92,22 +89,3 @@ def require_owner(database: Path) -> None:
             f"{database} belongs to user {owner}, not to you ({os.geteuid()}); "
             f"run the command as its owner: sudo -u '#{owner}' verifyd ..."
         )
-
-
-# TERM ends a command like Ctrl-C: it cleans up first.
-
-
-@contextmanager
-def ended_like_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt with the number of the signal when TERM arrives."""
-
-    def stop(number: int, _frame: FrameType | None) -> NoReturn:
-        # A second signal must not interrupt the clean-up.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt(number)
-
-    former = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)

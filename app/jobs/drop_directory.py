@@ -1,0 +1,245 @@
+"""The load of the drop directory as a job: all its files, one load after another (D60, D74)."""
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import msgspec
+import peewee
+
+from app import actions, clock
+from app.alerts.loads import numbers_of_failed, shown_files
+from app.config import Config
+from app.errors import OperatorError
+from app.jobs.job import Job, reason_of
+from app.jobs.loads import Ended, LoadProcess, Shown, note_moved, note_refused
+from app.registers.dropped import kept
+from app.registers.dropped.batch import Batch, keep, put_aside, remove
+from app.registers.dropped.directory import batches
+from app.registers.request import LoadRequest
+from app.storage.file_lock import make_directory, tried
+from app.storage.interface import Waiting
+from app.storage.session import opened_database
+
+_LOCK = "drop.lock"
+_log = logging.getLogger("app.cli.drop")
+
+Item = dict[str, Any]
+"""A load as the command prints it: its files, its status, and more about how it ended."""
+
+
+class NotAllLoaded(OperatorError):
+    """Some files were not loaded; the job knows which."""
+
+
+class NotLoaded(NamedTuple):
+    """The files of a load that failed or was skipped."""
+
+    names: list[str]
+    outcome: str
+    """What happened, and where the files are now."""
+    load_id: int | None
+    """The number of the load; None if it is not in the history."""
+
+
+class DropDirectory(Job[None]):
+    """Loads all files in a directory, each load in a process of its own.
+
+    A load that fails does not stop the others.
+
+    Args:
+        options: the directory of the option files; None if there is none.
+        make_request: returns the request for files and a register, with the options of that
+            register; raises OperatorError if there is a mistake in them.
+        waiting: tells the user what a load waits for.
+        loaded: receives each load as it ends.
+    """
+
+    name = "import"
+    is_alerted = True
+
+    def __init__(  # noqa: PLR0913 - all that the job needs
+        self,
+        directory: Path,
+        options: Path | None,
+        make_request: Callable[[list[str], str | None], LoadRequest],
+        *,
+        is_scheduled: bool,
+        waiting: Waiting,
+        shown: Shown,
+        loaded: Callable[[Item], object],
+    ) -> None:
+        self._directory = directory
+        self._options = options
+        self._make_request = make_request
+        self.is_scheduled = is_scheduled
+        self._loads = LoadProcess(waiting, shown)
+        self._loaded = loaded
+        self._warnings: set[str] = set()
+        self._stopped_by = 0
+        self.items: list[Item] = []
+        """The loads so far."""
+        self.is_complete = False
+        """Whether all files were looked at; false if the job could not begin."""
+        self.failed: list[NotLoaded] = []
+        self.skipped: set[str] = set()
+        """A sentence for each file that was not loaded and stays where it is."""
+        self.in_history: set[int] = set()
+        """Numbers of failed loads that alerts read from the history."""
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from loading a drop directory.
+
+        Raises OperatorError if one does, or if the settings or directories cannot be used.
+        """
+        config = Config.from_env()
+        with opened_database(config):
+            pass  # Wrong settings must not look like a fault of the files.
+        if not self._directory.is_dir():
+            raise OperatorError(
+                f"{self._directory} does not exist, or is not a directory; create it, or correct "
+                "the path"
+            )
+        if self._options is not None and not os.access(self._options, os.R_OK | os.X_OK):
+            raise OperatorError(f"{self._options} does not exist, or cannot be read")
+        make_directory(config.state_dir)
+        path = config.state_dir / _LOCK
+        with tried(path) as is_held:
+            if not is_held:
+                since = clock.iso_utc(int(path.stat().st_mtime))
+                raise OperatorError(
+                    f'another "verifyd import --drop" is running since {since}; '
+                    "try again when it has ended"
+                )
+            os.utime(path, (clock.now(), clock.now()))
+            yield
+
+    def do(self) -> None:
+        """Load all files. Raises NotAllLoaded at the end if a load failed or was skipped."""
+        config = Config.from_env()
+        with self._stoppable():
+            if self.is_scheduled:
+                kept.remember(config.data_dir, self._directory)
+            self._prune(config)
+            for batch in batches(self._directory, config.drop_wait, self._skip):
+                self._load(batch, config)
+                if self._loads.is_stopped:
+                    break
+            self._prune(config)
+        with suppress(OperatorError, peewee.PeeweeException), opened_database(config) as engine:
+            self.in_history = numbers_of_failed(engine)
+        self.is_complete = True
+        if self._loads.is_stopped:
+            raise KeyboardInterrupt(self._stopped_by)
+        if self._warnings:
+            raise NotAllLoaded(
+                f"not everything in {self._directory} was loaded; the reasons are above"
+            )
+
+    def faults(self, error: BaseException | None) -> list[str]:
+        """Return a sentence for each failure that alerts do not read from the history."""
+        faults = [
+            f"{shown_files(each.names)}: {each.outcome}."
+            for each in self.failed
+            if each.load_id not in self.in_history
+        ]
+        if self.skipped:
+            faults.append(f"Left alone: {len(self.skipped)}; the log of the job names them.")
+        is_explained = isinstance(error, NotAllLoaded) and (faults or self.in_history)
+        if error is not None and not is_explained:
+            faults.append(reason_of(error))
+        return faults
+
+    def _load(self, batch: Batch, config: Config) -> None:
+        """Load a batch. Then move or remove its files, or let the next run load them."""
+        files = [str(file.path) for file in batch.files]
+        try:
+            request = self._make_request(files, batch.register)
+        except OperatorError as error:
+            self._refuse(batch, files, error)
+            return
+        request = request._replace(
+            are_trusted=False,
+            require_whole=batch.require_whole,
+            actor=None if self.is_scheduled else actions.of_command(),
+        )
+        ended = self._loads.run(request)
+        while ended.needed and self._has_made_room(*ended.needed):
+            ended = self._loads.run(request)
+        if ended.status == "failed" and batch.changed():
+            ended = msgspec.structs.replace(ended, status="hindered")
+        if ended.result is not None:
+            (keep if config.keep_loaded else remove)(batch, self._skip)
+        else:
+            self._settle(batch, ended, keeps_failed=bool(config.keep_failed))
+        item: Item = {"files": files, "status": ended.status, "reason": ended.reason}
+        self._report(item | (ended.result._asdict() if ended.result else ended.details))
+
+    def _refuse(self, batch: Batch, files: list[str], error: OperatorError) -> None:
+        """Report a batch that a mistake in its options prevents; its files stay."""
+        load_id = note_refused(files, batch.register, error)
+        self._warn(f"{error}\n{batch}: skipped")
+        names = [file.path.name for file in batch.files]
+        self.failed.append(NotLoaded(names, "skipped because of a mistake in its options", load_id))
+        refused: Item = {"files": files, "status": "failed", "reason": str(error)}
+        self._report(refused | dict(error.details))
+
+    def _settle(self, batch: Batch, ended: Ended, *, keeps_failed: bool) -> None:
+        """Move the files of a load that failed; those of one that was hindered stay."""
+        aside = put_aside(batch, self._warn) if ended.status == "failed" else None
+        load_id = ended.details.get("load")
+        if aside and load_id and keeps_failed:
+            note_moved(load_id, aside)
+        where = f"moved to {aside}" if aside else "left for the next run"
+        names = [file.path.name for file in batch.files]
+        self.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
+        self._warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
+
+    def _report(self, item: Item) -> None:
+        self.items.append(item)
+        self._loaded(item)
+
+    def _has_made_room(self, directory: str, needed_bytes: int) -> bool:
+        """Remove loaded files that are kept for convenience, if that makes room for a load."""
+        return kept.make_room(self._directory, Path(directory), needed_bytes, self._warn)
+
+    def _prune(self, config: Config) -> None:
+        """Remove kept files that are too old, and the oldest above the size limit (D74)."""
+        for folder, seconds in (
+            (kept.LOADED, config.keep_loaded),
+            (kept.FAILED, config.keep_failed),
+        ):
+            kept.prune(self._directory, folder, seconds, config.drop_limit, self._warn)
+
+    def _warn(self, sentence: str) -> None:
+        """Log a warning for the operator, once."""
+        if sentence not in self._warnings:
+            self._warnings.add(sentence)
+            _log.warning("%s", sentence)
+
+    def _skip(self, sentence: str) -> None:
+        """Report a file that was not loaded and stays where it is."""
+        self.skipped.add(sentence)
+        self._warn(sentence)
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """Let TERM and Ctrl-C end the running load, and start no other one."""
+
+        def stop(number: int, _frame: FrameType | None) -> None:
+            self._stopped_by = number
+            self._loads.stop()
+
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        former = [signal.signal(number, stop) for number in numbers]
+        try:
+            yield
+        finally:
+            for number, handler in zip(numbers, former, strict=True):
+                signal.signal(number, handler)

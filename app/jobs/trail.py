@@ -1,0 +1,90 @@
+"""Seal and prune of the audit trail as jobs (D116, D119). Neither needs the database."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.audit.owner import find_owner
+from app.audit.prune import Pruned, prune
+from app.audit.seal import Sealed, seal
+from app.config import Config
+from app.errors import OperatorError
+from app.jobs.audit_tasks import Results
+from app.jobs.job import NICENESS, Job
+from app.storage.interface import Waiting
+
+_log = logging.getLogger("app.audit")
+
+
+class SealTrail(Job[Sealed | None]):
+    """Seals everything that was recorded until now; a timer's run only hours that are over.
+
+    Args:
+        is_background: whether a service started it.
+        waiting: tells the user what the job waits for.
+    """
+
+    def __init__(self, *, is_scheduled: bool, is_background: bool, waiting: Waiting) -> None:
+        self.is_scheduled = is_scheduled
+        self.niceness = NICENESS if is_background else 0
+        self._waiting = waiting
+
+    def do(self) -> Sealed | None:
+        """Seal the trail. Return None if a timer runs where nothing was ever recorded."""
+        config = Config.from_env()
+        # It is the only job that runs every hour.
+        Results(config.data_dir).remove_old()
+        directory = config.audit_dir
+        if self.is_scheduled and find_owner(directory) is None:
+            return None
+        with (
+            self._waiting("the segments to be sealed"),
+            _explained(f"the audit trail in {directory} cannot be sealed"),
+        ):
+            done = seal(directory, current=not self.is_scheduled)
+        _log.info("audit trail sealed: segments %d, latest digest %s", len(done.seals), done.digest)
+        return done
+
+
+class PruneTrail(Job[Pruned | None]):
+    """Removes records that are older than a time.
+
+    Args:
+        before: the time, as records have it.
+        waiting: tells the user what the job waits for.
+    """
+
+    def __init__(self, before: str, *, is_scheduled: bool, waiting: Waiting) -> None:
+        self._before = before
+        self.is_scheduled = is_scheduled
+        self._waiting = waiting
+
+    def do(self) -> Pruned | None:
+        """Prune the trail. Return None if a timer runs where nothing was ever recorded.
+
+        A trail that is switched off is still pruned: its records still grow old.
+        """
+        directory = Config.from_env().audit_dir
+        if self.is_scheduled and find_owner(directory) is None:
+            return None
+        with (
+            self._waiting("old segments to be removed"),
+            _explained(f"records of the audit trail in {directory} cannot be removed"),
+        ):
+            done = prune(directory, self._before)
+        _log.info(
+            "audit trail pruned: segments %d, latest digest %s", len(done.segments), done.digest
+        )
+        return done
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Say what failed, and that nothing has to be repaired, if the disk fails."""
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise OperatorError(
+            f"{what} now: {where}{error.strerror}; the next run continues"
+        ) from error

@@ -18,8 +18,6 @@ from app.errors import without_keys
 from app.storage.engine import Engine, Row
 from app.storage.file_lock import user_name
 
-# Who changes something: who runs this command, or who is signed in to the console.
-
 NAME_CHARACTERS_MAX = 100
 Via = Literal["command", "console"]
 

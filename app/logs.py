@@ -25,11 +25,6 @@ import msgspec
 
 from app import clock
 
-# Writes log lines without waiting for their reader (D58).
-#
-# A line that cannot be written at once is dropped and counted. No client has to wait because the
-# reader of the log stalls or the disk is full.
-
 _REMINDER_NS = 60_000_000_000
 _NAMES = {1: "stdout", 2: "stderr"}
 _log = logging.getLogger("verifyd.logs")
@@ -44,7 +39,10 @@ def take_dropped() -> int:
 
 
 class LineWriter:
-    """Writes whole lines to a descriptor, and drops lines that it does not accept at once."""
+    """Writes whole lines to a descriptor, and drops and counts those it does not take at once.
+
+    So no client waits because the reader of the log stalls, or because the disk is full (D58).
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._name = _NAMES.get(descriptor, str(descriptor))

@@ -40,13 +40,11 @@ from app.storage.registers import find_unreadable
 from app.storage.schema import migrate
 from app.storage.versions import database_id, versions
 
-# What happens once at the start of a server, before it forks its workers.
-
 _log = logging.getLogger("verifyd.server")
 
 
 def prepare(config: Config) -> None:
-    """Check that the service can start, migrate the database, create the files of the workers.
+    """Prepare the start, before any worker is forked: check, migrate, create the workers' files.
 
     Raises OperatorError with the reason if it cannot start, or peewee.PeeweeException.
     """

@@ -16,13 +16,9 @@ from app.actions import Actor, State, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
 
-# The states of accounts, plans and keys, as the record of actions has them.
-#
-# The members are those that commands print. SEC: a key's secret and its hash are not among them.
-
 
 def account_state(account: Account) -> State:
-    """Return the members of an account that an action can change."""
+    """Return the members of an account that an action can change, as commands print them."""
     suspended_at = account.suspended_at
     return {
         "plan": account.plan_id,
@@ -44,7 +40,10 @@ def plan_state(plan: Plan) -> State:
 
 
 def key_state(key: ApiKey) -> State:
-    """Return the members of a key that an action can change, and its label."""
+    """Return the members of a key that an action can change, and its label.
+
+    SEC: the secret and its hash are not among them.
+    """
     return {
         "label": key.label,
         "expires_at": _time(key.expires_at),

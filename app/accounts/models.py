@@ -61,13 +61,10 @@ class ApiKey(peewee.Model):
         table_name = "api_key"
 
 
-# The rule of texts that people choose: names, labels, and what an enquiry says.
-
-
 def text_fault(text: str, characters_max: int, *, is_ascii: bool = False) -> str | None:
-    """Return what is wrong with a text, as the end of a sentence; None if nothing is.
+    """Return what is wrong with a text that people choose, such as a name or a reason.
 
-    It quotes nothing of the text.
+    Returns the end of a sentence, or None if nothing is wrong. It quotes nothing of the text.
     """
     kind = "printable ASCII" if is_ascii else "printable"
     rule = f"must have 1 to {characters_max} {kind} characters"

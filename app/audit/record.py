@@ -89,11 +89,8 @@ def invalid_plate(text: str) -> Plate:
     return Plate(shown, invalid=True)
 
 
-# What a search shows of a record, on a terminal and in the console.
-
-
 class Row(NamedTuple):
-    """A record in short; a member without a value is empty."""
+    """What a search shows of a record; a member without a value is empty."""
 
     time: str
     operation: str

@@ -1,4 +1,4 @@
-"""Summarises a period of the trail, for whoever supervises it."""
+"""Summarises a period of the trail, in memory that does not grow with the trail."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -21,10 +21,8 @@ from app.audit.verify import verify
 from app.storage.engine import Engine
 from app.version import VERSION
 
-# Counts what a report of the trail shows, in memory that does not grow with the trail.
-
 OTHER = "(others)"
-"""Stands for what came after there were too many different values."""
+"""Stands for all further values, once there are too many different ones."""
 _VALUES_MAX = 10_000
 _PLATES_MAX = 200_000
 _USERS_MAX = 50_000
@@ -308,11 +306,8 @@ def _held(directory: Path) -> Held:
     )
 
 
-# Turns a report of the trail into one HTML page that needs nothing else.
-
-
 def render(report: Report) -> bytes:
-    """Return the page in UTF-8."""
+    """Return a report as one HTML page, in UTF-8, that needs no other file."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("app.audit"),
         # SEC: clients choose reasons, references and users.
@@ -326,8 +321,6 @@ def render(report: Report) -> bytes:
     template = environment.get_template("report.html")
     return template.render(report=report, version=VERSION).encode()
 
-
-# Look-ups that were not answered, for the report of the audit trail, which has only answers.
 
 _LOOK_UPS = {"insurance", "bulk_insurance", "compliance", "bulk_compliance"}
 

@@ -36,15 +36,15 @@ from app.audit.segments import (
 )
 from app.storage.files import sync
 
-# What the last run of `seal` found, in a small file for those who ask often.
-#
-# It is never evidence: only the chain is. Nobody has to list or read the segments for it.
-
 _SUMMARY = "summary.json"
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """The state of a trail after the last run of `seal`, or of `prune` after that."""
+    """The state of a trail after the last run of `seal`, or of `prune` after that.
+
+    A small file holds it, so that frequent readers need not list the segments. It is no evidence:
+    only the chain is.
+    """
 
     sealed_at: int
     """When `seal` last succeeded, in Unix seconds, also if there was nothing to seal."""

@@ -2,6 +2,9 @@
 
 A segment that its owner may write to is open. One that its owner may only read is closed, and no
 process appends to it any more.
+
+The last line of a file may be incomplete, if its process was killed or power failed while it wrote.
+No client was answered for such a line, so it is cut off.
 """
 
 import calendar
@@ -122,11 +125,6 @@ def unchanged(directory: Path) -> Iterator[None]:
     with locked(directory / _CHANGING, shared=True, create=False):
         yield
 
-
-# Reads files of lines whose last line may be incomplete, and cuts such a line off.
-#
-# A line is incomplete if its process was killed while it wrote, or if power failed. Nobody was
-# answered for it.
 
 BLOCK_BYTES = 1 << 20
 

@@ -21,14 +21,12 @@ from app.audit.owner import Owner, SameOwner
 from app.audit.record import AuditError, Record, encode_json
 from app.storage.files import sync
 
-# Writes the trail to disk once a second, so that a power cut loses at most that much.
-
 _INTERVAL_SECONDS = 1
 _log = logging.getLogger("app.audit.syncing")
 
 
 class Syncing:
-    """Syncs the segments of a trail in a thread of its own.
+    """Syncs the segments of a trail once a second, in a thread of its own.
 
     After a failed sync the kernel may have dropped what it could not write, and later syncs would
     not say so. So nothing is recorded any more until a new file could be written and synced. Then
@@ -261,11 +259,11 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
-# Records searches, exports and reports of the trail before they show anything.
-
-
 def record_use(directory: Path, owner: Owner, record: Record) -> None:
-    """Append a record to a trail, and write it to disk. Raises AuditError."""
+    """Record a search, export or report of a trail durably, before it shows anything.
+
+    Raises AuditError.
+    """
     trail = Trail(directory, lambda: owner)
     try:
         trail.append(record)

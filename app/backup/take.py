@@ -25,12 +25,11 @@ from app.storage.tables import Kind
 from app.storage.versions import database_id, versions
 from app.version import VERSION, revision
 
-# Finds the registers that cannot be loaded again from one file, so they are backed up.
-
 
 def list_merged(engine: Engine) -> list[str]:
     """Return the names of the registers that hold more than the rows of one replace per kind.
 
+    They cannot be loaded again from one file.
     The history shows it. If the history is not certain, as after a rollback or when old lines were
     removed, the register counts as merged.
     """

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-# The code samples on the documentation page; tests/system/test_doc_samples.py runs them all.
-
 _FOLDER = importlib.resources.files(__package__) / "client-samples"
 # What stands in the files, and in the packaged OpenAPI document.
 _URL = "http://127.0.0.1:8000"
 
 
 class Sample(NamedTuple):
-    """A code sample."""
+    """A code sample on the documentation page; tests/system/test_doc_samples.py runs them all."""
 
     language: str
     """`curl`, `Python` or `TypeScript`."""

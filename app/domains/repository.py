@@ -11,8 +11,6 @@ from app.actions import Actor, Name, Subject, changing, record
 from app.domains.names import IDENTIFIER_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
 
-# The DNS names that accounts hold.
-
 STATUSES = ("active", "suspended")
 
 
@@ -164,8 +162,6 @@ class Domains:
         if self.count_domains(account_id) >= domains_max:
             raise DomainQuotaReached(name)
 
-
-# Lets an operator suspend and activate domains.
 
 _ACTIONS: dict[str, Name] = {"suspended": "domains.suspend", "active": "domains.activate"}
 

@@ -21,14 +21,12 @@ from app.storage.engine import Engine
 from app.storage.tables import Kind
 from app.version import VERSION, revision
 
-# Metrics about the state of the installation, which each scrape reads again.
-
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 
 class State:
-    """The state of database, registers, jobs, disk and certificate at the time of a scrape."""
+    """The state of the installation, which each scrape reads again."""
 
     def __init__(self, engine: Engine, config: Config) -> None:
         self._engine = engine

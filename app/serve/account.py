@@ -1,4 +1,4 @@
-"""What the caller's own account may do, and how much of it is left."""
+"""What the caller's own account may do, and how much it has used."""
 
 from collections.abc import Callable, Sequence
 from datetime import date, tzinfo
@@ -97,9 +97,6 @@ class OwnAccount:
         answer(resp, account)
 
     on_head = on_get
-
-
-# How much the caller's own account has used.
 
 
 class DayUsage(TypedDict):

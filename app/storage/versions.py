@@ -14,8 +14,6 @@ from playhouse.migrations import Migration, Runner
 
 from app.storage.engine import Engine
 
-# Runs the migration scripts of the main database and of registers.
-
 SCRIPTS = Path(__file__).parent / "migrations"
 
 

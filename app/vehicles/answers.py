@@ -180,9 +180,6 @@ def failure_answer(found: Found) -> FailureAnswer:
     return {"error": NOT_FOUND, "code": "vehicle_not_found"}
 
 
-# The JSON that the bulk operations answer with (spec 2).
-
-
 class Item(TypedDict):
     """What items of both operations have: `error` and `code`, or with details the other two."""
 
@@ -212,7 +209,7 @@ _Item = TypeVar("_Item", InsuranceItem, ComplianceItem)
 
 
 class BulkAnswer(TypedDict):
-    """The answer of a bulk operation."""
+    """The answer of a bulk operation (spec 2)."""
 
     results: Sequence[Item]
     processed: int

@@ -217,9 +217,8 @@ def _fines(held: Sequence[Holding], verdict: Verdict) -> Decision:
     return Decision("noOutstandingFines", verdict.is_good, tuple(dict.fromkeys(owed)), why)
 
 
-# The document that `verifyd lookup` prints with `--json`, or as text for people.
-
 Document = dict[str, Any]
+"""What `verifyd lookup` prints with `--json`, or as text for people."""
 
 
 def document_of(explained: Explained, day: str, mot_first_years: int) -> Document:

@@ -53,9 +53,6 @@ def policy_state(policy: PolicyFacts, day: str) -> PolicyState:
     return "future"
 
 
-# Chooses the policy to answer with among all policies of a plate, and says why.
-
-
 class Choice(NamedTuple):
     """The policy to answer with."""
 
@@ -79,7 +76,7 @@ class _Candidate(NamedTuple):
 
 
 def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
-    """Return the policy to answer with, None if no register knows one (D20).
+    """Return the policy to answer with, and why; None if no register knows one (D20).
 
     Policies in force come first, then those that end later, begin later, and have the greater
     number. Among equals the first register decides, within a register the insurer's name.

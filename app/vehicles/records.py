@@ -324,8 +324,6 @@ class _Compiled(NamedTuple):
     many: Prepared
 
 
-# Reads what each register holds about a plate: vehicle row, policies and fines.
-
 _F = TypeVar("_F", bound=tuple[Any, ...])
 
 

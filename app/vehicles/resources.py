@@ -1,4 +1,4 @@
-"""The operations on one vehicle (spec 4)."""
+"""The operations on one vehicle and on many, with one statement each (spec 4)."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -85,9 +85,6 @@ def _require_record(look_ups: LookUps, req: Request, look_up: LookUp) -> Record:
         look_ups.record(req, look_up, [False])
         raise Problem("vehicle_not_found", NOT_FOUND)
     return found.record
-
-
-# The operations on many vehicles: one statement for all of them (spec 4).
 
 
 class BulkRequest(RequestBody):

@@ -1,4 +1,8 @@
-"""Writes counts into the database, and removes old ones."""
+"""Writes counts into the database, and removes old ones.
+
+Every answer is counted in an hour and in a day. So nothing has to be moved from one table to the
+other, and any process can remove the oldest rows of both at any time.
+"""
 
 import logging
 import signal
@@ -14,11 +18,6 @@ from app.accounts.models import Account
 from app.accounts.usage.counts import Change, Counts, Pending
 from app.storage.engine import Engine, Row, close_quietly
 from app.storage.errors import is_outcome_unknown, message_of
-
-# The tables of usage.
-#
-# Every answer is counted in an hour and in a day. So nothing has to be moved from one table to the
-# other, and both can be emptied from their old end at any time, by any process.
 
 CLASSES = ("2xx", "4xx", "429", "5xx")
 """The classes of answers. Those of 4xx are without 429."""
@@ -167,8 +166,6 @@ def _prune(engine: Engine, zone: tzinfo) -> None:
     ).execute(engine)
 
 
-# Writes the counts of a worker every ten seconds, in a thread of its own.
-
 INTERVAL_SECONDS = 10
 LAST_SECONDS = 10
 """How long the end of a worker waits for its last counts to be written."""
@@ -178,9 +175,9 @@ _log = logging.getLogger("verifyd.usage")
 
 
 class UsageWriter:
-    """Writes what a process has counted.
+    """Writes what a process has counted, every ten seconds, in a thread of its own.
 
-    Nobody waits for it. Counts that cannot be written now are added to the next ones.
+    Counts that cannot be written now are added to the next ones.
 
     Args:
         engine: the database. The thread has a connection of its own.

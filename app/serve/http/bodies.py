@@ -151,15 +151,14 @@ def answer(resp: falcon.Response, members: object) -> None:
     resp.data = msgspec.json.encode(members)
 
 
-# An answer's body that is a file, which the worker sends piece by piece.
-
 _PIECE_BYTES = 256 * 1024
 
 
 class FileBody:
-    """The bytes of a file that nobody changes. Raises OSError if it does not exist.
+    """The body of an answer: a file that nobody changes, which the worker sends piece by piece.
 
-    It is opened when the first piece is asked for, and closed after the last one.
+    It is opened when the first piece is asked for, and closed after the last one. Raises OSError if
+    it does not exist.
     """
 
     def __init__(self, path: Path) -> None:

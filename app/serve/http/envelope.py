@@ -15,8 +15,6 @@ from app.serve.http.address import comes_from_proxy
 from app.serve.http.context import REFUSAL, Request
 from app.setting_values import Network
 
-# Requests that take too long are given up, and answered like any other failure.
-
 _GIVEN_UP = "verifyd.given_up"
 
 Environ = MutableMapping[str, Any]

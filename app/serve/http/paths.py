@@ -1,4 +1,4 @@
-"""Suggests the path that a wrong one was probably meant to be."""
+"""Refuses methods that a path does not take, and suggests the path that was probably meant."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -139,9 +139,6 @@ def _similarity(given: str, expected: str) -> float:
     if len(given) > _SEGMENT_CHARACTERS_MAX:
         return 0
     return SequenceMatcher(None, given, expected).ratio()
-
-
-# Methods of known paths, and bodies where none is needed.
 
 
 class Methods:

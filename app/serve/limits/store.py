@@ -196,9 +196,6 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
-# Lets an operator give an account all its requests back.
-
-
 def reset_limit(
     engine: Engine,
     store: LimitStore,

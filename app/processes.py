@@ -174,7 +174,7 @@ def _close_all_but(kept: Iterable[int]) -> None:
 
 @contextmanager
 def ended_like_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt with the number of the signal on TERM, so that a command cleans up."""
+    """Raise KeyboardInterrupt with the number of the signal on TERM, too: a command cleans up."""
 
     def stop(number: int, _frame: FrameType | None) -> NoReturn:
         # A second signal must not interrupt the clean-up.

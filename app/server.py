@@ -37,7 +37,7 @@ from app.storage import reserve
 from app.storage.engine import close_quietly, open_engine
 from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
-from app.storage.schema import migrate
+from app.storage.stores import migrate
 from app.storage.versions import database_id, versions
 
 _log = logging.getLogger("verifyd.server")

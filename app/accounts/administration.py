@@ -10,8 +10,18 @@ from datetime import date
 
 from app import clock
 from app.accounts.authentication import TAG_CHARACTERS, Token, new_token, random_base62
-from app.accounts.enquiry import UNCHANGED, EnquiryChange, changed_columns, split_reasons
-from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, Account, ApiKey, Plan, require_text
+from app.accounts.models import (
+    ACCOUNTS_MAX,
+    BULK_MAX,
+    UNCHANGED,
+    Account,
+    ApiKey,
+    EnquiryChange,
+    Plan,
+    changed_columns,
+    require_text,
+    split_reasons,
+)
 from app.actions import Actor, State, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine

@@ -22,8 +22,8 @@ from app.audit.seal import Summary, find_summary
 from app.audit.trail import sync_fault
 from app.config import Config
 from app.serve import instance
-from app.storage.disk import free_bytes_of, size_text
 from app.storage.engine import Engine
+from app.storage.files import free_bytes_of, size_text
 from app.storage.versions import database_id
 
 _BLOCK_BYTES = 4096

@@ -19,8 +19,7 @@ from app.registers.generations import Generations, locked, still_locked
 from app.storage.engine import Engine, Row
 from app.storage.errors import failures_named
 from app.storage.registers import in_precedence, read_state
-from app.storage.schema import migrate
-from app.storage.stores import store_of
+from app.storage.stores import migrate, store_of
 from app.storage.tables import RegisterRef, qualified
 from app.storage.versions import database_id, versions
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.backup import manifest
 from app.errors import OperatorError
-from app.storage.disk import free_bytes_of, size_text
+from app.storage.files import free_bytes_of, size_text
 
 PARTIAL = ".partial"
 """The suffix of directories that are not backups yet, or no longer."""

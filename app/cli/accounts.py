@@ -6,8 +6,7 @@ from typing import TypedDict
 
 from app import clock
 from app.accounts import administration, lifecycle
-from app.accounts.enquiry import split_reasons
-from app.accounts.models import Account
+from app.accounts.models import Account, split_reasons
 from app.cli.keys import KeyItem, key_item
 from app.cli.output import (
     add_yes,

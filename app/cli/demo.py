@@ -43,8 +43,8 @@ from app.registers.load import load
 from app.registers.request import LoadRequest
 from app.storage.engine import Engine
 from app.storage.registers import Register
-from app.storage.schema import migrate
 from app.storage.session import opened_database
+from app.storage.stores import migrate
 
 _ACCOUNT = "demo"
 _LIMITED = "demo-limited"

@@ -4,8 +4,7 @@ import argparse
 from typing import TypedDict
 
 from app.accounts import administration, lifecycle
-from app.accounts.enquiry import ENQUIRIES, EnquiryChange, split_reasons
-from app.accounts.models import BULK_MAX, Plan
+from app.accounts.models import BULK_MAX, ENQUIRIES, EnquiryChange, Plan, split_reasons
 from app.cli.output import counted, print_item, print_items
 from app.cli.parser import Commands, add_command, add_group, whole_number
 from app.storage.session import opened_database

@@ -31,8 +31,8 @@ from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
-from app.storage.schema import migrate, pending_migrations
 from app.storage.session import opened_database
+from app.storage.stores import migrate, pending_migrations
 from app.storage.versions import Versions, versions
 
 # What `verifyd check` finds: faults, which keep the service from running well, and warnings.

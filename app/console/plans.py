@@ -8,14 +8,15 @@ import peewee
 
 from app.accounts import administration, lifecycle
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
-from app.accounts.enquiry import (
+from app.accounts.models import (
     ENQUIRIES,
+    ENQUIRY_CHARACTERS_MAX,
     REASONS_MAX,
-    TEXT_CHARACTERS_MAX,
+    Account,
     Enquiry,
     EnquiryChange,
+    Plan,
 )
-from app.accounts.models import Account, Plan
 from app.actions import changing
 from app.console.accounts import sentence
 from app.console.forms import Field, Form, require_version, version_of
@@ -156,7 +157,7 @@ _ENQUIRY = (
         "enquiry_reasons",
         "Accepted reasons",
         "Codes with commas between them, such as THEFT, COLLISION. Any reason if empty.",
-        REASONS_MAX * (TEXT_CHARACTERS_MAX + len(", ")),
+        REASONS_MAX * (ENQUIRY_CHARACTERS_MAX + len(", ")),
         is_required=False,
     ),
 )

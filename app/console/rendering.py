@@ -22,8 +22,8 @@ from app.documentation import resources as documentation
 from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset, send_asset
 from app.serve.http.context import Request, RequestContext
 from app.serve.limits.store import LimitStore
-from app.storage.disk import size_text
 from app.storage.engine import Engine
+from app.storage.files import size_text
 from app.version import VERSION
 
 # What a request of the console carries, and what its resources work with.

@@ -7,8 +7,7 @@ from typing import TypedDict
 import falcon
 
 from app import clock
-from app.accounts.enquiry import split_reasons
-from app.accounts.models import ApiKey
+from app.accounts.models import ApiKey, split_reasons
 from app.accounts.usage.report import DAYS_MAX, By, Period, Used, Whose, period, usage_of_days
 from app.serve.http.bodies import answer
 from app.serve.http.context import Request, caller_of

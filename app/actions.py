@@ -59,8 +59,8 @@ def login() -> str | None:
 def session() -> Session:
     """Return login and user of sudo of this process.
 
-    Nothing is left out of them but what no record can hold: the environment can hold any bytes, and
-    any number of them.
+    Names are cut to 100 characters, and bytes that are not UTF-8 are escaped: the environment can
+    hold any number of any bytes.
     """
     return Session(*(each and _encodable(each) for each in (login(), sudo_user())))
 
@@ -186,7 +186,7 @@ class Criteria(NamedTuple):
 def changing(engine: Engine) -> Iterator[None]:
     """Begin the transaction of an action. Those of other operators wait for its end.
 
-    So what it reads is what it changes, and `before` is right, if two change one row at once.
+    So `before` is right even if two operators change one row at once.
     """
     with engine.atomic():
         engine.take_advisory_lock(_CHANGE_LOCK)
@@ -204,7 +204,7 @@ def record(
     """Record an action, within the transaction that makes the change.
 
     Args:
-        actor: who does it; None for whoever runs this process.
+        actor: who does it; None for the user of this process.
         before: all members before, as the transaction read them; None if there was nothing.
         after: all members after; None if nothing is left.
 

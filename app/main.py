@@ -138,7 +138,7 @@ def _application_type(
     trail: Trail | None,
     outermost: Sequence[object],
 ) -> Callable[..., Application]:
-    """Return what makes the application: with the console, one that leaves requests to it.
+    """Return the factory of the application, which hands requests over to the console if it is on.
 
     PERF: only with the console its code is imported.
     """

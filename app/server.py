@@ -135,7 +135,7 @@ graceful_timeout = 30
 keepalive = 30
 # Of each worker. nginx opens at most 1,200 to all of them.
 worker_connections = 1000
-# SEC: gunicorn opens a socket by default, and whoever can connect to it controls the server.
+# SEC: gunicorn opens a socket by default, which controls the server.
 control_socket_disable = True
 # On a disk, the heartbeats of workers would stall when the disk does.
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108

@@ -63,7 +63,7 @@ def setting(
     Args:
         default: the text that is parsed if the variable is not set.
         parse: returns the value of a text, or raises ValueError with what the text must be.
-        is_secret: leave the value out of `repr(config)`.
+        is_secret: omit the value from `repr(config)`.
     """
     declared: _T = field(
         default_factory=partial(parse, default),

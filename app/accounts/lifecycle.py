@@ -1,8 +1,8 @@
 """Suspends, resumes and deletes accounts, and deletes plans.
 
 Every function that changes something is one transaction, which also records who did it:
-`actor`, by default whoever runs this process. Those that refuse raise OperatorError, which says
-what to do.
+`actor`, by default the user of this process. A refusal raises OperatorError, which says what to
+do.
 """
 
 from collections.abc import Callable

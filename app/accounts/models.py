@@ -105,7 +105,7 @@ def split_reasons(text: str) -> list[str]:
 
 
 class EnquiryChange(NamedTuple):
-    """How to change what a plan asks; None leaves a member as it is."""
+    """How to change what a plan asks; None keeps a member unchanged."""
 
     enquiry: Enquiry | None = None
     reasons: str | None = None

@@ -1,7 +1,7 @@
 """The chain: a line for each sealed segment, which contains the digest of the line before (D116).
 
-The digest of a line is the SHA-256 of the line without its last member, `digest`. Whoever knows
-one digest can prove everything that was sealed until then.
+The digest of a line is the SHA-256 of the line without its last member, `digest`. One
+known digest proves everything that was sealed before.
 """
 
 import hashlib
@@ -101,7 +101,7 @@ def _parsed(number: int, text: bytes) -> ChainLine:
         line = _decode(text)
     except msgspec.DecodeError:
         return ChainLine(number, text, None, "")
-    # What is not written as this program writes it was changed.
+    # A line that this program would write differently was changed.
     digest = digest_of(line) if msgspec.json.encode(line) == text else ""
     return ChainLine(number, text, line, digest)
 
@@ -117,7 +117,7 @@ class Chain:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, OPEN_MODE)
         try:
-            # It was written when the process was killed; the segment is sealed again.
+            # A process was killed while it wrote this line; its segment is sealed again.
             cut_incomplete(descriptor, os.fstat(descriptor).st_size)
         finally:
             os.close(descriptor)
@@ -171,7 +171,7 @@ def kept_seals_of(lines: Sequence[Line]) -> dict[str, Seal]:
 def last_sealed_number(directory: Path) -> int:
     """Return the number of the newest sealed segment; 0 if there is none. Raises OSError.
 
-    It reads only the end of the chain, because a look-up waits for it.
+    PERF: it reads only the end of the chain, because a look-up waits for the result.
     """
     for text in reversed(_last_texts(directory)):
         line = _parsed(0, text).line
@@ -183,7 +183,7 @@ def last_sealed_number(directory: Path) -> int:
 def last_digest(directory: Path) -> str:
     """Return the latest digest of the chain; empty if there is none. Raises OSError.
 
-    It reads only the end of the chain, because a page waits for it.
+    PERF: it reads only the end of the chain, because a page waits for the result.
     """
     texts = _last_texts(directory)[:-1]  # What follows the last line end is not complete.
     line = _parsed(0, texts[-1]).line if texts else None

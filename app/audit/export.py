@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.audit.chain import pruned_of, readable_lines, seals_of
 from app.audit.record import AuditError, Plate, Record, find_record
-from app.audit.search import Period
-from app.audit.segments import line_groups, list_segments
+from app.audit.search import Period, segments_in
+from app.audit.segments import line_groups
 from app.csv_cells import csv_line
 
 COLUMNS = (
@@ -52,12 +51,8 @@ def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record 
 
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
-    lines = readable_lines(directory)
-    seals, pruned = seals_of(lines), pruned_of(lines)
-    for segment in list_segments(directory):
-        seal = seals.get(segment.name)
-        if segment.name in pruned or (seal is not None and not period.overlaps(seal)):
-            continue
+    segments, _ = segments_in(directory, period)
+    for segment in segments:
         path = directory / segment.file_name
         try:
             for _, group in line_groups(path):

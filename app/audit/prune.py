@@ -27,8 +27,8 @@ class Pruned(NamedTuple):
 def prune(directory: Path, before: str) -> Pruned:
     """Remove the sealed segments whose records are all older than a time.
 
-    The chain notes them first, so that they can be told from segments that somebody removed. A run
-    that was killed is completed by the next one.
+    The chain notes them first, so that `verify` does not take them for segments that were removed
+    by hand. The next run completes one that was killed.
 
     Args:
         before: the time, as records have it.

@@ -136,10 +136,10 @@ def seal(directory: Path, *, current: bool) -> Sealed:
     with changing(directory):
         chain = Chain(directory)
         newest = newest_number(seals_of(chain.lines).values())
-        # One with a lower number was added by somebody else: `verify` names it.
+        # A segment with a lower number was added by hand: `verify` names it.
         unsealed = [each for each in list_segments(directory) if each.number > newest]
-        # Only the last can still be appended to. All before it are due, also if the clock was set
-        # back into their hour: the chain must not go on without them.
+        # Only the last can still be appended to. All before it are due, even if the clock was set
+        # back into their hour: the chain must not skip them.
         if unsealed and not _is_due(directory, unsealed[-1], current=current):
             unsealed.pop()
         added = [_seal_one(directory, segment, chain) for segment in unsealed]

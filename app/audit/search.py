@@ -98,6 +98,22 @@ def time_before(keep: str) -> str:
         return first_moment(date.min.isoformat())
 
 
+def segments_in(directory: Path, period: Period) -> tuple[list[Segment], dict[str, Seal]]:
+    """Return the segments that can have records of a period by number, and all seals by name.
+
+    Raises OSError.
+    """
+    lines = readable_lines(directory)
+    seals, pruned = seals_of(lines), pruned_of(lines)
+    segments = [
+        segment
+        for segment in list_segments(directory)
+        if segment.name not in pruned
+        and (segment.name not in seals or period.overlaps(seals[segment.name]))
+    ]
+    return segments, seals
+
+
 _PLANS_MAX = 5
 """How often a search begins again because `seal` merged files of the index meanwhile."""
 
@@ -122,8 +138,8 @@ class Part(NamedTuple):
 def search(directory: Path, query: Query, *, scan: bool = False) -> Iterator[Record]:
     """Yield the records that match, in the order of the trail.
 
-    Of a record that was found by a plate, only the entries of this plate are yielded: the others
-    are other people's vehicles.
+    A record that was found by a plate has only the entries of this plate: the others are other
+    people's vehicles.
 
     Args:
         scan: read all records, in place of the index.
@@ -160,14 +176,7 @@ def _found_in(directory: Path, part: Part, query: Query) -> Iterator[Record]:
 def plan(directory: Path, query: Query, *, scan: bool) -> list[Part]:
     """Return the segments to read, oldest first. Raises AuditError, OSError."""
     for _ in range(_PLANS_MAX):
-        lines = readable_lines(directory)
-        seals, pruned = seals_of(lines), pruned_of(lines)
-        segments = [
-            segment
-            for segment in list_segments(directory)
-            if segment.name not in pruned
-            and (segment.name not in seals or query.period.overlaps(seals[segment.name]))
-        ]
+        segments, seals = segments_in(directory, query.period)
         try:
             blocks = {} if scan else _indexed(directory, query, segments, seals)
         except FileNotFoundError:

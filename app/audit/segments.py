@@ -1,4 +1,4 @@
-"""The files of a trail: numbered segments of records, one per hour, and what is beside them.
+"""The files of a trail: numbered segments of records, one per hour, the chain and the index.
 
 A segment that its owner may write to is open. One that its owner may only read is closed, and no
 process appends to it any more.
@@ -118,7 +118,7 @@ def changing(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def unchanged(directory: Path) -> Iterator[None]:
-    """Keep `seal` and `prune` waiting. A copy of a trail may lack the lock, and needs none."""
+    """Keep `seal` and `prune` waiting. A copy of a trail may have no lock file, and needs none."""
     if not (directory / _CHANGING).exists():
         yield
         return
@@ -151,7 +151,7 @@ def cut_incomplete(descriptor: int, size: int) -> int:
 
 
 def write_whole(descriptor: int, line: bytes, size: int) -> None:
-    """Append a line to a file of this size, or leave the file as it was. Raises OSError."""
+    """Append a line to a file of this size, or keep the file unchanged. Raises OSError."""
     written = os.write(descriptor, line)
     if written < len(line):
         os.ftruncate(descriptor, size)
@@ -167,7 +167,7 @@ def chunks(path: Path) -> Iterator[bytes]:
 
 
 def _regular(path: str, flags: int) -> int:
-    """Open a file of the trail. Somebody may have put a pipe or a link in its place."""
+    """Open a regular file of the trail; a pipe or a link may have replaced it."""
     more = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags | more)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -246,7 +246,7 @@ def _kept_digest_faults(chain: CheckedChain, digest: str | None) -> Iterator[Fau
 
 
 def _cut_faults(directory: Path, chain: CheckedChain) -> Iterator[Fault]:
-    # A segment gets its entries in the index after its line in the chain.
+    # A segment gets its line in the chain before its entries in the index.
     indexed = max((file.last for file in list_index_files(directory / INDEX)), default=0)
     if indexed > chain.newest:
         yield Fault(
@@ -291,7 +291,7 @@ def _leads_to_all(path: Path, wanted: Mapping[int, str]) -> bool:
             if entries != sorted(entries) or entries[0] < latest:
                 return False
             latest = entries[-1]
-            # PERF: a merged file has the entries of thousands of segments in turns.
+            # PERF: a merged file has the entries of thousands of segments in any order.
             parts: dict[bytes, list[bytes]] = defaultdict(list)
             for entry in entries:
                 parts[entry[_NUMBER]].append(entry)

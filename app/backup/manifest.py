@@ -80,7 +80,7 @@ def write(directory: Path, manifest: Manifest) -> None:
 
 
 def decoded(directory: Path) -> Manifest:
-    """Return the manifest of a backup without a look at its files.
+    """Return the manifest of a backup without checking its files.
 
     Raises OperatorError if it does not exist or cannot be read.
     """

@@ -32,7 +32,7 @@ from app.storage.versions import Versions, program_schema
 def put_in_place(
     database: Path, source: Path, found: Manifest, action: Mapping[str, object]
 ) -> tuple[Path | None, list[str]]:
-    """Replace a database and its registers with those of a backup; nobody may be using them.
+    """Replace a database and its registers with those of a backup. No process may use them.
 
     Registers come from the backup if it contains them. Existing registers stay otherwise, with
     their history, if they belong to the same database. Their snapshots and the dropped registers
@@ -239,7 +239,7 @@ def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Rest
     be empty. The audit trail is restored if the backup has one and the host has none.
 
     Args:
-        actor: who restores; None for whoever runs this process.
+        actor: who restores; None for the user of this process.
 
     Raises OperatorError if the backup is damaged or needs a newer program, or if the database is in
     use; then nothing was changed.

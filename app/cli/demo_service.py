@@ -78,7 +78,7 @@ def serve(access_log: Path, announcement: str) -> None:
 
 def _is_running(state_dir: Path) -> bool:
     """Tell whether a service of this database is running. Workers of a killed one end soon."""
-    deadline_ns = clock.monotonic_ns() + listening.LEAVING_NS
+    deadline_ns = clock.monotonic_ns() + listening.LAST_REQUESTS_NS
     while instance.is_running(state_dir):
         if clock.monotonic_ns() > deadline_ns:
             return True

@@ -62,7 +62,7 @@ def _rendered(template: str, root: str, **values: object) -> bytes:
     Args:
         template: the name of its file in `templates/`.
         root: what leads from the page's address to the start page: empty, or `../`. All links are
-            relative, so that they hold behind a proxy's path prefix.
+            relative, so that they work with a path prefix of a proxy.
         values: what the template shows.
     """
     return _environment().get_template(template).render(values, root=root).encode()

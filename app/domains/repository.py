@@ -139,7 +139,7 @@ class Domains:
         """Delete the account's domain of a canonical name; return False if it has none.
 
         Raises DomainSuspended: deleting and creating again would lift the suspension. A domain
-        that is suspended at the same moment is either deleted before or left (D93).
+        that is suspended at the same moment is either deleted first or kept (D93).
         """
         is_it = (Domain.account == account_id) & (Domain.name == name)
         with self._engine.atomic():
@@ -179,7 +179,7 @@ def set_domain_status(
 
     Args:
         name: the canonical name.
-        actor: None for whoever runs this process.
+        actor: None for the user of this process.
 
     Returns the domain; None if the account has none of that name.
     """

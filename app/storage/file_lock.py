@@ -1,8 +1,8 @@
 """Locks that processes of one host hold on a file (`flock`).
 
 A lock ends when the process that holds it and all its forked children have ended, for whatever
-reason. Nobody needs to remove the file. If somebody removes it while a process waits for the lock,
-that process opens the file again. So two processes never hold the lock of one path.
+reason. The file need not be removed. If it is removed while a process waits for the lock, that
+process opens the file again. So two processes never hold the lock of one path.
 """
 
 import fcntl
@@ -62,7 +62,7 @@ def tried(
 
 @contextmanager
 def handed_over(path: Path) -> Iterator[int]:
-    """Lock a file that nobody else uses, for a process that this one starts.
+    """Lock a file that no other process uses, for a process that this one starts.
 
     Yields the descriptor to pass on to that process. The lock ends with the process, even if that
     is killed; without one, it ends with the context. Raises OSError.
@@ -118,7 +118,7 @@ def _try(path: Path, *, shared: bool, create: bool) -> int | None:
 
 
 def _is_only_shared(path: Path, *, create: bool) -> bool:
-    """Tell whether a shared lock is possible now, so nobody holds the lock alone."""
+    """Tell whether a shared lock is possible now, so no process holds the lock alone."""
     descriptor = _try(path, shared=True, create=create)
     if descriptor is not None:
         os.close(descriptor)

@@ -27,7 +27,7 @@ class Engine(peewee.Database, ABC):
     file: Path | None = None
     """The file of the database; None if the database is on a server."""
     waiting: Waiting = nullcontext
-    """Tells whoever uses the engine that it waits for something that can take minutes."""
+    """Shows the user of a command that the engine waits for something that can take minutes."""
 
     @property
     @abstractmethod
@@ -167,7 +167,7 @@ class Engine(peewee.Database, ABC):
 
     @abstractmethod
     def lock_tables(self, names: Iterable[str]) -> None:
-        """Wait until nobody else writes to these tables; prevent it until the transaction ends."""
+        """Wait for the writers of these tables, and keep others out until the transaction ends."""
 
     @abstractmethod
     def last_number(self, table: str) -> int:

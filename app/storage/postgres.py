@@ -56,7 +56,7 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
 
     The first statement after the connection was lost fails. If it only reads, and is not in a
     transaction, it runs once more on a new connection. Any other statement raises its error,
-    because nobody knows whether it took effect.
+    because it may have taken effect.
 
     Args:
         options: settings of the session, as libpq's `options`. Those of the URL override them.

@@ -107,11 +107,11 @@ class RegisterFiles(RegisterStore):
                 yield (lambda: None) if is_ours else None
             finally:
                 if is_ours and not self._is_register():
-                    # The name may be a typing error: do not leave a lock file for it.
+                    # The name may be a typing error: do not keep a lock file for it.
                     self._lock_file.unlink(missing_ok=True)
 
     def is_locked(self) -> bool:
-        """Tell whether somebody holds the lock. If its file cannot be opened, return True."""
+        """Tell whether a process holds the lock. If its file cannot be opened, return True."""
         try:
             with tried(self._lock_file, shared=True, create=False) as is_free:
                 return not is_free
@@ -188,7 +188,7 @@ def _made(path: Path) -> Iterator[SqliteEngine]:
     """Create a file with the empty tables of a register, for its only writer."""
     with closed_afterwards(SqliteEngine(path, create=True)) as file:
         migrate_register(file, None)
-        # PERF: no journal is needed. Nobody else uses the file, and a load that fails removes it.
+        # PERF: no journal is needed. The file has no other user, and a load that fails removes it.
         file.pragma("journal_mode", "off")
         file.pragma("synchronous", "off")
         yield file

@@ -154,7 +154,7 @@ class RegisterStore(ABC):
 
     @abstractmethod
     def is_locked(self) -> bool:
-        """Tell whether somebody holds the lock, without keeping a load from taking it."""
+        """Tell whether a process holds the lock, without keeping a load from taking it."""
 
 
 @contextmanager

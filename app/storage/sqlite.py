@@ -133,7 +133,7 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
         connection = self.connection()
         if connection.in_transaction:
             return None
-        # NOTE: unlike the driver's `data_version()`, the statement looks at the file. It does not
+        # NOTE: unlike the driver's `data_version()`, the statement reads the file. It does not
         # count commits of this connection.
         ((commits_of_others,),) = self.rows(VERSION, ())
         return self._opened.number, commits_of_others, connection.total_changes()
@@ -141,8 +141,8 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
     def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
         """Run a query of the hot path and return all its rows.
 
-        PERF: on the driver's connection, and without a look at the file: a look-up takes 9 %
-        less. Each request has looked at the file when it asked for the version.
+        PERF: on the driver's connection, and without checking the file: a look-up takes 9 %
+        less. Each request has checked the file when it asked for the version.
         """
         try:
             rows: list[Row] = self.connection().execute(sql, params).fetchall()
@@ -249,7 +249,7 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
 
     def _attach(self, schema: str, file: Path) -> None:
         # NOTE: read-only, because BEGIN IMMEDIATE locks every attached file that is writable.
-        # Otherwise nobody could create a domain while a register is loaded (D35).
+        # Otherwise no domain could be created while a register is loaded (D35).
         attach = "ATTACH DATABASE ? AS ?"
         try:
             self.execute_sql(attach, (file_uri(file, "ro"), schema))
@@ -259,8 +259,8 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
             stamp = stamp_of(file)
             if not is_at_rest(file):
                 raise
-            # The disk has no room for the -shm of the file. Nobody writes to the file now, so it
-            # can be read without one. The next query tries the regular way again.
+            # The disk has no room for the -shm of the file. No process writes to it now, so it can be
+            # read without one. The next query tries the regular way again.
             self.execute_sql(attach, (f"{file_uri(file, 'ro')}&immutable=1", schema))
             self._opened.stamps[schema] = stamp
             self._opened.is_unproven = True

@@ -246,7 +246,7 @@ class UsageWriter:
         try:
             write(self._engine, pending.changes, self._zone, prunes=prunes)
         except UnknownOutcome as error:
-            # Whoever is billed by these numbers must not be billed twice.
+            # A customer who is billed by these numbers must not be billed twice.
             self._counts.note_written(pending)
             self._engine.recover(error)
             _log.error(

@@ -199,7 +199,7 @@ def _first_fault(
 
 
 def _fault(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> tuple[str, str] | None:
-    """Return what of a value does not fit a type: a JSON pointer and a sentence, or None.
+    """Return how a value does not fit a type: a JSON pointer and a sentence; None if it fits.
 
     Args:
         pointer: where the value is.

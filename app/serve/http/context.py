@@ -51,7 +51,7 @@ class RequestContext:
         self.body: bytes | Problem = b""
         """The whole body, or why it was refused; raised after the key was checked."""
         self.caller: Caller | None = None
-        """The account behind the key; always there where a key is needed."""
+        """The account of the key; never None where a key is needed."""
         self.has_database_error: bool = False
         self.refusal: Problem | None = None
         """Why a caller is missing, or why the request cannot be read; raised after the address was
@@ -86,7 +86,7 @@ class Request(falcon.Request):
 
 
 def caller_of(req: falcon.Request) -> Caller:
-    """Return the account behind the request's key; only for paths that need one."""
+    """Return the account of the request's key, on a path that needs one."""
     caller: Caller | None = req.context.caller
     assert caller is not None  # noqa: S101 - Limits has refused requests without a valid key
     return caller

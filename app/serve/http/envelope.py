@@ -25,7 +25,7 @@ Application = Callable[..., Iterable[bytes]]
 class GivenUp(BaseException):
     """A request took too long; raised by the handler of a signal, wherever the program is.
 
-    NOTE: it is not an Exception, because code that ignores those would ignore it and go on. It is
+    NOTE: it is not an Exception, because code that ignores Exceptions would ignore it, too. It is
     no KeyboardInterrupt or SystemExit either, because psycopg cancels the statement for those:
     a COMMIT that waits for the standby would end, and others would see what only the primary has.
     """

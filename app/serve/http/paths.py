@@ -105,7 +105,7 @@ def _likeness(given: list[str], template: str) -> float:
 
 
 def _joined(given: list[str], expected: list[str]) -> list[str] | None:
-    """Return the segments with one parameter for all those that slashes made of it."""
+    """Return the segments, with those that slashes within a parameter made joined to one."""
     for place, segment in enumerate(expected):
         if _is_parameter(segment):
             following = len(expected) - place - 1

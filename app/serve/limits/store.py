@@ -209,7 +209,7 @@ def reset_limit(
 
     Args:
         rate: the rate of the account's plan.
-        actor: None for whoever runs this process.
+        actor: None for the user of this process.
 
     Raises StoreError if the file cannot be used; then nothing is recorded.
     """

@@ -45,7 +45,7 @@ class Patience(NamedTuple):
     """How long a connection waits for its client, in nanoseconds."""
 
     idle_ns: int
-    """For the next request. Whoever connects has only the time for a head."""
+    """For the next request. The first request of a connection has only `head_ns`."""
     head_ns: int
     """For the rest of a head."""
     transfer_ns: int
@@ -73,7 +73,7 @@ class Shared:
         self.epoll = select.epoll()
         self.connections: dict[int, Connection] = {}
         self.queue: deque[Connection] = deque()
-        """Those that have received another request already, in the order of their turns."""
+        """Connections that have already received another request, in the order of their turns."""
         self.now_ns = clock.monotonic_ns()
         """When the last turn began."""
         self.held_bytes = 0

@@ -39,7 +39,7 @@ class Intake:
         self._common = environ
         self._received: bytes | bytearray = b""
         self._searched = 0
-        """How much of an incomplete head was looked at."""
+        """How many bytes of an incomplete head were searched for its end."""
         self._begun: Environ | None = None
         """The request whose body is incomplete."""
         self._left = 0

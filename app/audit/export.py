@@ -12,27 +12,8 @@ from app.audit.search import Period, segments_in
 from app.audit.segments import line_groups
 from app.csv_cells import csv_line
 
-COLUMNS = (
-    "time",
-    "request_id",
-    "account",
-    "key",
-    "operation",
-    "as_of",
-    "reason",
-    "reference",
-    "user",
-    "login",
-    "sudo_user",
-    "unverified",
-    "plate",
-    "found",
-    "insured",
-    "compliant",
-    "invalid",
-    "registers",
-    "criteria",
-)
+_MEMBERS = Record.__struct_fields__[: Record.__struct_fields__.index("criteria")]
+COLUMNS = (*_MEMBERS, *Plate.__struct_fields__, "registers", "criteria")
 _WORDS = {True: "true", False: "false", None: ""}
 
 
@@ -106,9 +87,9 @@ def csv_lines(record: Record) -> bytes:
 
 
 def _row(record: Record, plate: Plate | None) -> list[str | None]:
-    values = [_text(getattr(record, column)) for column in COLUMNS[: COLUMNS.index("plate")]]
+    values = [_text(getattr(record, member)) for member in _MEMBERS]
     if plate is None:
-        values += [""] * 5
+        values += [""] * len(Plate.__struct_fields__)
     else:
         values += [plate.plate, _WORDS[plate.found], _WORDS[plate.insured]]
         values += [_WORDS[plate.compliant], _text(plate.invalid)]

@@ -259,7 +259,7 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
             stamp = stamp_of(file)
             if not is_at_rest(file):
                 raise
-            # The disk has no room for the -shm of the file. No process writes to it now, so it can be
+            # The disk has no room for the -shm of the file. No process writes to it, so it can be
             # read without one. The next query tries the regular way again.
             self.execute_sql(attach, (f"{file_uri(file, 'ro')}&immutable=1", schema))
             self._opened.stamps[schema] = stamp

@@ -1,7 +1,7 @@
 """The JSON that the vehicle operations answer with (spec 2)."""
 
 from collections.abc import Sequence
-from typing import NotRequired, TypedDict, TypeVar
+from typing import Generic, NotRequired, TypedDict, TypeVar
 
 from app import clock
 from app.vehicles.compliance import Judgement
@@ -11,6 +11,7 @@ from app.vehicles.reader import Found
 from app.vehicles.registration import registration_fault
 
 NOT_FOUND = "Vehicle not found"
+_T = TypeVar("_T", bool, str)
 
 
 class PolicyAnswer(TypedDict):
@@ -43,22 +44,19 @@ class InsuranceAnswer(TypedDict):
     asOf: NotRequired[str]
 
 
-class ChecksAnswer(TypedDict):
-    """The four checks; true for those that the vehicle passes."""
+class FourChecks(TypedDict, Generic[_T]):
+    """Something about each of the four checks."""
 
-    insuranceValid: bool
-    motValid: bool
-    roadTaxPaid: bool
-    noOutstandingFines: bool
+    insuranceValid: _T
+    motValid: _T
+    roadTaxPaid: _T
+    noOutstandingFines: _T
 
 
-class ReasonsAnswer(TypedDict):
-    """The reasons of the four checks."""
-
-    insuranceValid: str
-    motValid: str
-    roadTaxPaid: str
-    noOutstandingFines: str
+ChecksAnswer = FourChecks[bool]
+"""Whether the vehicle passes each check."""
+ReasonsAnswer = FourChecks[str]
+"""The reason of each check."""
 
 
 class ComplianceAnswer(TypedDict):

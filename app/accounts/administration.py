@@ -22,7 +22,7 @@ from app.accounts.models import (
     require_text,
     split_reasons,
 )
-from app.actions import Actor, State, Subject, changing, record
+from app.actions import Actor, Name, State, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
 
@@ -127,11 +127,21 @@ def set_account_plan(
     with changing(engine):
         require_plan(engine, plan)
         former = require_account(engine, name)
-        Account.update(plan=plan).where(Account.id == former.id).execute(engine)
-        account = require_account(engine, name)
-        states = account_state(former), account_state(account)
-        record(engine, actor, "accounts.set-plan", subject_of(account), *states)
-        return account
+        return change_account(engine, actor, "accounts.set-plan", former, plan=plan)
+
+
+def change_account(
+    engine: Engine, actor: Actor | None, action: Name, former: Account, **columns: object
+) -> Account:
+    """Change columns of an account, record the action, and return the changed account.
+
+    Call it within `changing`, in which the account was read.
+    """
+    Account.update(**columns).where(Account.id == former.id).execute(engine)
+    account = require_account(engine, former.name)
+    states = account_state(former), account_state(account)
+    record(engine, actor, action, subject_of(account), *states)
+    return account
 
 
 def require_account(engine: Engine, name: str) -> Account:

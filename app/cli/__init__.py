@@ -25,11 +25,10 @@ from app.version import line as version_line
 COMMANDS: Mapping[str, Sequence[str]] = {
     "service": ("serve", "check", "migrate"),
     "demo": ("demo",),
-    "imports": ("import", "imports"),
+    "loads": ("import",),
+    "registers": ("imports",),
     "lookup": ("lookup",),
-    "accounts": ("accounts",),
-    "plans": ("plans",),
-    "keys": ("keys",),
+    "accounts": ("accounts", "plans", "keys"),
     "limits": ("limits",),
     "usage": ("usage",),
     "domains": ("domains",),
@@ -39,8 +38,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "notify": ("notify", "watch"),
     "console": ("console",),
     "copy": ("copy",),
-    "completion": ("completion",),
-    "version": ("version",),
+    "program": ("completion", "version"),
 }
 """The modules of this package and the commands of each, in the order of `--help`."""
 _FAILED = 1
@@ -112,7 +110,7 @@ def _message_of(error: Exception) -> tuple[str, Mapping[str, object]]:
 def _report(
     args: argparse.Namespace, message: str, members: Mapping[str, object] | None = None
 ) -> None:
-    """Report why a command failed: in a sentence, but for what a timer starts in its log (D75).
+    """Report why a command failed: in a sentence, or for a job of a timer in a log line (D75).
 
     With `--json` the members are a document on stdout, too.
     """
@@ -146,5 +144,5 @@ def build_parser(argv: Sequence[str] = ()) -> Parser:
     commands: Commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
     needed = [name for name, names in COMMANDS.items() if argv and argv[0] in names]
     for name in needed or COMMANDS:
-        importlib.import_module(f"{__name__}.{name}").add_commands(commands)
+        importlib.import_module(f"{__name__}.{name}").commands.add_to(commands)
     return parser

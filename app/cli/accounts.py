@@ -1,230 +1,326 @@
-"""`verifyd accounts` (D12, D81)."""
+"""`verifyd accounts`, `plans` and `keys`."""
 
 import argparse
+from datetime import date
 from functools import partial
-from typing import TypedDict
 
-from app import clock
 from app.accounts import administration, lifecycle
-from app.accounts.models import Account, split_reasons
-from app.cli.keys import KeyItem, key_item
+from app.accounts.administration import status_of_key
+from app.accounts.authentication import KEY_ID_CHARACTERS, parse_token
+from app.accounts.models import (
+    BULK_MAX,
+    ENQUIRIES,
+    Account,
+    ApiKey,
+    EnquiryChange,
+    Plan,
+    split_reasons,
+)
 from app.cli.output import (
-    add_yes,
+    Table,
     confirm,
     counted,
+    item_lines,
     print_item,
-    print_items,
-    print_sentence,
-    print_table,
+    table_lines,
+    utc,
 )
-from app.cli.parser import Commands, add_command, add_group
+from app.cli.parser import (
+    ACCOUNT,
+    YES,
+    Argument,
+    Group,
+    day_argument,
+    whole_number,
+)
 from app.domains.repository import Domains
 from app.storage import reserve
 from app.storage.session import opened_database
 
-_COLUMNS = ("name", "plan", "status", "tag", "created_at")
-_KEY_COLUMNS = ("id", "label", "status", "created_at", "expires_at", "revoked_at")
+accounts = Group("accounts", "create, list, suspend and delete accounts")
+plans = Group("plans", "create, change, list and delete plans")
+keys = Group("keys", "create, list, revoke and rotate API keys")
+commands = Group()
+for group in (accounts, plans, keys):
+    commands.include(group)
+
+ACCOUNTS = Table[Account](
+    "name plan status tag created_at suspended_at",
+    columns="name plan status tag created_at",
+    plan=lambda account: account.plan_id,
+    status=lambda account: "active" if account.suspended_at is None else "suspended",
+)
+PLANS = Table[Plan](
+    "name requests window_seconds bulk_max domains_max enquiry enquiry_reasons",
+    enquiry_reasons=lambda plan: split_reasons(plan.enquiry_reasons),
+)
+KEYS = Table[ApiKey](
+    "id account label status created_at expires_at revoked_at replaced_by",
+    columns="id account label status created_at expires_at revoked_at",
+    account=lambda key: key.account.name,
+    status=status_of_key,
+)
+_KEYS_OF_ONE_ACCOUNT = ("id", "label", "status", "created_at", "expires_at", "revoked_at")
+_NAME = Argument("NAME", "name of the account")
+_PLAN = Argument("NAME", "name of the plan")
 
 
-class AccountItem(TypedDict):
-    """An account as commands print it."""
-
-    name: str
-    plan: str
-    status: str
-    """`active`, `suspended` or `deleted`."""
-    tag: str
-    created_at: str
-    suspended_at: str | None
-
-
-class AccountDetails(AccountItem):
-    """What `accounts show` prints."""
-
-    requests: int
-    """Per window, as the plan has it."""
-    window_seconds: int
-    bulk_max: int
-    domains_max: int
-    enquiry: str
-    enquiry_reasons: list[str]
-    active_keys: int
-    domains: int
-    keys: list[KeyItem]
-
-
-def add_commands(commands: Commands) -> None:
-    """Add the command group."""
-    accounts = add_group(commands, "accounts", "create, list, suspend and delete accounts")
-    _add_plan_commands(accounts)
-    _add_lists(accounts)
-    _add_status_commands(accounts)
-
-
-def _add_plan_commands(accounts: Commands) -> None:
-    """Add the commands that set the plan of an account."""
-    create = add_command(
-        accounts,
-        "create",
-        _create,
-        "create an account",
-        examples=["accounts create acme", "accounts create acme --plan enterprise"],
-    )
-    create.add_argument("name", metavar="NAME", help="name of the new account")
-    create.add_argument(
-        "--plan",
-        metavar="PLAN",
-        default=administration.DEFAULT_PLAN,
-        help="plan of the account [%(default)s]",
-    )
-    change = add_command(
-        accounts,
-        "set-plan",
-        _set_plan,
-        "move an account to another plan from its next request on",
-        examples=["accounts set-plan acme enterprise"],
-    )
-    _add_name(change)
-    change.add_argument("plan", metavar="PLAN", help="name of the plan")
-
-
-def _add_lists(accounts: Commands) -> None:
-    """Add the commands that change nothing."""
-    add_command(
-        accounts,
-        "list",
-        _list,
-        "list accounts",
-        examples=["accounts list", "accounts list --json"],
-    )
-    show = add_command(
-        accounts,
-        "show",
-        _show,
-        "show an account with its plan, domains and keys",
-        examples=["accounts show acme", "accounts show acme --json"],
-    )
-    _add_name(show)
-
-
-def _add_status_commands(accounts: Commands) -> None:
-    """Add the commands that suspend, resume and delete an account."""
-    suspend = add_command(
-        accounts,
-        "suspend",
-        _suspend,
-        "refuse an account's keys from the next request on",
-        examples=["accounts suspend acme"],
-    )
-    _add_name(suspend)
-    resume = add_command(
-        accounts,
-        "resume",
-        _resume,
-        "accept a suspended account's keys again",
-        examples=["accounts resume acme"],
-    )
-    _add_name(resume)
-    delete = add_command(
-        accounts,
-        "delete",
-        _delete,
-        "delete an account without domains, and its keys",
-        examples=["accounts delete acme", "accounts delete acme --yes"],
-    )
-    _add_name(delete)
-    add_yes(delete)
-
-
-def _add_name(command: argparse.ArgumentParser) -> None:
-    command.add_argument("name", metavar="NAME", help="name of the account")
-
-
-def _create(args: argparse.Namespace) -> None:
+@accounts.command(
+    "create",
+    "create an account",
+    Argument("NAME", "name of the new account"),
+    Argument(
+        "--plan PLAN", "plan of the account [%(default)s]", default=administration.DEFAULT_PLAN
+    ),
+    examples=["accounts create acme", "accounts create acme --plan enterprise"],
+)
+def _create_account(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        item = _item(administration.create_account(engine, args.name, args.plan))
-    print_item(args, item, f"account {item['name']} created on plan {item['plan']}")
+        account = administration.create_account(engine, args.name, args.plan)
+    sentence = f"account {account.name} created on plan {account.plan_id}"
+    print_item(args, ACCOUNTS.item(account), sentence)
 
 
-def _set_plan(args: argparse.Namespace) -> None:
+@accounts.command(
+    "set-plan",
+    "move an account to another plan from its next request on",
+    _NAME,
+    Argument("PLAN", "name of the plan"),
+    examples=["accounts set-plan acme enterprise"],
+)
+def _set_plan_of_account(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        item = _item(administration.set_account_plan(engine, args.name, args.plan))
-    print_item(args, item, f"account {item['name']} is on plan {item['plan']}")
+        account = administration.set_account_plan(engine, args.name, args.plan)
+    print_item(args, ACCOUNTS.item(account), f"account {account.name} is on plan {account.plan_id}")
 
 
-def _list(args: argparse.Namespace) -> None:
+@accounts.command("list", "list accounts", examples=["accounts list", "accounts list --json"])
+def _list_accounts(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        accounts = [_item(account) for account in administration.list_accounts(engine)]
-    print_items(args, accounts, _COLUMNS, counted(len(accounts), "account"))
+        found = administration.list_accounts(engine)
+    ACCOUNTS.print_list(args, found, counted(len(found), "account"))
 
 
-def _show(args: argparse.Namespace) -> None:
+@accounts.command(
+    "show",
+    "show an account with its plan, domains and keys",
+    _NAME,
+    examples=["accounts show acme", "accounts show acme --json"],
+)
+def _show_account(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         account = administration.require_account(engine, args.name)
         plan = administration.require_plan(engine, account.plan_id)
-        keys = [key_item(key) for key in administration.list_keys(engine, args.name)]
+        its_keys = list(map(KEYS.item, administration.list_keys(engine, args.name)))
         domains = Domains(engine).count_domains(account.id)
-    details: AccountDetails = {
-        **_item(account),
-        "requests": plan.requests,
-        "window_seconds": plan.window_seconds,
-        "bulk_max": plan.bulk_max,
-        "domains_max": plan.domains_max,
-        "enquiry": plan.enquiry,
-        "enquiry_reasons": split_reasons(plan.enquiry_reasons),
-        "active_keys": sum(key["status"] == "active" for key in keys),
-        "domains": domains,
-        "keys": keys,
-    }
-    if args.json:
-        print_item(args, details)
-    else:
-        _print_details(details)
+    active = sum(key["status"] == "active" for key in its_keys)
+    item = ACCOUNTS.item(account)
+    item |= PLANS.item(plan)
+    item |= {"name": account.name, "active_keys": active, "domains": domains}
+    table = ["", *table_lines(its_keys, _KEYS_OF_ONE_ACCOUNT)] if its_keys else []
+    sentence = (
+        f"account {account.name} is {item['status']}, with {counted(active, 'active key')} "
+        f"and {domains:,} of {counted(plan.domains_max, 'domain')}"
+    )
+    print_item(args, item | {"keys": its_keys}, sentence, text=[*item_lines(item), *table])
 
 
-def _print_details(details: AccountDetails) -> None:
-    """Print an account for a person: its keys are a table of their own."""
-    members = {name: value for name, value in details.items() if name != "keys"}
-    print_item(argparse.Namespace(json=False), members)
-    if details["keys"]:
-        print()
-        print_table(details["keys"], _KEY_COLUMNS)
-    active = counted(details["active_keys"], "active key")
-    domains = f"{details['domains']:,} of {counted(details['domains_max'], 'domain')}"
-    print_sentence(f"account {details['name']} is {details['status']}, with {active} and {domains}")
-
-
+@accounts.command(
+    "suspend",
+    "refuse an account's keys from the next request on",
+    _NAME,
+    examples=["accounts suspend acme"],
+)
 def _suspend(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         suspend = partial(lifecycle.suspend_account, engine, args.name)
-        item = _item(reserve.with_reserve(engine, suspend))
-    print_item(args, item, f"account {item['name']} is suspended")
+        account = reserve.with_reserve(engine, suspend)
+    print_item(args, ACCOUNTS.item(account), f"account {account.name} is suspended")
 
 
+@accounts.command(
+    "resume",
+    "accept a suspended account's keys again",
+    _NAME,
+    examples=["accounts resume acme"],
+)
 def _resume(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        item = _item(lifecycle.resume_account(engine, args.name))
-    print_item(args, item, f"account {item['name']} is active")
+        account = lifecycle.resume_account(engine, args.name)
+    print_item(args, ACCOUNTS.item(account), f"account {account.name} is active")
 
 
-def _delete(args: argparse.Namespace) -> None:
+@accounts.command(
+    "delete",
+    "delete an account without domains, and its keys",
+    _NAME,
+    YES,
+    examples=["accounts delete acme", "accounts delete acme --yes"],
+)
+def _delete_account(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         count = Domains(engine).count_domains
         lifecycle.require_without_domains(administration.require_account(engine, args.name), count)
-        keys = len(administration.list_keys(engine, args.name))
-        confirm(args, f"Delete account {args.name} and its {counted(keys, 'key')} for good?")
-        deleted = _item(lifecycle.delete_account(engine, args.name, count))
+        number = counted(len(administration.list_keys(engine, args.name)), "key")
+        confirm(args, f"Delete account {args.name} and its {number} for good?")
+        deleted = ACCOUNTS.item(lifecycle.delete_account(engine, args.name, count))
     deleted["status"] = "deleted"
-    print_item(args, deleted, f"account {args.name} and its {counted(keys, 'key')} deleted")
+    print_item(args, deleted, f"account {args.name} and its {number} deleted")
 
 
-def _item(account: Account) -> AccountItem:
-    suspended_at = account.suspended_at
-    return {
-        "name": account.name,
-        "plan": account.plan_id,
-        "status": "active" if suspended_at is None else "suspended",
-        "tag": account.tag,
-        "created_at": clock.iso_utc(account.created_at),
-        "suspended_at": None if suspended_at is None else clock.iso_utc(suspended_at),
-    }
+def _number(usage: str, meaning: str) -> Argument:
+    return Argument(usage, meaning, type=whole_number, required=True)
+
+
+@plans.command(
+    "set",
+    "create a plan, or change one from the next request of its accounts",
+    _PLAN,
+    _number("--requests N", "requests per window"),
+    _number("--window SECONDS", "length of the window"),
+    _number("--bulk-max N", f"registrations in one bulk request, at most {BULK_MAX:,}"),
+    _number("--domains-max N", "domains of one account, at most 1,000,000"),
+    Argument(
+        "--enquiry off|optional|required",
+        "whether look-ups are asked for a reason [unchanged, off for a new plan]",
+        choices=ENQUIRIES,
+    ),
+    Argument(
+        "--enquiry-reasons A,B", 'accepted reasons, "" for all [unchanged, all for a new plan]'
+    ),
+    examples=[
+        "plans set standard --requests 600 --window 60 --bulk-max 1000 --domains-max 1000",
+        "plans set police --requests 600 --window 60 --bulk-max 100 --domains-max 0"
+        " --enquiry required --enquiry-reasons THEFT,COLLISION",
+    ],
+)
+def _set_plan(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        plan = administration.set_plan(
+            engine,
+            args.name,
+            None,
+            EnquiryChange(args.enquiry, args.enquiry_reasons),
+            requests=args.requests,
+            window_seconds=args.window,
+            bulk_max=args.bulk_max,
+            domains_max=args.domains_max,
+        )
+    allowed = f"{counted(plan.requests, 'request')} per {counted(plan.window_seconds, 'second')}"
+    print_item(args, PLANS.item(plan), f"plan {plan.name} allows {allowed}")
+
+
+@plans.command("list", "list plans", examples=["plans list", "plans list --json"])
+def _list_plans(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        found = administration.list_plans(engine)
+    PLANS.print_list(args, found, counted(len(found), "plan"))
+
+
+@plans.command(
+    "delete", "delete a plan that no account uses", _PLAN, examples=["plans delete trial"]
+)
+def _delete_plan(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        deleted = lifecycle.delete_plan(engine, args.name)
+    print_item(args, PLANS.item(deleted), f"plan {args.name} deleted")
+
+
+def _last_day(text: str) -> date:
+    """Return the day on which a key expires. The last one of the calendar has no end."""
+    day = day_argument(text)
+    if day == date.max:
+        raise ValueError(f"must be before {date.max}")
+    return day
+
+
+def _key_id(text: str) -> str:
+    """Return the id of a key, also if the whole key is given."""
+    text = text.strip()
+    token = parse_token(text)
+    if token is not None:
+        return token.key_id
+    if len(text) != KEY_ID_CHARACTERS or not (text.isascii() and text.isalnum()):
+        # SEC: the text is not repeated; it can be a part of a key.
+        raise ValueError(
+            f"must be an id of {KEY_ID_CHARACTERS} letters and digits, or a whole key; "
+            'see "verifyd keys list"'
+        )
+    return text
+
+
+@keys.command(
+    "create",
+    "create a key and show it once",
+    ACCOUNT,
+    Argument("--label TEXT", "text that tells keys apart in lists [none]", default=""),
+    Argument(
+        "--expires DATE",
+        "last day on which the key works, YYYY-MM-DD in UTC [none]",
+        type=_last_day,
+    ),
+    examples=["keys create acme", "keys create acme --label billing --expires 2030-12-31"],
+)
+def _create_key(args: argparse.Namespace) -> None:
+    expires_at = administration.end_of_day(args.expires) if args.expires else None
+    with opened_database() as engine:
+        key, token = administration.create_key(engine, args.account, args.label, expires_at)
+        item = _with_secret(key, token.text)
+    print_item(args, item, f"key {key.id} created; save it, it is not shown again")
+
+
+@keys.command(
+    "list",
+    "list keys, without their secrets",
+    Argument("ACCOUNT", "name of an account [all accounts]", nargs="?"),
+    examples=["keys list", "keys list acme"],
+)
+def _list_keys(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        found = administration.list_keys(engine, args.account)
+    KEYS.print_list(args, found, counted(len(found), "key"))
+
+
+@keys.command(
+    "revoke",
+    "refuse a key from the next request on",
+    Argument("ID", "id of the key in the list, or the whole key", type=_key_id),
+    examples=["keys revoke 3NnTYh3d"],
+)
+def _revoke_key(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        revoke = partial(administration.revoke_key, engine, args.id)
+        revoked = KEYS.item(reserve.with_reserve(engine, revoke))
+    print_item(args, revoked, f"key {args.id} is revoked since {revoked['revoked_at']}")
+
+
+@keys.command(
+    "rotate",
+    "create a key that replaces another",
+    Argument("ID", "id of the old key in the list, or the whole key", type=_key_id),
+    Argument(
+        "--grace SECONDS",
+        "how long the old key still works [%(default)s, one day]",
+        type=whole_number,
+        default=administration.ROTATION_GRACE_SECONDS,
+    ),
+    examples=["keys rotate 3NnTYh3d", "keys rotate 3NnTYh3d --grace 3600"],
+)
+def _rotate_key(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        key, token = administration.rotate_key(engine, args.id, args.grace)
+        old = administration.require_key(engine, args.id)
+        item = _with_secret(key, token.text)
+    until = utc(old.expires_at)
+    print_item(
+        args,
+        item | {"replaces": old.id, "replaced_until": until},
+        f"key {key.id} replaces {old.id}, which works until {until}; "
+        "save the new key, it is not shown again",
+    )
+
+
+def _with_secret(key: ApiKey, text: str) -> dict[str, object]:
+    """Return the members of a new key. SEC: nothing else shows the whole key."""
+    # The key comes second, where nobody overlooks it.
+    return {"id": key.id, "key": text} | KEYS.item(key)

@@ -1,81 +1,158 @@
-"""`verifyd audit search` and `verifyd audit export` (D118)."""
+"""`verifyd audit search`, `export` and `report`, whose use is recorded in the trail."""
 
 import argparse
 import heapq
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import msgspec
+import peewee
 
+from app import clock
+from app.actions import session
+from app.audit import trail
+from app.audit.chain import read_chain
 from app.audit.export import write_export
-from app.audit.record import Criteria, Record, row_of
-from app.audit.search import Query, search
-from app.cli.audit_options import (
-    add_directories,
-    add_period,
-    directories_of,
-    period_of,
-    record_use,
-)
-from app.cli.output import counted, print_sentence
-from app.cli.parser import Commands, add_command
+from app.audit.owner import Owner, find_owner, require_host
+from app.audit.record import Criteria, Record, row_of, time_of
+from app.audit.report import REPORTED_DAYS, Refusal, first_reported_day, refusals_in, report
+from app.audit.search import Period, Query, first_moment, last_moment, search, until_now
+from app.audit.segments import list_segments
+from app.audit.state import claim_for_command
+from app.cli.output import aligned, counted, print_document, print_sentence, waiting_for
+from app.cli.parser import Argument, Group, OneOf, flag
+from app.config import Config
+from app.errors import OperatorError
+from app.storage.session import opened_database
 from app.vehicles.registration import recorded_registration
 
+commands = Group()
 _Located = tuple[str, Record]
 """A directory and one of its records."""
 _COLUMNS = ("time", "operation", "account", "key", "user", "reason", "reference", "plate", "answer")
 _MEASURED_ROWS = 1_000
 """How many rows decide how wide the columns are. A search by account can find millions."""
 
-
-def add_commands(audit: Commands) -> None:
-    """Add the two commands."""
-    command = add_command(
-        audit,
-        "search",
-        _search,
-        "list who asked about a plate, or what an account or a user asked",
-        examples=[
-            "audit search --plate AB12CDE",
-            "audit search --account acme --from 2026-11-01 --to 2026-11-30 --json",
-            "audit search --user ann --directory /mnt/host1/audit --directory /mnt/host2/audit",
-        ],
-    )
-    wanted = command.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("--plate", type=_text, metavar="PLATE", help="look-ups of this plate")
-    wanted.add_argument("--account", type=_text, metavar="ACCOUNT", help="look-ups of this account")
-    wanted.add_argument(
-        "--user", type=_text, metavar="USER", help="look-ups with this Enquiry-User"
-    )
-    add_period(command)
-    command.add_argument(
-        "--scan", action="store_true", help="read all records and do not trust the index"
-    )
-    add_directories(command)
-    command = add_command(
-        audit,
-        "export",
-        _export,
-        "write records to standard output",
-        examples=[
-            "audit export > trail.ndjson",
-            "audit export --format csv --from 2026-11-01 --to 2026-11-30 > november.csv",
-        ],
-        prints_data=False,
-    )
-    command.add_argument(
-        "--format",
-        choices=("ndjson", "csv"),
-        default="ndjson",
-        metavar="FORMAT",
-        help="ndjson, as recorded, or csv with a line for each plate [ndjson]",
-    )
-    add_period(command)
-    add_directories(command)
+DIRECTORIES = Argument(
+    "--directory DIR",
+    "directory of a trail, given once for each host [VERIFYD_AUDIT_DIR]",
+    type=Path,
+    action="append",
+)
 
 
+def _moment(text: str, *, is_end: bool) -> str:
+    try:
+        return last_moment(text) if is_end else first_moment(text)
+    except ValueError:
+        rule = f"must be a day such as 2026-11-01 or a time such as 2026-11-01T15:00Z, not {text!r}"
+        raise ValueError(clock.day_fault(text[: len("YYYY-MM-DD")], rule)) from None
+
+
+def _text(text: str) -> str:
+    """Return an argument that is not empty, as a variable of a shell that is not set."""
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text
+
+
+def _from(default: str) -> Argument:
+    """Return `--from`. The default is for the help."""
+    return Argument(
+        "--from TIME",
+        f"first day (UTC) or time, such as 2026-11-01 or 2026-11-01T15:00Z [{default}]",
+        dest="since",
+        type=partial(_moment, is_end=False),
+    )
+
+
+_TO = Argument(
+    "--to TIME",
+    "last day (UTC) or time, which is included [now]",
+    dest="until",
+    type=partial(_moment, is_end=True),
+)
+
+
+def period_of(args: argparse.Namespace) -> Period:
+    """Return the period that the options name, until now: the record of this use comes later.
+
+    Raises OperatorError if it ends before it begins: "0 records found" would be a wrong answer.
+    """
+    period = until_now(args.since, args.until)
+    if period.since > period.until:
+        end = "--to" if period.until == args.until else "now"
+        raise OperatorError(f"--from must not be after {end}")
+    return period
+
+
+def directories_of(args: argparse.Namespace) -> list[Path]:
+    """Return the directories that the options name. Raises OperatorError if one has no trail."""
+    directories: list[Path] = args.directory or [Config.from_env().audit_dir]
+    for directory in directories:
+        try:
+            is_trail = directory.is_dir() and bool(
+                list_segments(directory) or read_chain(directory) or find_owner(directory)
+            )
+        except OSError as error:
+            raise OperatorError(f"{directory} cannot be read: {error.strerror}") from error
+        if not is_trail:
+            raise OperatorError(f"there is no audit trail in {directory}")
+    return list(dict.fromkeys(directories))
+
+
+def record_use(operation: str, criteria: Criteria) -> None:
+    """Record a search, an export or a report in this host's trail, before anything is shown.
+
+    Nothing is recorded where there is no trail and VERIFYD_AUDIT is off. Raises OperatorError.
+    """
+    config = Config.from_env()
+    owner = _owner(config)
+    if owner is None:
+        return
+    who = session()
+    record = Record(
+        time=time_of(clock.now_ns()),
+        operation=operation,
+        login=who.login,
+        sudo_user=who.sudo_user,
+        unverified=True,
+        criteria=criteria,
+    )
+    trail.record_use(config.audit_dir, owner, record)
+
+
+def _owner(config: Config) -> Owner | None:
+    if find_owner(config.audit_dir) is not None:
+        return require_host(config.audit_dir)
+    if not config.audit:
+        return None
+    with opened_database(config) as engine:
+        return claim_for_command(engine, config)
+
+
+@commands.command(
+    "search",
+    "list who asked about a plate, or what an account or a user asked",
+    OneOf(
+        Argument("--plate PLATE", "look-ups of this plate", type=_text),
+        Argument("--account ACCOUNT", "look-ups of this account", type=_text),
+        Argument("--user USER", "look-ups with this Enquiry-User", type=_text),
+        required=True,
+    ),
+    _from("all"),
+    _TO,
+    flag("--scan", "read all records and do not trust the index"),
+    DIRECTORIES,
+    examples=[
+        "audit search --plate AB12CDE",
+        "audit search --account acme --from 2026-11-01 --to 2026-11-30 --json",
+        "audit search --user ann --directory /mnt/host1/audit --directory /mnt/host2/audit",
+    ],
+)
 def _search(args: argparse.Namespace) -> None:
     directories = directories_of(args)
     query = _query(args)
@@ -92,33 +169,12 @@ def _search(args: argparse.Namespace) -> None:
     print_sentence(f"{counted(count, 'record')} found")
 
 
-def _export(args: argparse.Namespace) -> None:
-    directories = directories_of(args)
-    period = period_of(args)
-    record_use("export", _criteria(args))
-    output = sys.stdout.buffer
-    done = write_export(output.write, directories, period, args.format)
-    output.flush()
-    sentence = f"{counted(done.records, 'record')} exported"
-    if done.left_out:
-        sentence += f"; lines that are no records: {done.left_out:,}"
-    print(sentence, file=sys.stderr)
-
-
-def _text(text: str) -> str:
-    """Return an argument that is not empty, as a variable of a shell that is not set."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("must not be empty")
-    return text
-
-
 def _query(args: argparse.Namespace) -> Query:
     period = period_of(args)
     if args.plate is not None:
         return Query("plate", recorded_registration(args.plate), period)
-    if args.account is not None:
-        return Query("account", args.account, period)
-    return Query("user", args.user, period)
+    kind = "user" if args.account is None else "account"
+    return Query(kind, getattr(args, kind), period)
 
 
 def _criteria(args: argparse.Namespace, **wanted: str) -> Criteria:
@@ -144,13 +200,11 @@ def _print_array(found: Iterable[_Located], *, with_directory: bool) -> None:
 def _print_rows(found: Iterable[_Located]) -> int:
     """Print a table, and return how many records it shows."""
     rows = (_row(record) for _, record in found)
-    first = list(islice(rows, _MEASURED_ROWS))
-    widths = [max(map(len, cells)) for cells in zip(_COLUMNS, *first, strict=True)]
-    count = 0
-    for row in chain([_COLUMNS], first, rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print(line.rstrip())
-        count += row is not _COLUMNS
+    measured = [_COLUMNS, *islice(rows, _MEASURED_ROWS)]
+    count = -1
+    for line in aligned(measured, rows):
+        print(line)
+        count += 1
     return count
 
 
@@ -161,3 +215,78 @@ def _row(record: Record) -> tuple[str, ...]:
 
 def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+@commands.command(
+    "export",
+    "write records to standard output",
+    Argument(
+        "--format FORMAT",
+        "ndjson, as recorded, or csv with a line for each plate [ndjson]",
+        choices=("ndjson", "csv"),
+        default="ndjson",
+    ),
+    _from("all"),
+    _TO,
+    DIRECTORIES,
+    examples=[
+        "audit export > trail.ndjson",
+        "audit export --format csv --from 2026-11-01 --to 2026-11-30 > november.csv",
+    ],
+    prints_data=False,
+)
+def _export(args: argparse.Namespace) -> None:
+    directories = directories_of(args)
+    period = period_of(args)
+    record_use("export", _criteria(args))
+    output = sys.stdout.buffer
+    done = write_export(output.write, directories, period, args.format)
+    output.flush()
+    sentence = f"{counted(done.records, 'record')} exported"
+    if done.left_out:
+        sentence += f"; lines that are no records: {done.left_out:,}"
+    print(sentence, file=sys.stderr)
+
+
+@commands.command(
+    "report",
+    "summarise and verify the trail, as one HTML page on standard output",
+    _from(f"the last {REPORTED_DAYS} days"),
+    _TO,
+    DIRECTORIES,
+    examples=[
+        "audit report > report.html",
+        "audit report --from 2026-11-01 --to 2026-11-30 --json",
+    ],
+)
+def _report(args: argparse.Namespace) -> None:
+    directories = directories_of(args)
+    if args.since is None:
+        args.since = first_moment(first_reported_day())
+    period = period_of(args)
+    record_use("report", Criteria(since=args.since, until=args.until))
+    with waiting_for(args, "the trail to be read and verified"):
+        done = report(directories, period, _refusals(period))
+    if args.json:
+        print_document(args, done)
+        return
+    # NOTE: imported here, because it is slow.
+    from app.audit.report import render  # noqa: PLC0415
+
+    sys.stdout.buffer.write(render(done))
+    sys.stdout.buffer.flush()
+    faults = sum(len(trail.faults) for trail in done.trails)
+    verified = f"{counted(faults, 'fault')} found" if faults else "the trail verifies"
+    print(f"{counted(done.look_ups, 'look-up')} reported; {verified}", file=sys.stderr)
+
+
+def _refusals(period: Period) -> list[Refusal] | None:
+    """Return the look-ups that were not answered; None if the database cannot be read.
+
+    A copy of a trail can be reported where the database is not.
+    """
+    try:
+        with opened_database() as engine:
+            return refusals_in(engine, period, Config.from_env().timezone)
+    except (OperatorError, peewee.PeeweeException):
+        return None

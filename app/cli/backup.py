@@ -1,4 +1,4 @@
-"""`verifyd backup` and `verifyd restore` (D47, D48)."""
+"""`verifyd backup` and `verifyd restore`."""
 
 import argparse
 from functools import partial
@@ -7,62 +7,50 @@ from pathlib import Path
 from app.backup.restore import restore
 from app.backup.take import Registers
 from app.cli.output import counted, print_item, waiting_for
-from app.cli.parser import Commands, add_command, add_scheduled
+from app.cli.parser import SCHEDULED, Argument, Group, OneOf, flag
 from app.config import Config
 from app.jobs.backup import Backup
 from app.jobs.job import run
-from app.setting_values import sqlite_path
 from app.storage.session import require_owner
 
+commands = Group()
 
-def add_commands(commands: Commands) -> None:
-    """Add the two commands."""
-    command = add_command(
-        commands,
-        "backup",
-        _backup,
-        "take a backup, while the service runs or not",
-        examples=[
-            "backup /var/backups/verifyd",
-            "backup /var/backups/verifyd --merged-registers --audit --keep 14",
-        ],
-        is_job=True,
-    )
-    command.add_argument(
-        "directory",
-        metavar="DEST",
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10_000:
+        raise ValueError("must be a whole number from 1 to 10,000")
+    return int(text)
+
+
+@commands.command(
+    "backup",
+    "take a backup, while the service runs or not",
+    Argument(
+        "DEST",
+        "directory in which each backup gets a directory of its own",
+        dest="directory",
         type=Path,
-        help="directory in which each backup gets a directory of its own",
-    )
-    which = command.add_mutually_exclusive_group()
-    which.add_argument(
-        "--registers", action="store_true", help="include all registers [no register]"
-    )
-    which.add_argument(
-        "--merged-registers",
-        action="store_true",
-        help="include the registers that were built by merges [no register]",
-    )
-    command.add_argument(
-        "--audit", action="store_true", help="include the audit trail [no audit trail]"
-    )
-    command.add_argument(
-        "--keep",
+    ),
+    OneOf(
+        flag("--registers", "include all registers [no register]"),
+        flag(
+            "--merged-registers",
+            "include the registers that were built by merges [no register]",
+        ),
+    ),
+    flag("--audit", "include the audit trail [no audit trail]"),
+    Argument(
+        "--keep N",
+        "keep the newest N backups of this database, within VERIFYD_BACKUP_LIMIT [all]",
         type=_count,
-        metavar="N",
-        help="keep the newest N backups of this database, within VERIFYD_BACKUP_LIMIT [all]",
-    )
-    add_scheduled(command)
-    command = add_command(
-        commands,
-        "restore",
-        _restore,
-        "replace the database with a backup, while the service is stopped",
-        examples=["restore /var/backups/verifyd/verifyd-20260131T020000Z-000"],
-    )
-    command.add_argument("backup", metavar="SRC", type=Path, help="directory of one backup")
-
-
+    ),
+    SCHEDULED,
+    examples=[
+        "backup /var/backups/verifyd",
+        "backup /var/backups/verifyd --merged-registers --audit --keep 14",
+    ],
+    is_job=True,
+)
 def _backup(args: argparse.Namespace) -> None:
     registers: Registers = "merged" if args.merged_registers else "none"
     if args.registers:
@@ -89,11 +77,15 @@ def _backup(args: argparse.Namespace) -> None:
     print_item(args, members, f"backup {taken.directory} taken{older}")
 
 
+@commands.command(
+    "restore",
+    "replace the database with a backup, while the service is stopped",
+    Argument("SRC", "directory of one backup", dest="backup", type=Path),
+    examples=["restore /var/backups/verifyd/verifyd-20260131T020000Z-000"],
+)
 def _restore(args: argparse.Namespace) -> None:
     config = Config.from_env()
-    database = sqlite_path(config.database_url)
-    if database:
-        require_owner(database)
+    require_owner(config)
     with waiting_for(args, f"the check and copy of {args.backup}"):
         restored = restore(config, args.backup)
     members = {
@@ -110,9 +102,3 @@ def _restore(args: argparse.Namespace) -> None:
     elif restored.manifest.audit is not None:
         told += f"; the audit trail in {config.audit_dir} stays as it is"
     print_item(args, members, f"backup {args.backup} restored{told}")
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10_000:
-        raise argparse.ArgumentTypeError("must be a whole number from 1 to 10,000")
-    return int(text)

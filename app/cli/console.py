@@ -1,15 +1,13 @@
-"""`verifyd console`: links that open the console, and the end of its sessions (D132)."""
+"""`verifyd console`: links that open the console, and the end of its sessions."""
 
 import argparse
 import socket
 from functools import partial
-from typing import TypedDict
 from urllib.parse import urlsplit
 
 from app import clock
-from app.cli.demo_service import base_url
 from app.cli.output import counted, print_item
-from app.cli.parser import Commands, add_command, add_group
+from app.cli.parser import Argument, Group
 from app.config import SETTINGS, Config
 from app.console.roles import Role
 from app.console.sessions import LINK_SECONDS, create_link, end_sessions
@@ -18,57 +16,24 @@ from app.serve.listening import chosen_by_systemd
 from app.storage import reserve
 from app.storage.session import opened_database
 
-
-class LinkItem(TypedDict):
-    """What `console link` prints."""
-
-    link: str
-    name: str
-    role: str
-    expires_at: str
-
-
-def add_commands(commands: Commands) -> None:
-    """Add the command group."""
-    console = add_group(commands, "console", "let people into the console, and end their sessions")
-    link = add_command(
-        console,
-        "link",
-        _link,
-        "print a link that opens the console once, within ten minutes",
-        examples=[
-            "console link --as ann --role operator",
-            "console link --as ben --role viewer --url https://verifyd.example.com",
-        ],
-    )
-    link.add_argument("--as", dest="name", required=True, metavar="NAME", help="name of the person")
-    link.add_argument(
-        "--role",
-        required=True,
-        choices=[role.value for role in Role],
-        help="viewer reads, operator also changes, auditor also reads the audit trail",
-    )
-    link.add_argument(
-        "--url",
-        type=_url,
-        metavar="URL",
-        help="address of the service, if people reach it under another one than the link has",
-    )
-    end = add_command(
-        console,
-        "end",
-        _end,
-        "end the sessions of a person, or of everybody, and withdraw their links",
-        examples=["console end ann", "console end"],
-    )
-    end.add_argument("name", metavar="NAME", nargs="?", help="name of the person [everybody]")
+commands = Group("console", "let people into the console, and end their sessions")
 
 
 def _url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise argparse.ArgumentTypeError("must be the address of the service: https://HOST")
+        raise ValueError("must be the address of the service: https://HOST")
     return text.rstrip("/")
+
+
+def base_url(bind: str) -> str:
+    """Return where a client on this host finds the service."""
+    if bind.startswith("unix:"):
+        return "http://localhost"
+    address, _, port = bind.rpartition(":")
+    if address in ("0.0.0.0", "[::]"):  # noqa: S104 - read, not bound
+        address = "127.0.0.1"
+    return f"http://{address}:{port}"
 
 
 def link_url(config: Config, token: str, url: str | None = None) -> str:
@@ -85,34 +50,56 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
     return f"{url}/console/sign-in/{token}"
 
 
+@commands.command(
+    "link",
+    "print a link that opens the console once, within ten minutes",
+    Argument("--as NAME", "name of the person", dest="name", required=True),
+    Argument(
+        "--role",
+        "viewer reads, operator also changes, auditor also reads the audit trail",
+        required=True,
+        choices=[role.value for role in Role],
+    ),
+    Argument(
+        "--url URL",
+        "address of the service, if people reach it under another one than the link has",
+        type=_url,
+    ),
+    examples=[
+        "console link --as ann --role operator",
+        "console link --as ben --role viewer --url https://verifyd.example.com",
+    ],
+)
 def _link(args: argparse.Namespace) -> None:
     config = Config.from_env()
     if not config.console:
         variable = SETTINGS["console"].variable
         raise OperatorError(f"the console is off; set {variable}=on and restart the service")
     with opened_database(config) as engine:
-        # Whoever frees a full disk must get in (D57).
+        # Also on a full disk: whoever frees it may need the console (D57).
         create = partial(create_link, engine, args.name, Role(args.role))
         token = reserve.with_reserve(engine, create)
-    item: LinkItem = {
-        "link": link_url(config, token, args.url),
-        "name": args.name.strip(),
+    name, link = args.name.strip(), link_url(config, token, args.url)
+    members = {
+        "link": link,
+        "name": name,
         "role": args.role,
         "expires_at": clock.iso_utc(clock.now() + LINK_SECONDS),
     }
-    if args.json:
-        print_item(args, item)
-    else:
-        print(item["link"])
-        print(
-            f"\nthis link works once, for {LINK_SECONDS // 60} minutes, "
-            f"and signs {item['name']} in as {item['role']}"
-        )
+    duration = f"{LINK_SECONDS // 60} minutes"
+    sentence = f"this link works once, for {duration}, and signs {name} in as {args.role}"
+    print_item(args, members, sentence, text=[link])
 
 
+@commands.command(
+    "end",
+    "end the sessions of a person, or of everybody, and withdraw their links",
+    Argument("NAME", "name of the person [everybody]", nargs="?"),
+    examples=["console end ann", "console end"],
+)
 def _end(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        # Somebody can be shut out on a full disk, too (D57).
+        # Also on a full disk (D57).
         sessions, links = reserve.with_reserve(engine, lambda: end_sessions(engine, args.name))
     ended = {"sessions": sessions, "links": links}
     sentence = f"{counted(sessions, 'session')} ended, {counted(links, 'unused link')} withdrawn"

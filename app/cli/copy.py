@@ -1,4 +1,4 @@
-"""`verifyd copy`: copies an installation into an empty database (D46)."""
+"""`verifyd copy`: copies an installation into an empty database."""
 
 import argparse
 import sys
@@ -7,47 +7,43 @@ from tqdm import tqdm
 
 from app.backup.copy import Copied, copy_database
 from app.cli.output import counted, print_items, waiting_for
-from app.cli.parser import Commands, add_command
+from app.cli.parser import Argument, Group
 from app.config import SETTINGS, Config, is_set
 from app.storage.session import opened_database
 
+commands = Group()
 
-def add_commands(commands: Commands) -> None:
-    """Add the command."""
-    command = add_command(
-        commands,
-        "copy",
-        lambda args: _copy(command, args),
-        "copy everything into an empty database, and compare: from SQLite to Postgres, or back",
-        details="Give --from, --to, or both; the other one is the database of the settings. A\n"
-        "SQLite file is created if it does not exist. Four slashes begin an absolute path.",
-        examples=[
-            "copy --from sqlite:////var/lib/verifyd/verifyd.db",
-            "copy --to sqlite:////var/lib/verifyd/verifyd.db",
-            "copy --from sqlite:///verifyd.db --to postgresql:///verifyd",
-        ],
-    )
+
+def _database(option: str, dest: str, meaning: str) -> Argument:
     # SEC: everybody on the host can read arguments, but not settings and credentials.
-    for option, dest, meaning in (
-        ("--from", "source", "database to copy"),
-        ("--to", "target", "empty database to copy into"),
-    ):
-        command.add_argument(
-            option,
-            dest=dest,
-            type=_database_url,
-            metavar="URL",
-            help=f"{meaning}: sqlite:///PATH or postgresql://...; put a URL with a password into "
-            "the settings [VERIFYD_DATABASE_URL]",
-        )
+    return Argument(
+        f"{option} URL",
+        f"{meaning}: sqlite:///PATH or postgresql://...; put a URL with a password into "
+        "the settings [VERIFYD_DATABASE_URL]",
+        dest=dest,
+        type=SETTINGS["database_url"].parse,
+    )
 
 
-def _copy(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+@commands.command(
+    "copy",
+    "copy everything into an empty database, and compare: from SQLite to Postgres, or back",
+    _database("--from", "source", "database to copy"),
+    _database("--to", "target", "empty database to copy into"),
+    details="Give --from, --to, or both; the other one is the database of the settings. A\n"
+    "SQLite file is created if it does not exist. Four slashes begin an absolute path.",
+    examples=[
+        "copy --from sqlite:////var/lib/verifyd/verifyd.db",
+        "copy --to sqlite:////var/lib/verifyd/verifyd.db",
+        "copy --from sqlite:///verifyd.db --to postgresql:///verifyd",
+    ],
+)
+def _copy(args: argparse.Namespace) -> None:
     if not (args.source or args.target):
-        command.error("the following arguments are required: --from or --to")
+        args.command.error("the following arguments are required: --from or --to")
     if not ((args.source and args.target) or is_set("database_url")):
         # The default of the setting would be a file in the current directory.
-        command.error("VERIFYD_DATABASE_URL is not set; give both --from and --to")
+        args.command.error("VERIFYD_DATABASE_URL is not set; give both --from and --to")
     with (
         opened_database(_config(args.source), check_schema=False, option="--from") as source,
         opened_database(
@@ -74,12 +70,3 @@ def _copy(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
 def _config(database_url: str | None) -> Config | None:
     """Return the settings of a database that an option names; None if no option does."""
     return Config(database_url=database_url) if database_url else None
-
-
-def _database_url(text: str) -> str:
-    try:
-        url: str = SETTINGS["database_url"].parse(text)
-    except ValueError as error:
-        # SEC: argparse shows only the message of this exception, not the URL.
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return url

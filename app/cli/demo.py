@@ -1,9 +1,18 @@
-"""`verifyd demo`: create a demo register, accounts, domains and keys; serve them (D42, D122)."""
+"""`verifyd demo`: a demo register, accounts, domains and keys, which it can serve.
+
+It is served at most once per database, with the access log in a file.
+"""
 
 import argparse
+import os
+import shlex
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from app import actions, clock
 from app.accounts.administration import (
@@ -17,59 +26,103 @@ from app.accounts.administration import (
     set_plan,
 )
 from app.accounts.models import Account
-from app.cli import demo_service
-from app.cli.console import link_url
-from app.cli.demo_service import (
-    DOMAINS,
-    LIMITED_REQUESTS,
-    LIMITED_SECONDS,
-    STEPS,
-    Keys,
-    curl,
-    links,
-    print_lines,
-)
+from app.cli.console import base_url, link_url
 from app.cli.output import print_item
-from app.cli.parser import Commands, add_command
+from app.cli.parser import Group, flag
+from app.cli.program import run_again
 from app.config import Config
 from app.console.roles import Role
 from app.console.sessions import create_link
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.applying.counts import NAMES
-from app.registers.demo import write_files
+from app.registers.demo import CAST, write_files
 from app.registers.history import REPLACE
 from app.registers.load import load
 from app.registers.request import LoadRequest
+from app.serve import instance, listening
 from app.storage.engine import Engine
+from app.storage.file_lock import hold_until_exit, make_directory
 from app.storage.registers import Register
-from app.storage.session import opened_database
+from app.storage.session import opened_database, require_owner
 from app.storage.stores import migrate
 
+commands = Group()
 _ACCOUNT = "demo"
 _LIMITED = "demo-limited"
-"""The account to try 429 with, and its plan (D122)."""
+"""The account to try 429 with, and its plan."""
+_LIMITED_REQUESTS, _LIMITED_SECONDS = 5, 10
+"""The limit of that plan."""
 _REGISTER = "demo"
 _LABEL = "demo"
+_DOMAINS = ("example.com", "fleet.example.org")
+_LOCK = "demo"
+_ACCESS_LOG = "access.log"
+_PAUSE_SECONDS = 0.1
+_RUNNING = (
+    "the demo is running already; nothing was changed. Its key is shown in the terminal where it "
+    "was started; press Ctrl-C there to stop it"
+)
 
 
-def add_commands(commands: Commands) -> None:
-    """Add the command."""
-    command = add_command(
-        commands,
-        "demo",
-        _demo,
-        "fill an empty database with invented vehicles to try the service",
-        examples=["demo", "demo --serve", "demo --json"],
-    )
-    command.add_argument(
-        "--serve", action="store_true", help="serve the demo until Ctrl-C, as make run does"
-    )
+class _Keys(NamedTuple):
+    """The keys of the demo, or the shell variables that hold them."""
+
+    key: str
+    limited_key: str
+    """The key of the account with few requests."""
 
 
+_VARIABLES = _Keys("$KEY", "$LIMITED_KEY")
+
+
+class _Step(NamedTuple):
+    """One request to try, and what it shows."""
+
+    shows: str
+    path: str
+    body: str | None = None
+    times: int = 1
+    """If more than once, the key is the limited one, and only what tells of the limit is shown."""
+
+
+_LIMIT_SHOWN = "grep -iE '^(HTTP|Retry-After)'"
+_INSURED, _LAPSED, _UNKNOWN = CAST["compliant"], CAST["lapsed"], CAST["unknown"]
+_STEPS = (
+    _Step("insured: a policy is in force", f"/v1/vehicle/{_INSURED}/insurance"),
+    _Step("not insured: the policy has lapsed", f"/v1/vehicle/{_LAPSED}/insurance"),
+    _Step("404: no register knows this plate", f"/v1/vehicle/{_UNKNOWN}/insurance"),
+    _Step(
+        "three at once, one of them unknown",
+        "/v1/vehicle/bulk-insurance",
+        f'{{"registrations": ["{_INSURED}", "{_LAPSED}", "{_UNKNOWN}"]}}',
+    ),
+    _Step("not road-legal: off the road, SORN", f"/v1/compliance/{CAST['sorn']}?explain=true"),
+    _Step("the domains of the account", "/api/domains"),
+    _Step(
+        "201: a new domain, or 409 if it exists already",
+        "/api/domains",
+        '{"name": "new.example.com"}',
+    ),
+    _Step(
+        f"429 with Retry-After: {_LIMITED_REQUESTS + 1} requests, where {_LIMITED_REQUESTS} in "
+        f"{_LIMITED_SECONDS} seconds are allowed",
+        "/v1/account",
+        times=_LIMITED_REQUESTS + 1,
+    ),
+)
+"""What to try. In zsh a comment is a command, so what it shows has nothing special to a shell."""
+
+
+@commands.command(
+    "demo",
+    "fill an empty database with invented vehicles to try the service",
+    flag("--serve", "serve the demo until Ctrl-C, as make run does"),
+    examples=["demo", "demo --serve", "demo --json"],
+)
 def _demo(args: argparse.Namespace) -> None:
     config = Config.from_env()
-    access_log = demo_service.claim(config) if args.serve else None
+    access_log = claim(config) if args.serve else None
     with opened_database(create=True, check_schema=False) as engine:
         migrate(engine)
         _require_demo_or_empty(engine)
@@ -77,24 +130,27 @@ def _demo(args: argparse.Namespace) -> None:
         _ensure_account(engine)
         _ensure_limited_account(engine)
         replaced = _revoke_keys(engine, _ACCOUNT) + _revoke_keys(engine, _LIMITED)
-        keys = Keys(_create_key(engine, _ACCOUNT), _create_key(engine, _LIMITED))
+        keys = _Keys(_create_key(engine, _ACCOUNT), _create_key(engine, _LIMITED))
         console = _console_link(engine, config) if args.serve else None
-    if args.json:
-        lines = [curl(config.bind, keys, step) for step in STEPS]
-        made = {"account": _ACCOUNT, "key": keys.key, "rows": loaded, "curl": lines}
-        print_item(args, made | {"limitedAccount": _LIMITED, "limitedKey": keys.limited_key})
-    else:
-        print(f"Loaded {loaded:,} rows of demo vehicles, policies and fines.")
-        if replaced:
-            print("What you loaded or created is kept. The keys below are new,")
-            print("and those of the last run are revoked.")
-        print_lines(config, keys, is_served=args.serve)
-    opened = "" if args.json else links(config, access_log, console)
+    members = {
+        "account": _ACCOUNT,
+        "key": keys.key,
+        "rows": loaded,
+        "curl": [_curl(config.bind, keys, step) for step in _STEPS],
+        "limitedAccount": _LIMITED,
+        "limitedKey": keys.limited_key,
+    }
+    text = [f"Loaded {loaded:,} rows of demo vehicles, policies and fines."]
+    if replaced:
+        text.append("What you loaded or created is kept. The keys below are new,")
+        text.append("and those of the last run are revoked.")
+    print_item(args, members, text=[*text, *_lines(config, keys, is_served=args.serve)])
+    opened = "" if args.json else _links(config, access_log, console)
     if access_log is None:
         print(opened, end="")
     else:
         sys.stdout.flush()
-        demo_service.serve(access_log, opened)
+        _serve(access_log, opened)
 
 
 def _require_demo_or_empty(engine: Engine) -> None:
@@ -116,7 +172,7 @@ def _ensure_account(engine: Engine) -> None:
     """Create the account and its domains, as far as they are missing."""
     account = _account_named(engine, _ACCOUNT)
     domains = Domains(engine)
-    for name in DOMAINS:
+    for name in _DOMAINS:
         if domains.find_domain(account.id, name) is None:
             # Others may have been created and deleted meanwhile.
             domains_max = domains.count_domains(account.id) + 1
@@ -128,8 +184,8 @@ def _ensure_limited_account(engine: Engine) -> None:
     set_plan(
         engine,
         _LIMITED,
-        requests=LIMITED_REQUESTS,
-        window_seconds=LIMITED_SECONDS,
+        requests=_LIMITED_REQUESTS,
+        window_seconds=_LIMITED_SECONDS,
         bulk_max=100,
         domains_max=10,
     )
@@ -145,7 +201,7 @@ def _account_named(engine: Engine, name: str) -> Account:
 
 
 def _load_register(engine: Engine, config: Config) -> int:
-    """Load the vehicles of today; whatever an earlier day's policies were, they are gone.
+    """Replace the register by vehicles whose policies fit today; return the number of rows.
 
     A load that fails leaves the register as it was.
     """
@@ -182,3 +238,117 @@ def _revoke_keys(engine: Engine, account: str) -> int:
     for key in keys:
         revoke_key(engine, key.id)
     return len(keys)
+
+
+def claim(config: Config) -> Path:
+    """Make sure that this process alone may serve the demo; return the path of its access log.
+
+    Nothing is created if the demo is running already, or if another program uses the address.
+    Raises OperatorError with what to do.
+    """
+    try:
+        require_owner(config)
+        if _is_running(config.state_dir):
+            raise OperatorError(_RUNNING)
+        listening.require_free(config)
+        make_directory(config.state_dir)
+        make_directory(config.data_dir)
+        if not hold_until_exit(config.state_dir / _LOCK):
+            raise OperatorError(_RUNNING)
+    except OSError as error:
+        raise OperatorError(
+            f"{error.filename or config.data_dir} cannot be used: {error.strerror}; "
+            "use a directory of your own: make run DEMO=$HOME/verifyd-demo"
+        ) from error
+    return config.data_dir.absolute() / _ACCESS_LOG
+
+
+def _serve(access_log: Path, announcement: str) -> None:
+    """Serve until Ctrl-C or TERM. The terminal gets warnings and errors only.
+
+    Args:
+        announcement: what to print when the demo answers, and not before.
+    """
+    # NOTE: only now is it certain that the directory is a demo's.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+    descriptor = os.open(access_log, flags, 0o640)
+    terminal = os.dup(1)
+    os.dup2(descriptor, 1)
+    os.close(descriptor)
+
+    def announce() -> None:
+        with suppress(OSError), open(terminal, "w", encoding="utf-8") as stdout:
+            stdout.write(announcement)
+
+    # NOTE: this module is gunicorn's configuration; importing it reads the environment.
+    from app.server import serve as serve_forever  # noqa: PLC0415
+
+    serve_forever(is_quiet=True, announce=announce)
+
+
+def _is_running(state_dir: Path) -> bool:
+    """Tell whether a service of this database is running. Workers of a killed one end soon."""
+    deadline_ns = clock.monotonic_ns() + listening.LAST_REQUESTS_NS
+    while instance.is_running(state_dir):
+        if clock.monotonic_ns() > deadline_ns:
+            return True
+        time.sleep(_PAUSE_SECONDS)
+    return False
+
+
+def _curl(bind: str, keys: _Keys, step: _Step) -> str:
+    """Return a command for a shell, to use while the demo is served."""
+    is_single = step.times == 1
+    arguments = ["curl -sS -w '\\n'" if is_single else "curl -sSI"]
+    if bind.startswith("unix:"):
+        arguments.append(f"--unix-socket {shlex.quote(bind.removeprefix('unix:'))}")
+    arguments.append(f'-H "X-API-Key: {keys.key if is_single else keys.limited_key}"')
+    if step.body is not None:
+        arguments.append(f"-H 'Content-Type: application/json' -d '{step.body}'")
+    if is_single:
+        arguments.append(shlex.quote(base_url(bind) + step.path))
+    else:
+        # curl repeats what is in brackets, and sends nothing that follows a #.
+        arguments.append(f"'{base_url(bind)}{step.path}#[1-{step.times}]' | {_LIMIT_SHOWN}")
+    return " ".join(arguments)
+
+
+def _lines(config: Config, keys: _Keys, *, is_served: bool) -> Iterator[str]:
+    """Yield how to use the demo.
+
+    Args:
+        is_served: whether this process is about to serve the demo.
+    """
+    exports, program = run_again(config)
+    if not is_served:
+        yield from ("", "Serve the demo:", "", *exports, f"{program} serve")
+    yield "\nPaste these lines into another terminal, one by one or all at once:\n"
+    yield from (f"export KEY={keys.key}", f"export LIMITED_KEY={keys.limited_key}", *exports, "")
+    for step in _STEPS:
+        yield f"# {step.shows}\n{_curl(config.bind, _VARIABLES, step)}\n"
+    yield "# load a file of your own: remove the # and write its name instead of FILE"
+    yield f"# {program} import FILE\n"
+    yield "# if its columns have other names: print a mapping, which says how to use it"
+    yield f"# {program} import --suggest-map FILE\n"
+
+
+def _links(config: Config, access_log: Path | None, console: str | None = None) -> str:
+    """Return the lines with what can be opened, for as long as the demo is served.
+
+    Args:
+        access_log: the file of the access log, if this process is about to serve the demo.
+        console: a link that opens the console, if it is on.
+    """
+    url = base_url(config.bind)
+    lines = [f"Documentation  {url}/docs"]
+    if console is not None:
+        lines += [
+            f"Console        {console}",
+            "               (works once, for ten minutes; press Ctrl-C and run again for another)",
+        ]
+    if access_log is not None:
+        lines += [
+            f"Access log     {access_log if config.access_log else 'off'}",
+            f"The demo answers at {url} until you press Ctrl-C here, or: kill {os.getpid()}",
+        ]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,14 +1,13 @@
-"""`verifyd limits`: show and reset an account's bucket (D8, D11)."""
+"""`verifyd limits`: show and reset an account's bucket."""
 
 import argparse
 from functools import partial
-from typing import TypedDict
 
 from app import clock
 from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Account
 from app.cli.output import counted, print_item
-from app.cli.parser import Commands, add_command, add_group
+from app.cli.parser import ACCOUNT, Group
 from app.config import Config
 from app.serve.limits.bucket import SECOND_NS, Outcome, Rate, rate
 from app.serve.limits.file import FILE_NAME, Identity
@@ -18,42 +17,15 @@ from app.storage.engine import Engine
 from app.storage.session import opened_database
 from app.storage.versions import database_id
 
-
-class LimitItem(TypedDict):
-    """The rate limit of an account, as both commands print it."""
-
-    account: str
-    plan: str
-    limit: int
-    """Requests per window."""
-    window_seconds: int
-    remaining: int
-    """Requests that the account could send now."""
-    reset: str
-    """When the account has all its requests again."""
+commands = Group("limits", "show and reset accounts' rate limits")
 
 
-def add_commands(commands: Commands) -> None:
-    """Add the command group."""
-    limits = add_group(commands, "limits", "show and reset accounts' rate limits")
-    shown = add_command(
-        limits,
-        "show",
-        _show,
-        "show how many requests an account has left",
-        examples=["limits show acme"],
-    )
-    reset = add_command(
-        limits,
-        "reset",
-        _reset,
-        "give an account all its requests back",
-        examples=["limits reset acme"],
-    )
-    for command in (shown, reset):
-        command.add_argument("account", metavar="ACCOUNT", help="name of the account")
-
-
+@commands.command(
+    "show",
+    "show how many requests an account has left",
+    ACCOUNT,
+    examples=["limits show acme"],
+)
 def _show(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         account, plan_rate, store = _bucket(engine, args.account)
@@ -61,6 +33,12 @@ def _show(args: argparse.Namespace) -> None:
     _print(args, account, plan_rate, outcome)
 
 
+@commands.command(
+    "reset",
+    "give an account all its requests back",
+    ACCOUNT,
+    examples=["limits reset acme"],
+)
 def _reset(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         account, plan_rate, store = _bucket(engine, args.account)
@@ -79,20 +57,10 @@ def _bucket(engine: Engine, name: str) -> tuple[Account, Rate, LimitStore]:
     return account, rate(plan.requests, plan.window_seconds), store
 
 
-def _print(args: argparse.Namespace, account: Account, plan_rate: Rate, outcome: Outcome) -> None:
-    """Print what is left in the bucket of an account."""
-    item = _item(account, plan_rate, outcome)
-    print_item(
-        args,
-        item,
-        f"account {account.name} has {item['remaining']:,} of "
-        f"{counted(item['limit'], 'request')} left",
-    )
-
-
-def _item(account: Account, plan: Rate, outcome: Outcome) -> LimitItem:
+def _print(args: argparse.Namespace, account: Account, plan: Rate, outcome: Outcome) -> None:
+    """Print what is left in the bucket of an account, and when it is full again."""
     full_at = -(-(clock.now_ns() + outcome.full_in_ns) // SECOND_NS)
-    return {
+    members = {
         "account": account.name,
         "plan": account.plan_id,
         "limit": plan.limit,
@@ -100,3 +68,5 @@ def _item(account: Account, plan: Rate, outcome: Outcome) -> LimitItem:
         "remaining": outcome.remaining,
         "reset": clock.iso_utc(full_at),
     }
+    allowed = f"{outcome.remaining:,} of {counted(plan.limit, 'request')}"
+    print_item(args, members, f"account {account.name} has {allowed} left")

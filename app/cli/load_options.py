@@ -1,4 +1,4 @@
-"""The options for how files are loaded, and the request made from them (D28)."""
+"""The options for how files are loaded, and the request made from them."""
 
 import argparse
 import re
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from app.cli.parser import Parser
+from app.cli.parser import Argument, OneOf, Parser, flag
 from app.errors import OperatorError
 from app.registers.applying.counts import NAMES
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
@@ -22,109 +22,99 @@ from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.storage.tables import Kind
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for how files are loaded."""
-    _add_reading(parser)
-    _add_permissions(parser)
-    _add_rejects(parser)
+def _encoding(text: str) -> str:
+    fault = encoding_fault(text)
+    if fault:
+        raise ValueError(f"{quoted(text)}: {fault}")
+    return text
 
 
-def _add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is in the files, and what a load does with it."""
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--format",
-        choices=sorted(FORMATS),
-        help="format of the files; mid is experimental [detected]",
-    )
-    what.add_argument(
-        "--map",
-        type=Path,
-        metavar="FILE",
-        help="mapping file that says how to read any other CSV file",
-    )
-    parser.add_argument(
-        "--encoding",
+def _state(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must be a state, such as NY")
+    return text.strip().upper()
+
+
+def _reject_limit(text: str) -> RejectLimit:
+    try:
+        return RejectLimit.parse(text)
+    except ValueError:
+        raise ValueError("must be N or N%, from 0 to 100%") from None
+
+
+OPTIONS = (
+    # What is in the files, and what a load does with it.
+    OneOf(
+        Argument(
+            "--format",
+            "format of the files; mid is experimental [detected]",
+            choices=sorted(FORMATS),
+        ),
+        Argument("--map FILE", "mapping file that says how to read any other CSV file", type=Path),
+    ),
+    Argument(
+        "--encoding NAME",
+        "encoding of CSV files, such as iso-8859-2 [UTF-8, or else windows-1252]",
         type=_encoding,
-        metavar="NAME",
-        help="encoding of CSV files, such as iso-8859-2 [UTF-8, or else windows-1252]",
-    )
-    parser.add_argument(
-        "--state",
+    ),
+    Argument(
+        "--state NY",
+        f"read only the plates of this state from fines of NYC [{DEFAULT_STATE}]",
         type=_state,
-        metavar="NY",
-        help=f"read only the plates of this state from fines of NYC [{DEFAULT_STATE}]",
-    )
-    parser.add_argument("--kind", choices=list(Kind), help="kind of the rows [detected]")
-    parser.add_argument(
+    ),
+    Argument("--kind", "kind of the rows [detected]", choices=list(Kind)),
+    Argument(
         "--mode",
+        "merge adds and changes rows; replace also removes all others [merge]",
         choices=[MERGE, REPLACE],
         default=MERGE,
-        help="merge adds and changes rows; replace also removes all others [merge]",
-    )
-
-
-def _add_permissions(parser: argparse.ArgumentParser) -> None:
-    """Add the options that allow what a load refuses by default."""
-    parser.add_argument(
+    ),
+    # What a load refuses by default.
+    flag(
         "--allow-shrink",
-        action="store_true",
-        help=f"allow the load to remove more than {SHRINK_MAX_PERCENT} %% of the rows",
-    )
-    parser.add_argument(
-        "--allow-missing",
+        f"allow the load to remove more than {SHRINK_MAX_PERCENT} %% of the rows",
+    ),
+    Argument(
+        "--allow-missing COLUMN",
+        "allow files without this column, which their format expects; can be repeated",
         action="append",
         default=[],
-        metavar="COLUMN",
-        help="allow files without this column, which their format expects; can be repeated",
-    )
-    parser.add_argument(
-        "--allow-loss",
+    ),
+    Argument(
+        "--allow-loss MEMBER",
+        "allow far fewer rows with this member than before, such as insured; can be repeated",
         action="append",
         default=[],
         choices=NAMES,
-        metavar="MEMBER",
-        help="allow far fewer rows with this member than before, such as insured; can be repeated",
-    )
-    parser.add_argument(
+    ),
+    flag(
         "--blank-missing",
-        action="store_true",
-        help="when merging native and mapped files, make members without a column unknown "
+        "when merging native and mapped files, make members without a column unknown "
         "[keep their values]",
-    )
-    parser.add_argument(
+    ),
+    flag(
         "--allow-unterminated",
-        action="store_true",
-        help="allow a file without a line end at its end, even if the previous file had one",
-    )
-    parser.add_argument(
-        "--empty-ok",
-        action="store_true",
-        help="count files without rows as a fresh load",
-    )
-
-
-def _add_rejects(parser: argparse.ArgumentParser) -> None:
-    """Add the options about rejected records."""
-    parser.add_argument(
-        "--rejects",
-        type=Path,
-        metavar="FILE",
-        help="write rejected rows to this file [below VERIFYD_DATA_DIR]",
-    )
-    parser.add_argument(
-        "--max-rejects",
+        "allow a file without a line end at its end, even if the previous file had one",
+    ),
+    flag("--empty-ok", "count files without rows as a fresh load"),
+    # Rejected records.
+    Argument(
+        "--rejects FILE", "write rejected rows to this file [below VERIFYD_DATA_DIR]", type=Path
+    ),
+    Argument(
+        "--max-rejects N|N%",
+        f"refuse the load if more rows are rejected [{DEFAULT_MAX_REJECTS}%]",
         type=_reject_limit,
         default=RejectLimit.parse(DEFAULT_MAX_REJECTS),
-        metavar="N|N%",
-        help=f"refuse the load if more rows are rejected [{DEFAULT_MAX_REJECTS}%]",
-    )
+    ),
+)
+"""The options for how files are loaded. Their names are those of the fields of LoadRequest."""
 
 
 def request_of(
     options: argparse.Namespace, files: Sequence[str], register: str | None
 ) -> LoadRequest:
-    """Return the request to load files with the options of `add_options`.
+    """Return the request to load files with OPTIONS.
 
     Raises OperatorError if the mapping file has a mistake, no register is named, or the rejects
     file cannot be written.
@@ -140,24 +130,13 @@ def request_of(
             raise OperatorError(
                 f"{options.map}: register: missing; name it there or with --register"
             )
-    return LoadRequest(
-        files=files,
-        formats=formats,
-        format=options.format or (MappedCsv.name if options.map else None),
-        kind=Kind(options.kind) if options.kind else None,
-        state=options.state,
-        encoding=options.encoding,
-        register=register,
-        mode=options.mode,
-        max_rejects=options.max_rejects,
-        rejects=options.rejects,
-        allow_shrink=options.allow_shrink,
-        allow_missing=options.allow_missing,
-        allow_loss=options.allow_loss,
-        blank_missing=options.blank_missing,
-        allow_unterminated=options.allow_unterminated,
-        empty_ok=options.empty_ok,
-    )
+    fields = {name: value for name, value in vars(options).items() if name in LoadRequest._fields}
+    fields |= {"files": files, "formats": formats, "register": register}
+    if options.map:
+        fields["format"] = MappedCsv.name
+    if options.kind:
+        fields["kind"] = Kind(options.kind)
+    return LoadRequest(**fields)
 
 
 def require_same_register(request: LoadRequest) -> None:
@@ -184,28 +163,7 @@ def _require_place(rejects: Path) -> None:
         raise OperatorError(f"--rejects: {rejects} is a directory; name a file")
 
 
-def _encoding(text: str) -> str:
-    fault = encoding_fault(text)
-    if fault:
-        raise argparse.ArgumentTypeError(f"{quoted(text)}: {fault}")
-    return text
-
-
-def _state(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("must be a state, such as NY")
-    return text.strip().upper()
-
-
-def _reject_limit(text: str) -> RejectLimit:
-    try:
-        return RejectLimit.parse(text)
-    except ValueError:
-        # NOTE: argparse shows only the message of this exception.
-        raise argparse.ArgumentTypeError("must be N or N%, from 0 to 100%") from None
-
-
-# The option files of `verifyd import --drop`: one for each register (D60).
+# The option files of `verifyd import --drop`: one for each register.
 
 _COMMENT_OR_WORD = re.compile(
     r"""#[^\n]*|((?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+)""", re.DOTALL
@@ -217,7 +175,8 @@ class _OptionsParser(Parser):
 
     def __init__(self, path: Path) -> None:
         super().__init__(prog=str(path), add_help=False)
-        add_options(self)
+        for option in OPTIONS:
+            option.add_to(self)
 
     def error(self, message: str) -> NoReturn:
         raise OperatorError(f"{self.prog}: {message}")

@@ -1,33 +1,152 @@
-"""Starts loads for `verifyd import`, and prints how they ended (D28)."""
+"""`verifyd import`: loads files, or the files of the drop directory."""
 
 import argparse
+import logging
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
 from app import actions, clock
-from app.cli import load_options
-from app.cli.output import counted, print_item, print_items, print_sentence, waiting_for
+from app.cli.load_options import OPTIONS, options_of, request_of, require_same_register
+from app.cli.output import (
+    Item,
+    counted,
+    print_item,
+    print_items,
+    print_sentence,
+    say_if_terminal_is_read,
+    waiting_for,
+)
+from app.cli.parser import SCHEDULED, Argument, Group, flag, register_name
+from app.cli.suggest_map import suggest_map
 from app.jobs.drop_directory import DropDirectory
 from app.jobs.job import is_attended, run
 from app.jobs.loads import Load
+from app.registers.formats.columns import Presence
+from app.registers.formats.native import LAYOUTS
 from app.registers.reading.reader import Progress, Show
+from app.registers.reading.sources import STANDARD_INPUT
 from app.registers.request import LoadRequest, LoadResult
 from app.storage.tables import Kind
 
+commands = Group()
 _ONE = {Kind.VEHICLES.value: "vehicle", Kind.POLICIES.value: "policy", Kind.FINES.value: "fine"}
 
 
-def load_files(args: argparse.Namespace) -> None:
+def _native_columns() -> str:
+    """Return the columns of native files, wrapped for a terminal."""
+    kinds = []
+    for kind in Kind:
+        columns = LAYOUTS[kind]().columns
+        names = ", ".join(
+            each.label + "*" * (each.presence == Presence.REQUIRED) for each in columns
+        )
+        kinds.append(
+            textwrap.fill(f"{kind:9} {names}", 76, subsequent_indent=" " * 12, initial_indent="  ")
+        )
+    return "\n".join(
+        [
+            "columns of a CSV file (those with * must be there; a fine also needs amount or",
+            "settledOn; dates are YYYY-MM-DD):",
+            *kinds,
+            "If your columns have other names, --suggest-map writes a mapping file for --map.",
+        ]
+    )
+
+
+def _directory(text: str) -> Path:
+    if not text:
+        # NOTE: an empty path means the current directory; its files would be moved or removed.
+        raise ValueError("must name a directory")
+    return Path(text)
+
+
+@commands.command(
+    "import",
+    "load register files, all or nothing",
+    Argument("FILE", "register file: plain, .gz or .zip; - is stdin", dest="files", nargs="*"),
+    flag("--suggest-map", "print a first mapping file for a CSV file, and load nothing"),
+    *OPTIONS,
+    Argument(
+        "--register NAME", "register to load into [the one of the format]", type=register_name
+    ),
+    flag("--dry-run", "show what would change, and change nothing"),
+    Argument(
+        "--drop DIR",
+        "load the files in DIR, and move each to loaded/ or failed/ there",
+        type=_directory,
+    ),
+    Argument(
+        "--options DIR",
+        "with --drop: directory with a file of options for each register, named like it",
+        type=_directory,
+    ),
+    SCHEDULED,
+    details=_native_columns(),
+    examples=[
+        "import vehicles.csv",
+        "import rdw.csv.gz --mode replace",
+        "import --suggest-map fleet.csv > fleet.toml",
+        "import fleet.csv --map fleet.toml --register fleet --dry-run",
+        "import --drop /var/lib/verifyd/drop",
+    ],
+)
+def _import(args: argparse.Namespace) -> None:
+    if args.drop is not None:
+        # In the drop directory, the option files have the options of loads.
+        _refuse_others(args, "--drop", {"drop", "options", "scheduled"})
+        args.is_job = True
+        _load_drop(args, args.drop.absolute(), args.options)
+        return
+    if not args.files:
+        args.command.error("the following arguments are required: FILE")
+    if args.options is not None:
+        args.command.error("argument --options: only allowed with argument --drop")
+    if args.scheduled:
+        args.command.error("argument --scheduled: only allowed with argument --drop")
+    if args.suggest_map:
+        if len(args.files) > 1:
+            args.command.error("argument --suggest-map: only allowed with one FILE")
+        used = {"suggest_map", "files", "kind", "register", "encoding"}
+        _refuse_others(args, "--suggest-map", used)
+        suggest_map(args)
+        return
+    say_if_terminal_is_read(STANDARD_INPUT in args.files)
+    with _failure_kept_from_log():
+        _load_files(args)
+
+
+def _refuse_others(args: argparse.Namespace, option: str, used: set[str]) -> None:
+    """Refuse all arguments but those that have a meaning with an option."""
+    for name, value in vars(args).items():
+        is_used = name in used or name in ("json", "run", "is_job")
+        if not is_used and value and value != args.command.get_default(name):
+            args.command.error(f"argument {option}: not allowed with {name.replace('_', '-')}")
+
+
+@contextmanager
+def _failure_kept_from_log() -> Iterator[None]:
+    """Keep the failure of a load out of the log of a command that prints it anyway (D75)."""
+    loggers = [logging.getLogger(f"app.registers.{name}") for name in ("attempts", "load")]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.setLevel(logging.NOTSET)
+
+
+def _load_files(args: argparse.Namespace) -> None:
     """Load the files that the arguments name. Raises OperatorError if that fails."""
 
     def make_request() -> LoadRequest:
-        return load_options.request_of(args, args.files, args.register)._replace(
+        return request_of(args, args.files, args.register)._replace(
             dry_run=args.dry_run, is_attended=is_attended(), actor=actions.of_command()
         )
 
@@ -44,7 +163,7 @@ def load_files(args: argparse.Namespace) -> None:
     print_item(args, result._asdict(), result_sentence(result))
 
 
-def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:
+def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:
     """Load all files in a drop directory, and print each load as it ends.
 
     Args:
@@ -54,13 +173,11 @@ def load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -
     """
 
     def make_request(files: list[str], register: str | None) -> LoadRequest:
-        request = load_options.request_of(
-            load_options.options_of(register, options), files, register
-        )
-        load_options.require_same_register(request)
+        request = request_of(options_of(register, options), files, register)
+        require_same_register(request)
         return request
 
-    def print_loaded(item: dict[str, Any]) -> None:
+    def print_loaded(item: Item) -> None:
         if not args.json and item["status"] == "loaded":
             print_item(args, item)
             print()

@@ -1,27 +1,26 @@
-"""`verifyd lookup`: what the service answers for plates, and why (D83)."""
+"""`verifyd lookup`: what the service answers for plates, and why."""
 
 import argparse
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import peewee
 
-from app.cli.lookup_csv import add_enquiry, answer_file, recording
+from app.cli.lookup_csv import ENQUIRY, answer_file, recording
 from app.cli.output import counted, print_item, print_sentence
-from app.cli.parser import Commands, add_command, day_argument
+from app.cli.parser import Argument, Group, day_argument
 from app.config import Config
 from app.errors import OperatorError
 from app.storage.engine import Engine
-from app.storage.registers import find_unreadable
+from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 
-# The text of `verifyd lookup` for people: wrapped at a terminal, unwrapped in a file.
+commands = Group()
 
 _UNWRAPPED = 100_000
 _SENTENCE_MIN = 32
@@ -29,15 +28,97 @@ _SENTENCE_MIN = 32
 _GAP = "  "
 
 
-def print_for_people(document: Document) -> None:
-    """Print the answer for each plate, what decided it, and what each register holds."""
+def _day(text: str) -> str:
+    return day_argument(text).isoformat()
+
+
+def _output(text: str) -> Path | None:
+    return None if text == "-" else Path(text)
+
+
+@commands.command(
+    "lookup",
+    "show what the service answers for plates, and why; or answer a file of plates",
+    Argument("PLATE", "plate, in any spelling", dest="plates", nargs="*"),
+    Argument("--as-of DAY", "day that the answer is about, YYYY-MM-DD [today]", type=_day),
+    *ENQUIRY,
+    Argument("--csv FILE", "add the answers as columns to each line of this CSV file; - is stdin"),
+    Argument("--column NAME", "with --csv: column with the plates [found by its name]"),
+    Argument(
+        "--output FILE",
+        "with --csv: file to write, which appears when it is complete [stdout]",
+        type=_output,
+    ),
+    examples=[
+        "lookup AB12CDE",
+        'lookup "ab12 cde" LP63SED --as-of 2026-12-31 --json',
+        "lookup AB12CDE --reason ACCESS --reference CASE-4711",
+        "lookup --csv fleet.csv --output fleet-checked.csv",
+        'lookup --csv - --column "Reg No" < fleet.csv > fleet-checked.csv',
+    ],
+)
+def _lookup(args: argparse.Namespace) -> None:
+    _require_one_use(args)
+    config = Config.from_env()
+    with opened_database(config) as engine:
+        reader = VehicleReader(Records(engine, config.register_order), config)
+        day = reader.day(args.as_of)
+        try:
+            if args.csv is not None:
+                with recording(args, config, engine, day) as record:
+                    answer_file(args, engine, reader, day, record)
+            else:
+                _explain(args, engine, reader, config, day)
+        except (peewee.DatabaseError, peewee.InterfaceError):
+            require_readable(engine)
+            raise
+
+
+def _require_one_use(args: argparse.Namespace) -> None:
+    """Refuse plates together with a file, and options of one with the other."""
+    if args.csv is not None:
+        if args.plates:
+            args.command.error("argument PLATE: not allowed with argument --csv")
+        if args.json and not args.output:
+            args.command.error("argument --json: with --csv only allowed with argument --output")
+        return
+    if not args.plates:
+        args.command.error("the following arguments are required: PLATE or --csv")
+    for name in ("column", "output"):
+        if getattr(args, name) is not None:
+            args.command.error(f"argument --{name}: only allowed with argument --csv")
+
+
+def _explain(
+    args: argparse.Namespace, engine: Engine, reader: VehicleReader, config: Config, day: str
+) -> None:
+    explained = explain(engine, reader, config.register_order, args.plates, day)
+    with recording(args, config, engine, day) as record:
+        record([each.found for each in explained.plates], explained.registers)
+    document = document_of(explained, day, reader.mot_first_years)
+    print_item(args, document, text=_lines(document))
+    _require_all_answered(args, document)
+
+
+def _require_all_answered(args: argparse.Namespace, document: Document) -> None:
+    """Print how many plates were answered. Raises OperatorError if any plate was not."""
+    plates = document["plates"]
+    failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]
+    if failed:
+        reasons = _printable("; ".join(failed))
+        raise OperatorError(f"{len(failed)} of {len(plates)} without an answer: {reasons}")
+    if not args.json:
+        print_sentence(f"{counted(len(plates), 'plate')} answered")
+
+
+def _lines(document: Document) -> Iterator[str]:
+    """Yield the answer for each plate, what decided it, and what each register holds."""
     # NOTE: a pipe or a file has no width, so its lines are not wrapped.
     width = shutil.get_terminal_size((_UNWRAPPED, 0)).columns
     for place, plate in enumerate(document["plates"]):
         if place:
-            print()
-        for line in _plate(plate, document, width):
-            print(printable(line).rstrip())
+            yield ""
+        yield from (_printable(line).rstrip() for line in _plate(plate, document, width))
 
 
 def _plate(plate: Document, document: Document, width: int) -> Iterator[str]:
@@ -123,119 +204,7 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def printable(text: str) -> str:
+def _printable(text: str) -> str:
     """Return a text without control characters, which could move the cursor."""
     # SEC: others wrote the texts of a register, and plates as they were given.
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
-
-
-def add_commands(commands: Commands) -> None:
-    """Add the command."""
-    command = add_command(
-        commands,
-        "lookup",
-        lambda args: _lookup(command, args),
-        "show what the service answers for plates, and why; or answer a file of plates",
-        examples=[
-            "lookup AB12CDE",
-            'lookup "ab12 cde" LP63SED --as-of 2026-12-31 --json',
-            "lookup AB12CDE --reason ACCESS --reference CASE-4711",
-            "lookup --csv fleet.csv --output fleet-checked.csv",
-            'lookup --csv - --column "Reg No" < fleet.csv > fleet-checked.csv',
-        ],
-    )
-    command.add_argument("plates", metavar="PLATE", nargs="*", help="plate, in any spelling")
-    command.add_argument(
-        "--as-of", type=_day, metavar="DAY", help="day that the answer is about, YYYY-MM-DD [today]"
-    )
-    add_enquiry(command)
-    command.add_argument(
-        "--csv",
-        metavar="FILE",
-        help="add the answers as columns to each line of this CSV file; - is stdin",
-    )
-    command.add_argument(
-        "--column",
-        metavar="NAME",
-        help="with --csv: column with the plates [found by its name]",
-    )
-    command.add_argument(
-        "--output",
-        type=_output,
-        metavar="FILE",
-        help="with --csv: file to write, which appears when it is complete [stdout]",
-    )
-
-
-def _lookup(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    _require_one_use(command, args)
-    config = Config.from_env()
-    with opened_database(config) as engine:
-        reader = VehicleReader(Records(engine, config.register_order), config)
-        day = reader.day(args.as_of)
-        try:
-            if args.csv is not None:
-                with recording(args, config, engine, day) as record:
-                    answer_file(args, engine, reader, day, record)
-            else:
-                _explain(args, engine, reader, config, day)
-        except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            _raise_unreadable(engine, error)
-
-
-def _require_one_use(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Refuse plates together with a file, and options of one with the other."""
-    if args.csv is not None:
-        if args.plates:
-            command.error("argument PLATE: not allowed with argument --csv")
-        if args.json and not args.output:
-            command.error("argument --json: with --csv only allowed with argument --output")
-        return
-    if not args.plates:
-        command.error("the following arguments are required: PLATE or --csv")
-    for name in ("column", "output"):
-        if getattr(args, name) is not None:
-            command.error(f"argument --{name}: only allowed with argument --csv")
-
-
-def _explain(
-    args: argparse.Namespace, engine: Engine, reader: VehicleReader, config: Config, day: str
-) -> None:
-    explained = explain(engine, reader, config.register_order, args.plates, day)
-    with recording(args, config, engine, day) as record:
-        record([each.found for each in explained.plates], explained.registers)
-    document = document_of(explained, day, reader.mot_first_years)
-    if args.json:
-        print_item(args, document)
-    else:
-        print_for_people(document)
-    _require_all_answered(args, document)
-
-
-def _require_all_answered(args: argparse.Namespace, document: Document) -> None:
-    """Print how many plates were answered. Raises OperatorError if any plate was not."""
-    plates = document["plates"]
-    failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]
-    if failed:
-        reasons = printable("; ".join(failed))
-        raise OperatorError(f"{len(failed)} of {len(plates)} without an answer: {reasons}")
-    if not args.json:
-        print_sentence(f"{counted(len(plates), 'plate')} answered")
-
-
-def _raise_unreadable(engine: Engine, error: peewee.PeeweeException) -> NoReturn:
-    """Raise the error, or OperatorError with the name of the register that cannot be read."""
-    register = find_unreadable(engine)
-    if register is None:
-        raise error
-    raise OperatorError(
-        f"the register {register.name} cannot be read: restore it, or drop it and load it again"
-    ) from error
-
-
-def _day(text: str) -> str:
-    return day_argument(text).isoformat()
-
-
-def _output(text: str) -> Path | None:
-    return None if text == "-" else Path(text)

@@ -1,12 +1,18 @@
-"""`verifyd lookup --csv`: copies a file and adds the answer to each line (D84)."""
+"""`verifyd lookup --csv`: copies a file and adds the answer to each line."""
 
 import argparse
+import io
 import os
+import shutil
+import stat
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import BinaryIO, TypedDict
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, cast
 
 from tqdm import tqdm
 
@@ -16,46 +22,51 @@ from app.actions import session
 from app.audit.record import Record, time_of
 from app.audit.state import claim_for_command
 from app.audit.trail import Trail
-from app.cli.lookup_files import new_output, opened_input
 from app.cli.output import counted, print_item, say_if_terminal_is_read
-from app.cli.parser import Parser
+from app.cli.parser import Argument
 from app.cli.plate_file import Line, PlateFile
 from app.config import Config
+from app.errors import OperatorError
+from app.processes import ended_like_ctrl_c
 from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine
+from app.storage.files import sync
 from app.storage.registers import list_entries, with_current_registers
 from app.vehicles.answer_cells import FOUND, Cells, heading
 from app.vehicles.audited import judged_plate
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import Read
 
-# Records what `verifyd lookup` answers, before anything is shown (D125).
+BATCH_LINES = BATCH_PLATES
+"""Lines that are answered from one state of the registers."""
+_BATCH_BYTES = 4 * 1024 * 1024
+_MODE = 0o640
+"""SEC: other users must not read answers about vehicles."""
 
 Recorder = Callable[[Sequence[Found], Read], None]
 """Records plates and the registers that they were looked up in. Raises AuditError."""
+_Show = Callable[[int, int], None]
+_Write = Callable[[bytes], object]
 
 
-def add_enquiry(command: Parser) -> None:
-    """Add `--reason` and `--reference`."""
-    command.add_argument(
-        "--reason",
-        type=_text,
-        metavar="CODE",
-        help="why you look the plates up, for the audit trail",
-    )
-    command.add_argument(
-        "--reference",
-        type=_text,
-        metavar="TEXT",
-        help="case number or the like, for the audit trail",
-    )
+def _text(text: str) -> str:
+    fault = enquiry_text_fault(text)
+    if fault:
+        raise ValueError(fault)
+    return text
+
+
+ENQUIRY = (
+    Argument("--reason CODE", "why you look the plates up, for the audit trail", type=_text),
+    Argument("--reference TEXT", "case number or the like, for the audit trail", type=_text),
+)
 
 
 @contextmanager
 def recording(
     args: argparse.Namespace, config: Config, engine: Engine, day: str
 ) -> Iterator[Recorder]:
-    """Yield what records answers in this host's audit trail; it does nothing if the trail is off.
+    """Yield a function that records answers in this host's audit trail, if it is on.
 
     Everything is on disk at the end. Raises AuditError if that fails.
     """
@@ -88,33 +99,6 @@ def recording(
         trail.close()
 
 
-def _text(text: str) -> str:
-    fault = enquiry_text_fault(text)
-    if fault:
-        raise argparse.ArgumentTypeError(fault)
-    return text
-
-
-BATCH_LINES = BATCH_PLATES
-"""Lines that are answered from one state of the registers."""
-_BATCH_BYTES = 4 * 1024 * 1024
-
-Show = Callable[[int, int], None]
-
-
-class Summary(TypedDict):
-    """What became of the lines of a file."""
-
-    asOf: str
-    lines: int
-    found: int
-    notFound: int
-    invalid: int
-    notRead: int
-    loadedMeanwhile: list[str]
-    """Registers that were loaded while the file was answered."""
-
-
 def answer_file(
     args: argparse.Namespace, engine: Engine, reader: VehicleReader, day: str, record: Recorder
 ) -> None:
@@ -127,7 +111,7 @@ def answer_file(
     """
     say_if_terminal_is_read(args.csv == STANDARD_INPUT)
     before = _loads(engine)
-    with new_output(args.output) as write, opened_input(args.csv) as (stream, name):
+    with _new_output(args.output) as write, _opened_input(args.csv) as (stream, name):
         plates = PlateFile(stream, name, args.column)
         cells = Cells(plates.delimiter.decode(), day, reader.mot_first_years)
         write(
@@ -142,7 +126,7 @@ def answer_file(
                 write(b"".join(_answered(plates, batch, iter(found), cells, results)))
                 show(stream.tell(), len(batch))
     loaded = [name for name, load in _loads(engine).items() if load != before.get(name)]
-    _print_summary(args, _summary(results, day, loaded))
+    _print_summary(args, results, day, loaded)
 
 
 def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -162,7 +146,7 @@ def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
 def _look_up(
     engine: Engine, reader: VehicleReader, batch: Sequence[Line], day: str
 ) -> tuple[list[Found], Read]:
-    """Look the lines of a batch up that have a plate."""
+    """Look up the plates of a batch; lines with a fault have none."""
     asked = [line.plate for line in batch if not line.fault]
     return with_current_registers(engine, lambda state: reader.look_up(state, asked, day))
 
@@ -195,44 +179,40 @@ def _loads(engine: Engine) -> dict[str, tuple[int, int | None]]:
     return {entry.name: (entry.generation, entry.loaded_at) for entry in list_entries(engine)}
 
 
-def _summary(results: Counter[str], day: str, loaded: Sequence[str]) -> Summary:
-    lines = results.total()
-    found, unknown = results[FOUND], results["vehicle_not_found"]
-    invalid = results["invalid_registration"]
-    return {
+def _print_summary(
+    args: argparse.Namespace, results: Counter[str], day: str, loaded: Sequence[str]
+) -> None:
+    """Print what became of the lines: to stderr if they went to stdout.
+
+    Args:
+        loaded: registers that were loaded while the file was answered.
+    """
+    lines, found = results.total(), results[FOUND]
+    unknown, invalid = results["vehicle_not_found"], results["invalid_registration"]
+    not_read = lines - found - unknown - invalid
+    sentence = (
+        f"{counted(lines, 'line')} answered for {day}: {found:,} found, {unknown:,} not found, "
+        f"{invalid:,} invalid, {not_read:,} not read"
+    )
+    if loaded:
+        sentence += f"; loaded meanwhile: {', '.join(loaded)}"
+    if not args.output:
+        print(sentence, file=sys.stderr)
+        return
+    members = {
         "asOf": day,
         "lines": lines,
         "found": found,
         "notFound": unknown,
         "invalid": invalid,
-        "notRead": lines - found - unknown - invalid,
-        "loadedMeanwhile": list(loaded),
+        "notRead": not_read,
+        "loadedMeanwhile": loaded,
     }
-
-
-def _print_summary(args: argparse.Namespace, summary: Summary) -> None:
-    """Print the results: to stderr if the lines went to stdout."""
-    sentence = _sentence(summary)
-    if args.output:
-        print_item(args, summary, f"{sentence}, written to {args.output}")
-    else:
-        print(sentence, file=sys.stderr)
-
-
-def _sentence(summary: Summary) -> str:
-    """Return the results as a sentence."""
-    sentence = (
-        f"{counted(summary['lines'], 'line')} answered for {summary['asOf']}: "
-        f"{summary['found']:,} found, {summary['notFound']:,} not found, "
-        f"{summary['invalid']:,} invalid, {summary['notRead']:,} not read"
-    )
-    if summary["loadedMeanwhile"]:
-        sentence += f"; loaded meanwhile: {', '.join(summary['loadedMeanwhile'])}"
-    return sentence
+    print_item(args, members, f"{sentence}, written to {args.output}")
 
 
 @contextmanager
-def _progress_bar(stream: BinaryIO, *, is_shown: bool) -> Iterator[Show]:
+def _progress_bar(stream: BinaryIO, *, is_shown: bool) -> Iterator[_Show]:
     """Show at a terminal how much was read, the plates per second and the time left."""
     size = os.fstat(stream.fileno()).st_size
     tqdm.monitor_interval = 0  # No thread is needed.
@@ -249,3 +229,113 @@ def _progress_bar(stream: BinaryIO, *, is_shown: bool) -> Iterator[Show]:
             bar.update(read_bytes - bar.n)
 
         yield show
+
+
+@contextmanager
+def _opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a file, or standard input (`-`), so that it can be read twice; yield its name, too.
+
+    The content of a pipe is kept in a temporary file. Raises OperatorError if the file cannot be
+    read, and at the end if it was changed meanwhile.
+    """
+    with ExitStack() as opened:
+        if path == STANDARD_INPUT:
+            yield _kept(cast(BinaryIO, sys.stdin.buffer), opened), "standard input"
+            return
+        try:
+            file = opened.enter_context(open(path, "rb"))
+        except OSError as error:
+            raise OperatorError(f"{path} cannot be read: {_reason(error, path)}") from error
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            yield _kept(file, opened), path
+            return
+        before = _state(file)
+        yield file, path
+        if _state(file) != before:
+            raise OperatorError(f"{path} was changed while it was read")
+
+
+def _reason(error: OSError, path: str) -> str | None:
+    """Return why a file cannot be opened, and what to do if only the caller may read it."""
+    if isinstance(error, PermissionError):
+        return f"{error.strerror}; send it through standard input: lookup --csv - < {path}"
+    return error.strerror
+
+
+def _kept(pipe: BinaryIO, opened: ExitStack) -> BinaryIO:
+    """Copy the content of a pipe into a file without a name."""
+    directory = tempfile.gettempdir()
+    try:
+        file = opened.enter_context(tempfile.TemporaryFile(dir=directory))  # noqa: SIM115
+        shutil.copyfileobj(pipe, file)
+        file.seek(0)
+    except OSError as error:
+        raise OperatorError(
+            f"the input cannot be kept in {directory}: {error.strerror}; "
+            "name a file, or set TMPDIR to another directory"
+        ) from error
+    return cast(BinaryIO, file)
+
+
+def _state(file: BinaryIO) -> tuple[int, int]:
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
+
+
+@contextmanager
+def _new_output(path: Path | None) -> Iterator[_Write]:
+    """Yield a function that writes to stdout, or to a file that gets its name at the end.
+
+    If anything fails, also by Ctrl-C or TERM, an existing file of that name stays unchanged.
+    Raises OperatorError if the file cannot be written.
+    """
+    if path is None:
+        yield _to_stdout
+        return
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise OperatorError(f"{path} is not a file")
+    with ended_like_ctrl_c(), ExitStack() as left:
+        with _faults_of(path):
+            descriptor, part = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
+        left.callback(_remove, part)
+        # NOTE: unbuffered, so that closing the file cannot fail to write.
+        with open(descriptor, "wb", buffering=0) as file:
+            yield partial(_write_all, path, file)
+            with _faults_of(path):
+                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode) if path.exists() else _MODE)
+                os.fsync(descriptor)
+                os.replace(part, path)
+                sync(path.parent)
+
+
+def _write_all(path: Path, file: io.FileIO, data: bytes) -> None:
+    with _faults_of(path):
+        while data:
+            data = data[file.write(data) :]
+
+
+def _to_stdout(data: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # The rest of the buffer would fail again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OperatorError(f"stdout cannot be written: {error.strerror}") from error
+
+
+def _remove(part: str) -> None:
+    with suppress(FileNotFoundError):  # It has its final name already.
+        os.unlink(part)
+
+
+@contextmanager
+def _faults_of(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        hint = "; without --output the answers go to stdout" * isinstance(error, PermissionError)
+        raise OperatorError(f"{path} cannot be written: {error.strerror}{hint}") from error

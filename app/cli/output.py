@@ -1,44 +1,101 @@
-"""What commands print: text that ends with a sentence, or one JSON document with `--json`."""
+"""What commands print: text that ends with a sentence, or one JSON document with `--json`.
+
+Also what a command says while somebody waits, and its question before it destroys data.
+"""
 
 import argparse
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
+from typing import Generic, TypeVar
 
 import msgspec
 
+from app import clock
 from app.errors import OperatorError
 
 Item = Mapping[str, object]
-"""One thing that a command prints: a TypedDict, or `_asdict()` of a NamedTuple."""
+"""One thing that a command prints, by the names of its members."""
+T = TypeVar("T")
 _SENTENCES = frozenset({"notes", "reasons"})
 """The members that are lists of sentences."""
 
 
-def print_item(args: argparse.Namespace, item: Item, sentence: str = "") -> None:
-    """Print one item: a line for each member, then the sentence; with `--json` an object.
+class Table(Generic[T]):
+    """How commands print things of one kind, such as accounts.
+
+    Args:
+        members: the names of the JSON members in their order, separated by spaces. They are
+            attributes of a thing. Those named `at` or `..._at` are Unix seconds, printed in UTC.
+        columns: the names of the columns of a list; by default all members.
+        shown: how the list for a person reads a column, if not as the member.
+        read: how a member is read that is no attribute.
+    """
+
+    def __init__(
+        self,
+        members: str,
+        columns: str = "",
+        shown: Mapping[str, Callable[[T], object]] | None = None,
+        **read: Callable[[T], object],
+    ) -> None:
+        self.members = members.split()
+        self._columns = columns.split() or self.members
+        self._shown = shown or {}
+        self._read = read
+
+    def item(self, thing: T) -> dict[str, object]:
+        """Return the members of a thing."""
+        return {name: self._value(thing, name) for name in self.members}
+
+    def print_list(self, args: argparse.Namespace, things: Sequence[T], sentence: str) -> None:
+        """Print a line for each thing, then the sentence; with `--json` an array."""
+        items = list(map(self.item, things))
+        if not args.json:
+            for item, thing in zip(items, things, strict=True):
+                item |= {name: read(thing) for name, read in self._shown.items()}
+        print_items(args, items, self._columns, sentence)
+
+    def _value(self, thing: T, name: str) -> object:
+        if name in self._read:
+            return self._read[name](thing)
+        value = getattr(thing, name)
+        return utc(value) if name == "at" or name.endswith("_at") else value
+
+
+def utc(epoch_seconds: int | None) -> str | None:
+    """Return Unix seconds as text, None if there are none."""
+    return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
+
+
+def print_item(
+    args: argparse.Namespace, item: Item, sentence: str = "", text: Iterable[str] | None = None
+) -> None:
+    """Print one item, then the sentence; with `--json` an object.
 
     Args:
         sentence: what the command did or found, in lower case and without a full stop.
+        text: the lines for a person; by default one for each member.
     """
     if args.json:
         print_document(args, item)
         return
-    width = max(len(name) for name in item)
-    for name, value in item.items():
-        first, *others = _lines(name, value)
-        print(f"{name:{width}}  {first}")
-        for each in others:
-            print(f"{'':{width}}  {each}")
+    for line in item_lines(item) if text is None else text:
+        print(line)
     print_sentence(sentence)
 
 
-def _lines(name: str, value: object) -> list[str]:
-    """Return a value as the lines that a person reads: sentences have a line each."""
-    if name in _SENTENCES and isinstance(value, list) and value:
-        return list(map(str, value))
-    return [shown(value)]
+def item_lines(item: Item) -> Iterator[str]:
+    """Yield a line for each member. Sentences have a line each."""
+    width = max(len(name) for name in item)
+    for name, value in item.items():
+        lines = [shown(value)]
+        if name in _SENTENCES and isinstance(value, list) and value:
+            lines = [str(each) for each in value]
+        for number, line in enumerate(lines):
+            yield f"{'' if number else name:{width}}  {line}"
 
 
 def print_items(
@@ -48,17 +105,22 @@ def print_items(
     if args.json:
         print_document(args, items)
         return
-    print_table(items, columns)
+    for line in table_lines(items, columns):
+        print(line)
     print_sentence(sentence)
 
 
-def print_table(items: Sequence[Item], columns: Sequence[str]) -> None:
-    """Print a heading, and a line for each item."""
-    rows = [[shown(item[column]) for column in columns] for item in items]
-    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    for row in [list(columns), *rows]:
+def table_lines(items: Sequence[Item], columns: Sequence[str]) -> Iterator[str]:
+    """Yield a heading, and a line for each item."""
+    return aligned([columns, *([shown(item[column]) for column in columns] for item in items)])
+
+
+def aligned(rows: Sequence[Sequence[str]], further: Iterable[Sequence[str]] = ()) -> Iterator[str]:
+    """Yield rows as lines. Further rows do not make the columns wider."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    for row in chain(rows, further):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print(line.rstrip())
+        yield line.rstrip()
 
 
 def print_sentence(sentence: str) -> None:
@@ -98,8 +160,6 @@ def print_document(args: argparse.Namespace, document: object) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
 
 
-# What a command says while somebody waits for it.
-
 PATIENCE_SECONDS = 3
 """Without a terminal, a shorter wait is not worth a line."""
 
@@ -134,14 +194,6 @@ def say_if_terminal_is_read(is_standard_input: bool) -> None:
 
 def _say(what: str) -> None:
     print(f"waiting for {what}", file=sys.stderr, flush=True)
-
-
-# Questions before a command destroys data.
-
-
-def add_yes(command: argparse.ArgumentParser) -> None:
-    """Add `--yes`, which answers the question of `confirm`."""
-    command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def confirm(args: argparse.Namespace, question: str) -> None:

@@ -1,10 +1,15 @@
-"""How commands are declared: groups of subcommands, each with `--help` and `--json`."""
+"""How commands and their arguments are declared, and how the parser answers mistakes.
+
+The texts of the parser are the same on all versions of Python. No colour is used.
+"""
 
 import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from app import clock
@@ -12,14 +17,7 @@ from app.config import SETTINGS
 from app.errors import closest, without_keys
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 
-# The parser of the command line: what it says about mistakes (D88).
-#
-# The texts are the same on all versions of Python. No colour is used.
-
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
-
-
-# What other programs call a command. The first word of a line that is a command here is meant.
 _SYNONYMS = (
     ("create", "set", "add", "new", "make"),
     ("delete", "drop", "revoke", "remove", "rm", "del", "destroy"),
@@ -36,6 +34,7 @@ _SYNONYMS = (
     ("migrate", "init", "upgrade"),
     ("accounts", "users", "user", "customers", "customer"),
 )
+"""What other programs call a command. The first word of a line that is a command here is meant."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,10 +43,8 @@ class Parser(argparse.ArgumentParser):
     It suggests the command, option or value that was probably meant.
     """
 
-    settings_by_option: Mapping[str, str] = {}
-    """Options that people look for here, and the settings that they need instead."""
+    settings_by_option: Mapping[str, str] = MappingProxyType({})
     option_of_words: str = ""
-    """The option that words without one are probably meant for."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -156,89 +153,143 @@ else:
     Commands = object
 
 Run = Callable[[argparse.Namespace], None]
+
+
+class Argument:
+    """An argument or an option, which several commands can have.
+
+    Args:
+        usage: what a person types: `NAME`, `--label TEXT`, or an option alone.
+        meaning: its help.
+        options: further ones of `ArgumentParser.add_argument`. If `type` raises ValueError, the
+            message is shown. The value of `NAME` is `args.name`, unless `dest` is another name.
+    """
+
+    def __init__(self, usage: str, meaning: str, **options: Any) -> None:
+        self._name, _, metavar = usage.partition(" ")
+        if not self._name.startswith("-"):
+            self._name, metavar = options.pop("dest", usage.lower()), usage
+        if metavar:
+            options["metavar"] = metavar
+        if "type" in options:
+            options["type"] = partial(_parsed, options["type"])
+        self._options = options | {"help": meaning}
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        """Add it to a command, or to options that exclude each other."""
+        parser.add_argument(self._name, **self._options)
+
+
+def _parsed(parse: Callable[[str], object], text: str) -> object:
+    try:
+        return parse(text)
+    except ValueError as error:
+        # SEC: argparse shows only the message of this exception, and not the text.
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+class OneOf:
+    """Options of which a command takes one at most, or exactly one."""
+
+    def __init__(self, *arguments: Argument, required: bool = False) -> None:
+        self._arguments, self._required = arguments, required
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options to a command."""
+        group = parser.add_mutually_exclusive_group(required=self._required)
+        for argument in self._arguments:
+            argument.add_to(group)
+
+
+def flag(name: str, meaning: str) -> Argument:
+    """Return an option without a value: it is True if it is given."""
+    return Argument(name, meaning, action="store_true")
+
+
+class Group:
+    """Commands that are declared where their functions are, in the order of the help.
+
+    Args:
+        name: the command that they are subcommands of; empty if they stand alone.
+    """
+
+    def __init__(self, name: str = "", summary: str = "") -> None:
+        self._name, self._summary = name, summary
+        self._commands: list[Callable[[Commands], object]] = []
+
+    def command(  # noqa: PLR0913 - all that declares a command
+        self,
+        name: str,
+        summary: str,
+        *arguments: Argument | OneOf,
+        examples: Sequence[str],
+        details: str = "",
+        prints_data: bool = True,
+        is_job: bool = False,
+        option_of_words: str = "",
+        settings_by_option: Mapping[str, str] = MappingProxyType({}),
+        **values: object,
+    ) -> Callable[[Run], Run]:
+        """Return a decorator for the function that does what a command says.
+
+        The function gets the arguments, and as `args.command` the parser, for mistakes that only
+        the function sees.
+
+        Args:
+            summary: what it does, as a short imperative in lower case without a full stop.
+            examples: command lines for its `--help`, without the leading `verifyd`.
+            details: more lines for its `--help`, after the summary.
+            prints_data: give it `--json`, for one JSON document on stdout.
+            is_job: write log lines for programs, and the reason of a failure, too, unless the
+                command takes `--scheduled` and does not get it (D75).
+            option_of_words: the option that words without one are probably meant for.
+            settings_by_option: options that people look for here, and the settings to use instead.
+            values: further members of `args`.
+        """
+
+        def declare(run: Run) -> Run:
+            def add(commands: Commands) -> None:
+                command = commands.add_parser(
+                    name,
+                    help=summary,
+                    description=f"{summary}\n\n{details}" if details else summary,
+                    epilog="\n  ".join(["examples:", *(f"verifyd {each}" for each in examples)]),
+                    # The details and the epilog keep their lines.
+                    formatter_class=argparse.RawDescriptionHelpFormatter,
+                )
+                command.option_of_words = option_of_words
+                command.settings_by_option = settings_by_option
+                command.set_defaults(run=run, is_job=is_job, command=command, **values)
+                printed = [flag("--json", "print one JSON document")] if prints_data else []
+                for argument in (*printed, *arguments):
+                    argument.add_to(command)
+
+            self._commands.append(add)
+            return run
+
+        return declare
+
+    def include(self, group: "Group") -> None:
+        """Put another group here in the order of the help."""
+        self._commands.append(group.add_to)
+
+    def add_to(self, commands: Commands) -> None:
+        """Add the commands to a parser."""
+        if self._name:
+            group = commands.add_parser(self._name, help=self._summary, description=self._summary)
+            commands = group.add_subparsers(required=True, metavar="COMMAND", title="commands")
+        for add in self._commands:
+            add(commands)
+
+
+# Arguments and values that several commands have.
+
 _NUMBER_DIGITS_MAX = 18
 # SEC: reading a very long number is slow.
 _WHOLE_NUMBER_DIGITS_MAX = 30
 _WHOLE_NUMBER = re.compile(rf"-?[0-9]{{1,{_WHOLE_NUMBER_DIGITS_MAX}}}")
 _LIMIT = 50
 _LIMIT_MAX = 100_000
-
-
-def add_group(commands: Commands, name: str, summary: str) -> Commands:
-    """Add a command that has subcommands; return the object to add them to."""
-    group = commands.add_parser(name, help=summary, description=summary)
-    return group.add_subparsers(required=True, metavar="COMMAND", title="commands")
-
-
-def add_command(  # noqa: PLR0913 - all that declares a command
-    commands: Commands,
-    name: str,
-    run: Run,
-    summary: str,
-    *,
-    details: str = "",
-    examples: Sequence[str] = (),
-    prints_data: bool = True,
-    is_job: bool = False,
-) -> Parser:
-    """Add a command and return its parser, for its arguments.
-
-    Args:
-        summary: what it does, as a short imperative in lower case without a full stop.
-        details: more lines for its `--help`, after the summary.
-        examples: command lines for its `--help`, without the leading `verifyd`.
-        prints_data: give it `--json`, for one JSON document on stdout.
-        is_job: write log lines for programs, and the reason of a failure, too, unless the command
-            takes `--scheduled` and does not get it (D75).
-    """
-    command = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary}\n\n{details}" if details else summary,
-        epilog=_epilog(examples),
-        # The details and the epilog keep their lines.
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.set_defaults(run=run, is_job=is_job)
-    if prints_data:
-        command.add_argument("--json", action="store_true", help="print one JSON document")
-    return command
-
-
-def _epilog(examples: Sequence[str]) -> str | None:
-    if not examples:
-        return None
-    return "\n  ".join(["examples:", *(f"verifyd {example}" for example in examples)])
-
-
-def add_scheduled(command: Parser) -> None:
-    """Add `--scheduled`, which timers give (D76)."""
-    command.add_argument(
-        "--scheduled",
-        action="store_true",
-        help="mark this run as a timer's, so that a missing next run is reported",
-    )
-
-
-def add_limit(command: Parser, items: str) -> None:
-    """Add `--limit`, for lists that grow without end.
-
-    Args:
-        items: what is listed, as a plural.
-    """
-    command.add_argument(
-        "--limit",
-        type=_limit,
-        default=_LIMIT,
-        metavar="N",
-        help=f"list at most N {items} [%(default)s]",
-    )
-
-
-def _limit(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LIMIT_MAX:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_LIMIT_MAX:,}")
-    return int(text)
 
 
 def whole_number(text: str) -> int:
@@ -274,3 +325,23 @@ def number_of(what: str) -> Callable[[str], int]:
         return int(text)
 
     return checked
+
+
+def _limit(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LIMIT_MAX:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_LIMIT_MAX:,}")
+    return int(text)
+
+
+def limit(items: str) -> Argument:
+    """Return `--limit`, for lists that grow without end. `items` is what is listed, as a plural."""
+    meaning = f"list at most N {items} [%(default)s]"
+    return Argument("--limit N", meaning, type=_limit, default=_LIMIT)
+
+
+ACCOUNT = Argument("ACCOUNT", "name of the account")
+SCHEDULED = flag(
+    "--scheduled", "mark this run as a timer's, so that a missing next run is reported"
+)
+YES = flag("--yes", "do not ask for confirmation")
+"""It answers the question of `confirm`."""

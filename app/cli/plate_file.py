@@ -5,7 +5,7 @@ Nothing is decoded but the header and the plates, so that a line can be written 
 
 import codecs
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from app.errors import OperatorError
@@ -164,8 +164,8 @@ def _encoding(stream: BinaryIO, name: str) -> str:
 
     Raises OperatorError if it is empty, or not text.
     """
-    decode: Callable[[bytes, bool], object] | None = codecs.getincrementaldecoder(UTF_8)().decode
-    size = 0
+    decoder = codecs.getincrementaldecoder(UTF_8)()
+    encoding, size = UTF_8, 0
     while chunk := stream.read(_CHUNK_BYTES):
         for magic, what in _NOT_CSV.items():
             if not size and chunk.startswith(magic):
@@ -173,21 +173,19 @@ def _encoding(stream: BinaryIO, name: str) -> str:
         if b"\0" in chunk:
             raise OperatorError(f"{name} is not text: it has NUL bytes; save it as CSV (UTF-8)")
         size += len(chunk)
-        decode = decode and _if_decodes(decode, chunk)
+        encoding = encoding if _decodes(decoder, chunk) else WINDOWS_1252
     if not size:
         raise OperatorError(f"{name}: the file is empty")
     stream.seek(0)
-    return UTF_8 if decode and _if_decodes(decode, b"", is_final=True) else WINDOWS_1252
+    return encoding if _decodes(decoder, b"", is_final=True) else WINDOWS_1252
 
 
-def _if_decodes(
-    decode: Callable[[bytes, bool], object], chunk: bytes, *, is_final: bool = False
-) -> Callable[[bytes, bool], object] | None:
+def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes, *, is_final: bool = False) -> bool:
     try:
-        decode(chunk, is_final)
+        decoder.decode(chunk, is_final)
     except UnicodeDecodeError:
-        return None
-    return decode
+        return False
+    return True
 
 
 def _physical_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:

@@ -1,17 +1,27 @@
-"""`verifyd imports rollback`, `drop` and `undrop`: undo changes of a register.
-
-`verifyd imports carry-out` does so for the console (D135).
-"""
+"""`verifyd imports`: past loads; rollback, drop and undrop of registers."""
 
 import argparse
 from functools import partial
 
-from app.cli.output import add_yes, confirm, print_item, waiting_for
-from app.cli.parser import Commands, add_command, number_of, register_name, whole_number
+from app.cli.loads import rows_of
+from app.cli.output import Table, confirm, counted, print_item, waiting_for
+from app.cli.parser import YES, Argument, Group, flag, limit, number_of, register_name, whole_number
+from app.config import Config
+from app.errors import OperatorError
 from app.jobs.job import run
 from app.jobs.register_tasks import RegisterTaskJob
 from app.registers.generations import Generations
-from app.registers.history import History
+from app.registers.history import (
+    INTERRUPTED,
+    MERGE,
+    REPLACE,
+    History,
+    find_load,
+    interrupted_loads,
+    list_loads,
+)
+from app.registers.past_load import PastLoad, find_rejects, past_load
+from app.registers.reading.streams import printable
 from app.registers.undo import (
     drop_register,
     purge_register,
@@ -23,68 +33,101 @@ from app.storage.engine import Engine
 from app.storage.session import opened_database
 from app.storage.tables import Kind
 
-_REGISTER_HELP = "name of the register"
+commands = Group("imports", "list past loads; roll back, drop and undrop registers")
+_CHECKSUM_DIGITS_SHOWN = 12
+_COLUMNS = (
+    "id register kind mode status rows loaded changed rejected skipped held started_at seconds "
+    "loaded_by checksum reason"
+)
+LOADS = Table[PastLoad](
+    f"{_COLUMNS} format is_terminated files sizes reasons notes accepted known finished_at",
+    columns=_COLUMNS,
+    shown={
+        # The first digits are enough to tell files apart.
+        "checksum": lambda load: load.checksum and load.checksum[:_CHECKSUM_DIGITS_SHOWN],
+        "reason": lambda load: load.reason and printable(load.reason),
+    },
+)
+_REGISTER = Argument("NAME", "name of the register", dest="register", type=register_name)
 
 
-def add_commands(imports: Commands) -> None:
-    """Add the commands to the group `imports`."""
-    rolled_back = add_command(
-        imports,
-        "rollback",
-        _roll_back,
-        "restore what a register held before its last replace",
-        examples=["imports rollback --register rdw", "imports rollback --register rdw --to 41"],
-    )
-    rolled_back.option_of_words = "--register"
-    rolled_back.add_argument(
-        "--register",
+@commands.command(
+    "list",
+    "list attempts to load, latest first",
+    Argument("--register NAME", "list only attempts to load this register", type=register_name),
+    flag("--failed", "list only attempts that failed"),
+    limit("attempts"),
+    examples=["imports list", "imports list --register rdw --failed --limit 10"],
+    option_of_words="--register",
+)
+def _list(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        interrupted = interrupted_loads(engine)
+        failed_or = interrupted if args.failed else None
+        found = list_loads(engine, args.register, failed_or=failed_or, limit=args.limit)
+    loads = [past_load(each, interrupted) for each in found]
+    more = "; --limit shows more" if len(loads) == args.limit else ""
+    LOADS.print_list(args, loads, counted(len(loads), "attempt") + more)
+
+
+@commands.command(
+    "show",
+    "show everything that is known about one attempt to load",
+    Argument("ID", "number of the attempt in the list", type=number_of("a load")),
+    examples=["imports show 42", "imports show 42 --json"],
+)
+def _show(args: argparse.Namespace) -> None:
+    data_dir = Config.from_env().data_dir
+    with opened_database() as engine:
+        found = find_load(engine, args.id)
+        if found is None:
+            raise OperatorError(f'there is no load {args.id}; see "verifyd imports list"')
+        load = past_load(found, interrupted_loads(engine))
+    rejects = find_rejects(data_dir, load)
+    item = LOADS.item(load) | {"rejects": str(rejects) if rejects else None}
+    if not args.json:
+        # The sizes are beside the files.
+        del item["sizes"]
+        item["files"] = list(map(_sized, load.files, load.sizes))
+        item["known"] = [f"{member} {rows:,}" for member, rows in (load.known or {}).items()]
+    print_item(args, item, _sentence(load))
+
+
+def _sized(file: str, size_bytes: int | None) -> str:
+    return file if size_bytes is None else f"{file} ({size_bytes:,} bytes)"
+
+
+def _sentence(load: PastLoad) -> str:
+    """Return how an attempt ended."""
+    number, register = f"load {load.id}", f"register {load.register}"
+    verbs = {"running": "is running", "failed": "failed", INTERRUPTED: "was interrupted"}
+    if load.status in verbs:
+        return f"{number} {verbs[load.status]}"
+    if load.kind and load.mode in (MERGE, REPLACE):
+        rows = rows_of(load.loaded, load.kind)
+        return f"{number}: {rows} loaded into {register}, {load.rejected:,} rejected"
+    return f"{number}: {load.mode} of {register} done"
+
+
+@commands.command(
+    "rollback",
+    "restore what a register held before its last replace",
+    Argument(
+        "--register NAME",
+        "name of the register [the only one that can be rolled back]",
         type=register_name,
-        metavar="NAME",
-        help="name of the register [the only one that can be rolled back]",
-    )
-    rolled_back.add_argument(
-        "--kind", choices=list(Kind), help="refuse if rows of another kind would change [all kinds]"
-    )
-    rolled_back.add_argument(
-        "--to",
+    ),
+    Argument(
+        "--kind", "refuse if rows of another kind would change [all kinds]", choices=list(Kind)
+    ),
+    Argument(
+        "--to ID",
+        "restore what the register held after load ID [before the last replace]",
         type=whole_number,
-        metavar="ID",
-        help="restore what the register held after load ID [before the last replace]",
-    )
-    dropped = add_command(
-        imports,
-        "drop",
-        _drop,
-        "drop a register with everything in it",
-        examples=["imports drop rdw", "imports drop rdw --purge --yes"],
-    )
-    dropped.add_argument("register", type=register_name, metavar="NAME", help=_REGISTER_HELP)
-    add_yes(dropped)
-    dropped.add_argument(
-        "--purge", action="store_true", help="free its disk space at once; this cannot be undone"
-    )
-    undropped = add_command(
-        imports,
-        "undrop",
-        _undrop,
-        "bring a dropped register back",
-        examples=["imports undrop rdw"],
-    )
-    undropped.add_argument("register", type=register_name, metavar="NAME", help=_REGISTER_HELP)
-    carried_out = add_command(
-        imports,
-        "carry-out",
-        _carry_out,
-        "do what somebody asked for in the console, which runs this by itself",
-        examples=["imports carry-out 7"],
-        prints_data=False,
-        is_job=True,
-    )
-    carried_out.add_argument(
-        "id", type=number_of("a task"), metavar="ID", help="number of the task"
-    )
-
-
+    ),
+    examples=["imports rollback --register rdw", "imports rollback --register rdw --to 41"],
+    option_of_words="--register",
+)
 def _roll_back(args: argparse.Namespace) -> None:
     kind = Kind(args.kind) if args.kind else None
     with opened_database(waiting=partial(waiting_for, args)) as engine:
@@ -92,6 +135,14 @@ def _roll_back(args: argparse.Namespace) -> None:
     print_item(args, done, f"register {done['register']} holds what load {done['load']} left")
 
 
+@commands.command(
+    "drop",
+    "drop a register with everything in it",
+    _REGISTER,
+    YES,
+    flag("--purge", "free its disk space at once; this cannot be undone"),
+    examples=["imports drop rdw", "imports drop rdw --purge --yes"],
+)
 def _drop(args: argparse.Namespace) -> None:
     name = args.register
     with opened_database(waiting=partial(waiting_for, args)) as engine:
@@ -120,6 +171,12 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
     return f"Drop the register {name} ({rows})?"
 
 
+@commands.command(
+    "undrop",
+    "bring a dropped register back",
+    _REGISTER,
+    examples=["imports undrop rdw"],
+)
 def _undrop(args: argparse.Namespace) -> None:
     with opened_database(waiting=partial(waiting_for, args)) as engine:
         entry = undrop_register(engine, args.register)
@@ -127,5 +184,13 @@ def _undrop(args: argparse.Namespace) -> None:
     print_item(args, members, f"register {entry.name} ({entry.described()}) is back")
 
 
+@commands.command(
+    "carry-out",
+    "do what somebody asked for in the console, which runs this by itself",
+    Argument("ID", "number of the task", type=number_of("a task")),
+    examples=["imports carry-out 7"],
+    prints_data=False,
+    is_job=True,
+)
 def _carry_out(args: argparse.Namespace) -> None:
     run(RegisterTaskJob(args.id))

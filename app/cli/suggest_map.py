@@ -1,4 +1,4 @@
-"""`verifyd import --suggest-map`: print a first mapping for a CSV file (D99)."""
+"""`verifyd import --suggest-map`: print a first mapping for a CSV file."""
 
 import argparse
 import os
@@ -9,8 +9,8 @@ import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
-from app.cli.invocation import one_line
 from app.cli.output import print_item
+from app.cli.program import run_anywhere
 from app.config import Config
 from app.errors import OperatorError
 from app.registers.formats import FORMATS, FileFault
@@ -41,10 +41,7 @@ def suggest_map(args: argparse.Namespace) -> None:
     target = _output_file()
     command = _command(file, target or f"{register}.toml")
     made = mapping_text(found, _shown(file), register, command)
-    if args.json:
-        print_item(args, _document(found, made))
-    else:
-        print(made.text, end="")
+    print_item(args, _document(found, made), text=[made.text.removesuffix("\n")])
     if made.lines_to_complete:
         lines = ", ".join(
             f"line {number} ({member})" for member, number in made.lines_to_complete.items()
@@ -68,7 +65,7 @@ def _command(file: str, mapping: str) -> str:
     source = "- <" if file == STANDARD_INPUT else ""
     name = "FILE" if file == STANDARD_INPUT or not file.isprintable() else shlex.quote(file)
     config, _ = Config.read()
-    return f"{one_line(config)} import {source}{name} --map {shlex.quote(mapping)}"
+    return f"{run_anywhere(config)} import {source}{name} --map {shlex.quote(mapping)}"
 
 
 def _output_file() -> str | None:

@@ -1,4 +1,4 @@
-"""`verifyd usage`: how much accounts have used (D128)."""
+"""`verifyd usage`: how much accounts have used."""
 
 import argparse
 import sys
@@ -19,54 +19,54 @@ from app.accounts.usage.report import (
     usage_of_hours,
 )
 from app.cli.output import counted, print_items
-from app.cli.parser import Commands, add_command
+from app.cli.parser import Argument, Group, flag
 from app.config import Config
 from app.storage.engine import Engine
 from app.storage.session import opened_database
 
+commands = Group()
 _BY = (By.KEY, By.DAY, By.HOUR, By.OPERATION)
 
 
-def add_commands(commands: Commands) -> None:
-    """Add the command."""
-    command = add_command(
-        commands,
-        "usage",
-        lambda args: _usage(command, args),
-        "show how many answers and vehicles accounts have used",
-        details=(
-            "Usage of the last ten seconds may be missing. Days are kept for 400 days, hours for "
-            "48 hours."
-        ),
-        examples=[
-            "usage",
-            "usage --month 2026-11 --csv > usage.csv",
-            "usage --account acme --by day",
-            "usage --by hour --json",
-        ],
-    )
-    command.option_of_words = "--account"
-    command.add_argument("--account", metavar="NAME", help="show only this account [all accounts]")
-    command.add_argument(
-        "--month",
+def _month(text: str) -> Period:
+    """Return the days of a month."""
+    month = parse_month(text)
+    if month is None:
+        raise ValueError(clock.month_fault(text))
+    return month
+
+
+@commands.command(
+    "usage",
+    "show how many answers and vehicles accounts have used",
+    Argument("--account NAME", "show only this account [all accounts]"),
+    Argument(
+        "--month MONTH",
+        "month, YYYY-MM in the time zone of the service [the current month]",
         type=_month,
-        metavar="MONTH",
-        help="month, YYYY-MM in the time zone of the service [the current month]",
-    )
-    command.add_argument(
+    ),
+    Argument(
         "--by",
-        choices=list(map(str, _BY)),
-        help="show a line for each key, day, hour or operation of an account, hours in UTC [a line "
+        "show a line for each key, day, hour or operation of an account, hours in UTC [a line "
         "for each account]",
-    )
-    command.add_argument("--csv", action="store_true", help="print CSV")
-
-
-def _usage(command: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+        choices=list(map(str, _BY)),
+    ),
+    flag("--csv", "print CSV"),
+    details="Usage of the last ten seconds may be missing. Days are kept for 400 days, hours for "
+    "48 hours.",
+    examples=[
+        "usage",
+        "usage --month 2026-11 --csv > usage.csv",
+        "usage --account acme --by day",
+        "usage --by hour --json",
+    ],
+    option_of_words="--account",
+)
+def _usage(args: argparse.Namespace) -> None:
     if args.csv and args.json:
-        command.error("argument --csv: not allowed with argument --json")
+        args.command.error("argument --csv: not allowed with argument --json")
     if args.by == By.HOUR and args.month:
-        command.error("argument --month: not allowed with --by hour, the last 48 hours")
+        args.command.error("argument --month: not allowed with --by hour, the last 48 hours")
     month = args.month or month_of(clock.today(Config.from_env().timezone))
     by = [By.ACCOUNT, *([By(args.by)] if args.by else [])]
     with opened_database() as engine:
@@ -90,11 +90,3 @@ def _whose(engine: Engine, account: str | None) -> Whose:
     if account is not None and not is_known(engine, account):
         require_account(engine, account)
     return Whose(account=account)
-
-
-def _month(text: str) -> Period:
-    """Return the days of a month. Raises ArgumentTypeError, which argparse shows."""
-    month = parse_month(text)
-    if month is None:
-        raise argparse.ArgumentTypeError(clock.month_fault(text))
-    return month

@@ -80,10 +80,10 @@ def run(job: Job[R]) -> R:
     Raises what the job raises.
     """
     config, wrong = Config.read()  # Wrong settings fail the job, but its alert needs only a few.
-    database = sqlite_path(config.database_url)
-    if job.name and database:
-        require_owner(database)  # The service could not use files of another user.
+    if job.name:
+        require_owner(config)  # The service could not use files of another user.
     # A mistyped URL must not create a state directory.
+    database = sqlite_path(config.database_url)
     is_marked = bool(job.name) and (database is None or database.exists())
     started_at = clock.now()
     failure: BaseException | None = None

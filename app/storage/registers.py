@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import peewee
 from peewee import fn
 
+from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.tables import Kind, RegisterRef, with_kind
 
@@ -185,6 +186,15 @@ def find_unreadable(engine: Engine) -> RegisterRef | None:
             return None
         missing = next((ref for ref in registers if not _can_read(engine, (ref,))), None)
     return missing
+
+
+def require_readable(engine: Engine) -> None:
+    """Raise OperatorError if look-ups cannot read a register, or as `find_unreadable` does."""
+    missing = find_unreadable(engine)
+    if missing is not None:
+        raise OperatorError(
+            f"the register {missing.name} cannot be read: restore it, or drop it and load it again"
+        )
 
 
 def _can_read(engine: Engine, registers: tuple[RegisterRef, ...]) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.config import SETTINGS, Config, is_set
 from app.errors import OperatorError
+from app.setting_values import sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.files import require_directory
@@ -65,7 +66,7 @@ def _check_file(file: Path, *, create: bool, option: str) -> None:
     if path.is_dir():
         variable = option or SETTINGS["database_url"].variable
         raise OperatorError(f"{path} is a directory; name a file in it, or correct {variable}")
-    require_owner(path)
+    _require_owner(path)
 
 
 def _remedy_of_setting() -> str:
@@ -78,11 +79,17 @@ def _remedy_of_setting() -> str:
     return f'run "verifyd migrate" to create it, {otherwise}'
 
 
-def require_owner(database: Path) -> None:
+def require_owner(config: Config) -> None:
     """Refuse to run as another user than the owner of an existing SQLite file (D27).
 
     The service could not use files that another user creates beside it. Raises OperatorError.
     """
+    database = sqlite_path(config.database_url)
+    if database is not None:
+        _require_owner(database)
+
+
+def _require_owner(database: Path) -> None:
     owner = database.stat().st_uid if database.exists() else os.geteuid()
     if owner != os.geteuid():
         raise OperatorError(

@@ -100,7 +100,7 @@ def test_the_calls_are_found():
     calls = {call for _, call in CALLS}
     assert {"migrate", "accounts create acme", "notify --test"} <= calls
     assert "import - --format native-ndjson --kind policies" in calls
-    assert "backup /var/lib/verifyd/backups" in calls
+    assert "backup /var/lib/verifyd/with-registers --registers" in calls
 
 
 @pytest.mark.parametrize(("page", "call"), CALLS)

@@ -252,7 +252,7 @@ def test_a_directory_of_another_user_is_refused(place, tmp_path):
     place["database_url"] = f"sqlite:///{tmp_path / 'there' / 'demo' / 'verifyd.db'}"
     (tmp_path / "there").mkdir(mode=0o755)
     script = (
-        "import os; from app.cli.demo_service import claim; from app.config import Config; "
+        "import os; from app.cli.demo import claim; from app.config import Config; "
         "config = Config.from_env(); os.seteuid(65534); claim(config)"
     )
     ended = subprocess.run(

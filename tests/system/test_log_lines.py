@@ -31,7 +31,7 @@ def run(_args):
     thread.join()
     int("AB12CDE")
 
-notify._watch = run
+notify.require_owner = run
 sys.argv[1:] = ["watch"]
 __main__.run()
 """

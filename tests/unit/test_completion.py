@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import COMMANDS, build_parser
-from app.cli.completion import _arguments
+from app.cli.program import _arguments
 
 _TRY = """
 . "$1"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.cli import service
 from app.config import Config
+from app.monitoring import check
 from app.monitoring.directories import socket_faults
 from app.serve import instance, listening
 from app.serve.listening import console_fault, console_warning, path_fault
@@ -148,8 +148,8 @@ def test_check_knows_where_systemd_lets_the_service_listen(monkeypatch, console_
     monkeypatch.delenv("VERIFYD_BIND", raising=False)
     noted = ["unix:/run/verifyd.sock", "unix:/run/verifyd-console.sock"]
     monkeypatch.setattr(instance, "listeners", lambda _state_dir: noted)
-    monkeypatch.setattr(service, "_database_findings", lambda _config: ([], [], None))
-    told = service.findings(with_console("127.0.0.1:8000", console_bind)).faults
+    monkeypatch.setattr(check, "_database_findings", lambda _config: ([], [], None))
+    told = check.findings(with_console("127.0.0.1:8000", console_bind)).faults
     assert ("the API listens at" in "".join(told)) == is_fault
 
 

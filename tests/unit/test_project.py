@@ -69,7 +69,10 @@ def test_pins_lie_within_the_ranges_that_customers_install(wanted):
 def test_what_is_compiled_has_wheels_for_arm64():
     """Every compiled package is one that was found to have wheels for arm64 (D108).
 
-    `deploy/README.md` has the command that finds out, for Python 3.11 to 3.14.
+    To find out for a version of Python, run `pip download --only-binary :all: --no-deps
+    --require-hashes --requirement deploy/binary/requirements.txt --platform manylinux_2_28_aarch64
+    --platform manylinux2014_aarch64 --python-version 3.11 --dest wheels`. Each of 3.11 to 3.14 has
+    wheels, for glibc 2.28 or newer.
     """
     have_wheels = {"apsw", "falcon", "markupsafe", "msgspec", "psycopg-binary"}
     compiled = {

@@ -20,7 +20,7 @@ def run() -> None:
         sys.exit(main(catch_ctrl_c=_IS_CTRL_C_ENABLED))
     finally:
         # PERF: spare Python's last search for garbage, which takes 80 of a command's 290 ms, and
-        # 200 ms in each worker of a service: a fork must copy whatever it looks at.
+        # 200 ms in each worker of a service: touching objects after a fork copies their pages.
         gc.freeze()
 
 

@@ -15,10 +15,8 @@ import peewee
 from app import clock
 from app.config import sudo_user
 from app.errors import without_keys
-from app.storage.engine import Engine
+from app.storage.engine import Engine, Row
 from app.storage.file_lock import user_name
-
-# Who changes something: who runs this command, or who is signed in to the console (D130).
 
 NAME_CHARACTERS_MAX = 100
 Via = Literal["command", "console"]
@@ -61,8 +59,8 @@ def login() -> str | None:
 def session() -> Session:
     """Return login and user of sudo of this process.
 
-    Nothing is left out of them but what no record can hold: the environment can hold any bytes, and
-    any number of them.
+    Names are cut to 100 characters, and bytes that are not UTF-8 are escaped: the environment can
+    hold any number of any bytes.
     """
     return Session(*(each and _encodable(each) for each in (login(), sudo_user())))
 
@@ -188,7 +186,7 @@ class Criteria(NamedTuple):
 def changing(engine: Engine) -> Iterator[None]:
     """Begin the transaction of an action. Those of other operators wait for its end.
 
-    So what it reads is what it changes, and `before` is right, if two change one row at once.
+    So `before` is right even if two operators change one row at once.
     """
     with engine.atomic():
         engine.take_advisory_lock(_CHANGE_LOCK)
@@ -206,7 +204,7 @@ def record(
     """Record an action, within the transaction that makes the change.
 
     Args:
-        actor: who does it; None for whoever runs this process.
+        actor: who does it; None for the user of this process.
         before: all members before, as the transaction read them; None if there was nothing.
         after: all members after; None if nothing is left.
 
@@ -254,7 +252,7 @@ def list_actions(
     return [recorded(row) for row in query.execute(engine)]
 
 
-def selected(criteria: Criteria) -> Any:
+def selected(criteria: Criteria) -> "peewee.ModelSelect[Action]":
     """Return a query for the rows of the actions that meet all criteria; `recorded` reads them."""
     query = Action.select().tuples()
     for condition in _conditions(criteria):
@@ -262,7 +260,7 @@ def selected(criteria: Criteria) -> Any:
     return query
 
 
-def _conditions(criteria: Criteria) -> Iterator[Any]:
+def _conditions(criteria: Criteria) -> Iterator[peewee.Expression]:
     if criteria.by is not None:
         yield (Action.actor == criteria.by) | (Action.sudo_user == criteria.by)
     if criteria.action is not None:
@@ -291,7 +289,7 @@ def _json(state: State | None, other: State | None) -> str | None:
     return without_keys(msgspec.json.encode(differs).decode())
 
 
-def recorded(row: tuple[Any, ...]) -> Recorded:
+def recorded(row: Row) -> Recorded:
     """Return the action of a row."""
     *others, before, after = row
     states = (text and msgspec.json.decode(text) for text in (before, after))

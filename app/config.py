@@ -1,6 +1,6 @@
-"""Reads the settings from the environment, which no other module does.
+"""Declares the settings, and reads them from the environment, which no other module does.
 
-`app/config.py` declares them. All wrong settings are reported at once.
+All wrong settings are reported at once.
 """
 
 import os
@@ -25,9 +25,15 @@ from app.setting_values import (
     sqlite_path,
 )
 
-# The settings: their names, defaults, checks and descriptions. `Config` reads them.
-#
-# Each setting is a field. Its variable is `VERIFYD_` and the field's name in upper case.
+PREFIX = "VERIFYD_"
+
+
+class ConfigError(OperatorError):
+    """One or more settings are wrong; `faults` holds a sentence for each."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
 
 
 def _default_workers() -> int:
@@ -35,8 +41,11 @@ def _default_workers() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """The fields that `Config` reads; each has its default, its check and its description."""
+class Config:
+    """All settings, checked. `Config.from_env()` creates it; tests create it directly.
+
+    Each field is a setting. Its variable is `VERIFYD_` and the field's name in upper case.
+    """
 
     # SEC: it may hold a password.
     database_url: str = setting(
@@ -232,52 +241,6 @@ class Settings:
         if self.audit_dir is BESIDE_DATABASE:
             object.__setattr__(self, "audit_dir", self.data_dir / "audit")
 
-
-# Settings that systemd hands to a unit as files, its credentials (D49).
-
-_URL = "VERIFYD_DATABASE_URL"
-_VARIABLES = {"database_url": _URL, "notify_secret": "VERIFYD_NOTIFY_SECRET"}
-"""The variable that each credential stands for."""
-
-
-def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables, and the value of each credential whose variable is not set.
-
-    Raises OSError if the credential of the database's URL cannot be read.
-    """
-    directory = environ.get("CREDENTIALS_DIRECTORY")
-    if directory is None:
-        return environ
-    found = {}
-    for name, variable in _VARIABLES.items():
-        credential = Path(directory) / name
-        try:
-            if variable not in environ and credential.exists():
-                found[variable] = credential.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            # systemd 252 denies access to credentials while it checks the conditions of a unit.
-            # A condition can be checked without the secret, but not without the URL: the
-            # command would use another database.
-            if variable == _URL:
-                raise
-    return {**environ, **found}
-
-
-PREFIX = "VERIFYD_"
-
-
-class ConfigError(OperatorError):
-    """One or more settings are wrong; `faults` holds a sentence for each."""
-
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__("\n".join(faults))
-        self.faults = faults
-
-
-@dataclass(frozen=True, slots=True)
-class Config(Settings):
-    """All settings, checked. `Config.from_env()` creates it; tests create it directly."""
-
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> "Config":
         """Read the settings from the environment.
@@ -319,6 +282,34 @@ SETTINGS: Mapping[str, Setting] = {
     for each in fields(Config)
 }
 """The settings by field name, in the order of the table in deploy/REFERENCE.md."""
+
+
+_URL = "VERIFYD_DATABASE_URL"
+_VARIABLES = {"database_url": _URL, "notify_secret": "VERIFYD_NOTIFY_SECRET"}
+"""The variable that each credential stands for."""
+
+
+def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables, and the value of each credential whose variable is not set.
+
+    Raises OSError if the credential of the database's URL cannot be read.
+    """
+    directory = environ.get("CREDENTIALS_DIRECTORY")
+    if directory is None:
+        return environ
+    found = {}
+    for name, variable in _VARIABLES.items():
+        credential = Path(directory) / name
+        try:
+            if variable not in environ and credential.exists():
+                found[variable] = credential.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            # systemd 252 denies access to credentials while it checks the conditions of a unit.
+            # A condition can be checked without the secret, but not without the URL: the
+            # command would use another database.
+            if variable == _URL:
+                raise
+    return {**environ, **found}
 
 
 def is_set(name: str) -> bool:

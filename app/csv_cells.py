@@ -1,7 +1,7 @@
-"""Makes cells of CSV files from text that others have chosen (D84)."""
+"""Makes cells of CSV files from text that others have chosen."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 # A formula of a spreadsheet begins with one of these, or with its full-width form.
@@ -35,3 +35,11 @@ def text_cell(delimiter: str) -> Callable[[str | None], str]:
         return '"' + safe.replace('"', '""') + '"'
 
     return cell
+
+
+_comma_cell = text_cell(",")
+
+
+def csv_line(values: Iterable[str | None]) -> str:
+    """Return a line of a file whose cells are separated by commas, with its line end."""
+    return f"{','.join(map(_comma_cell, values))}\r\n"

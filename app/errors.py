@@ -6,11 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, NotRequired, TypedDict
 
-# The error catalogue: what each code means, and what its reader can do (D5, D90).
-#
-# No other module knows the status of an error. The page /docs/errors and the table in
-# deploy/REFERENCE.md show this catalogue.
-
 
 class Retry(StrEnum):
     """Whether the same request can succeed later."""
@@ -196,8 +191,11 @@ CATALOGUE: Mapping[str, Kind] = {
         "Send no requests to this host until `/readyz` answers 200.",
     ),
 }
+"""What each code means, and what its reader can do (D5, D90).
 
-
+No other module knows the status of an error. The page /docs/errors and the table in
+deploy/REFERENCE.md show this catalogue.
+"""
 _UNAVAILABLE = 503
 
 
@@ -211,10 +209,10 @@ class Fault(TypedDict):
 
 
 class ProblemBody(TypedDict):
-    """The members of a problem body (RFC 9457, D5)."""
+    """The members of a problem body (RFC 9457)."""
 
     type: str
-    """`/docs/errors#CODE`, relative to the service's address (D90)."""
+    """`/docs/errors#CODE`, relative to the service's address."""
     title: str
     status: int
     detail: str
@@ -260,7 +258,7 @@ class Problem(Exception):
         return cls(code, detail, errors=[{"pointer": pointer, "detail": detail}])
 
     def body(self, request_id: str) -> ProblemBody:
-        """Return the members of the problem body (D5)."""
+        """Return the members of the problem body."""
         members: ProblemBody = {
             "type": f"/docs/errors#{self.code}",
             "title": self.kind.title,
@@ -295,8 +293,6 @@ class Hindered(OperatorError):
     """A command failed for a temporary reason: the same command can succeed later."""
 
 
-# Suggests the known word that a wrong one was probably meant to be.
-
 _SIMILARITY_MIN = 0.6
 # SEC: comparing two texts takes the product of their lengths.
 _CHARACTERS_MAX = 200
@@ -325,12 +321,10 @@ def plain(word: str) -> str:
     return word.lower().replace("_", "").replace("-", "")
 
 
-# Leaves keys out of texts that others read: messages, and the record of actions.
-
 KEY_PREFIX = "vfd_"
 _LIKE_A_KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z_]+")
 
 
 def without_keys(text: str) -> str:
-    """Return a text for messages: what looks like a key, whole or not, is left out."""
+    """Return a text for messages and records, without anything that looks like a key."""
     return _LIKE_A_KEY.sub(f"{KEY_PREFIX}...", text)

@@ -1,4 +1,4 @@
-"""Writes log lines to stderr: everything except the access log (D75).
+"""Writes log lines to stderr: everything except the access log.
 
 The log lines of jobs are JSON objects, unless stderr is a terminal. Those of other commands are
 text for a person.
@@ -25,11 +25,6 @@ import msgspec
 
 from app import clock
 
-# Writes log lines without waiting for their reader (D58).
-#
-# A line that cannot be written at once is dropped and counted. No client has to wait because the
-# reader of the log stalls or the disk is full.
-
 _REMINDER_NS = 60_000_000_000
 _NAMES = {1: "stdout", 2: "stderr"}
 _log = logging.getLogger("verifyd.logs")
@@ -44,7 +39,10 @@ def take_dropped() -> int:
 
 
 class LineWriter:
-    """Writes whole lines to a descriptor, and drops lines that it does not accept at once."""
+    """Writes whole lines to a descriptor, and drops and counts those it does not take at once.
+
+    So no client waits because the reader of the log stalls, or because the disk is full (D58).
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._name = _NAMES.get(descriptor, str(descriptor))
@@ -218,7 +216,7 @@ class CommandFormatter(logging.Formatter):
 
 
 def formatter() -> logging.Formatter:
-    """Return the formatter of a job's log: text if stderr is a terminal, else JSON (D75)."""
+    """Return the formatter of a job's log: text if stderr is a terminal, else JSON."""
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return TextFormatter() if is_terminal else JsonFormatter()
 

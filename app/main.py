@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import falcon
 from falcon.routing import CompiledRouter
@@ -28,7 +27,7 @@ from app.logs import LineWriter
 from app.monitoring import metrics_files
 from app.monitoring.health import Health, Readiness
 from app.monitoring.metrics import MetricsPage
-from app.routes import ENDPOINTS, IMAGINED_PATHS, OPERATIONS, SUGGESTED_PATHS, Resource
+from app.routes import ENDPOINTS, IMAGINED_PATHS, OPERATIONS, SUGGESTED_PATHS
 from app.serve import listening
 from app.serve.account import OwnAccount, OwnUsage
 from app.serve.http import problems
@@ -63,7 +62,7 @@ def create_resources(
     limits: LimitStore,
     measures: Measures,
     trail: Trail | None,
-) -> tuple[Resource, ...]:
+) -> tuple[object, ...]:
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config.register_order), config)
@@ -108,7 +107,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     trail = open_trail(config, engine)
     resources = create_resources(config, engine, authenticator, limits, measures, trail)
     counts, router = Counts(OPERATIONS), CompiledRouter()
-    outermost: list[Any] = [
+    outermost: list[object] = [
         Metrics(measures, counts, router),
         Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
         BodyIntake(),
@@ -137,9 +136,9 @@ def _application_type(
     engine: Engine,
     limits: LimitStore,
     trail: Trail | None,
-    outermost: Sequence[Any],
+    outermost: Sequence[object],
 ) -> Callable[..., Application]:
-    """Return what makes the application: with the console, one that leaves requests to it (D131).
+    """Return the factory of the application, which hands requests over to the console if it is on.
 
     PERF: only with the console its code is imported.
     """

@@ -1,4 +1,4 @@
-"""Tells a process that its parent has ended, for whatever reason."""
+"""Starts other processes, and tells a process that its parent has ended."""
 
 import ctypes
 import gc
@@ -26,7 +26,7 @@ def end_with_parent(parent_id: int) -> None:
 
 
 def end_with_bootloader() -> None:
-    """Ask the kernel to kill this process when the bootloader of the binary ends (D62).
+    """Ask the kernel to kill this process when the bootloader of the binary ends.
 
     The bootloader is the process that was started. It unpacked the program, and is its parent.
     Without the binary, this does nothing.
@@ -69,14 +69,14 @@ def _ask_for_signal(number: int, parent_id: int) -> bool:
     return os.getppid() == parent_id
 
 
-# Starts commands of this program that outlive the request, the worker and the browser (D135).
-
 _SHELL = ("/bin/sh", "-c", '"$@" &', "sh")
 """The shell ends at once, so that init adopts the command, and no worker has to wait for it."""
 
 
 def start(*arguments: str, kept: int) -> None:
-    """Start a command with the settings and the user of this process.
+    """Start a command of this program that outlives the request, the worker and the browser (D135).
+
+    It has the settings and the user of this process.
 
     Args:
         kept: a descriptor that stays open in the command.
@@ -98,16 +98,14 @@ def start(*arguments: str, kept: int) -> None:
     )
 
 
-# Forks workers: processes that do a part of a load on another core.
-#
-# If a worker fails, its parent does the same work again, and reports the error if it fails, too.
-
 CORES = len(os.sched_getaffinity(0))
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class ForkedWorker:
-    """A process that does one piece of work. It ends when its parent ends, even by a kill.
+    """A process that does one part of a load on another core. It ends with its parent.
+
+    If it fails, its parent does the same work again, and reports the error if it fails, too.
 
     Args:
         work: is called in the process, which succeeds if this does not raise.
@@ -174,12 +172,9 @@ def _close_all_but(kept: Iterable[int]) -> None:
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))
 
 
-# TERM ends a command like Ctrl-C: it cleans up first.
-
-
 @contextmanager
 def ended_like_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt with the number of the signal when TERM arrives."""
+    """Raise KeyboardInterrupt with the number of the signal on TERM, too: a command cleans up."""
 
     def stop(number: int, _frame: FrameType | None) -> NoReturn:
         # A second signal must not interrupt the clean-up.

@@ -37,16 +37,14 @@ from app.storage import reserve
 from app.storage.engine import close_quietly, open_engine
 from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
-from app.storage.schema import migrate
+from app.storage.stores import migrate
 from app.storage.versions import database_id, versions
-
-# What happens once at the start of a server, before it forks its workers (D11, D29).
 
 _log = logging.getLogger("verifyd.server")
 
 
 def prepare(config: Config) -> None:
-    """Check that the service can start, migrate the database, create the files of the workers.
+    """Prepare the start, before any worker is forked: check, migrate, create the workers' files.
 
     Raises OperatorError with the reason if it cannot start, or peewee.PeeweeException.
     """
@@ -58,7 +56,7 @@ def prepare(config: Config) -> None:
 def prepare_database(config: Config) -> None:
     """Check that the database exists and its schema is usable; migrate an older schema.
 
-    Raises OperatorError if it is missing, empty or belongs to a newer program (D27, D29);
+    Raises OperatorError if it is missing, empty or belongs to a newer program;
     peewee.PeeweeException if it cannot be read.
     """
     engine = open_engine(config.database_url)
@@ -83,9 +81,9 @@ def prepare_database(config: Config) -> None:
 
 
 def prepare_state(config: Config) -> None:
-    """Create what the workers share: the buckets (D11), the metrics, and the audit trail (D115).
+    """Create what the workers share: the buckets, the metrics, and the audit trail.
 
-    Conditions that an operator must correct, although look-ups work, are logged (D76).
+    Conditions that an operator must correct, although look-ups work, are logged.
 
     Raises OperatorError if that fails, or if the database is being restored.
     """
@@ -137,7 +135,7 @@ graceful_timeout = 30
 keepalive = 30
 # Of each worker. nginx opens at most 1,200 to all of them.
 worker_connections = 1000
-# SEC: gunicorn opens a socket by default, and whoever can connect to it controls the server.
+# SEC: gunicorn opens a socket by default, which controls the server.
 control_socket_disable = True
 # On a disk, the heartbeats of workers would stall when the disk does.
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
@@ -156,10 +154,10 @@ def on_starting(_server: Arbiter) -> None:
 
 
 def when_ready(server: Arbiter) -> None:
-    """Open the console's listener, unless it was passed, before workers start (D131).
+    """Open the console's listener, unless it was passed, before workers start.
 
     Sockets that systemd did not create are given to their group. From now on this process, the
-    master, has the audit trail sealed (D127).
+    master, has the audit trail sealed.
     """
     own = [] if server.systemd else [_config.bind]
     addresses = [address_of(each.sock) for each in server.LISTENERS]

@@ -63,7 +63,7 @@ def setting(
     Args:
         default: the text that is parsed if the variable is not set.
         parse: returns the value of a text, or raises ValueError with what the text must be.
-        is_secret: leave the value out of `repr(config)`.
+        is_secret: omit the value from `repr(config)`.
     """
     declared: _T = field(
         default_factory=partial(parse, default),
@@ -285,7 +285,7 @@ def _joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-# Parses `VERIFYD_NOTIFY` and `VERIFYD_NOTIFY_SECRET`: where alerts are sent (D77).
+# Parses `VERIFYD_NOTIFY` and `VERIFYD_NOTIFY_SECRET`: where alerts are sent.
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every Standard Webhooks secret
 _SECRET_BYTES = range(24, 65)

@@ -1,8 +1,7 @@
 """Changes what a plan wants to know about look-ups (D124)."""
 
 from app.accounts.administration import require_plan, set_plan
-from app.accounts.enquiry import Enquiry, EnquiryChange
-from app.accounts.models import Plan
+from app.accounts.models import Enquiry, EnquiryChange, Plan
 from app.storage.engine import Engine
 
 

@@ -12,7 +12,7 @@ import psycopg
 
 from app.accounts.administration import create_account, create_key
 from app.storage.engine import Engine, close_quietly, open_engine
-from app.storage.schema import migrate
+from app.storage.stores import migrate
 from tests.postgres import connect, database_url
 
 ACCOUNTS = ("alice", "bob")

@@ -1,8 +1,8 @@
-"""Lets an operator manage accounts, plans and keys (D3, D12).
+"""Lets an operator manage accounts, plans and keys.
 
-Every function that changes something is one transaction, which also records who did it (D130):
-`actor`, by default whoever runs this process. Those that refuse raise OperatorError, which says
-what to do.
+Every function that changes something is one transaction, which also records who did it:
+`actor`, by default the user of this process. A refusal raises OperatorError, which says what to
+do.
 """
 
 from collections.abc import Mapping
@@ -10,19 +10,25 @@ from datetime import date
 
 from app import clock
 from app.accounts.authentication import TAG_CHARACTERS, Token, new_token, random_base62
-from app.accounts.enquiry import UNCHANGED, EnquiryChange, changed_columns, split_reasons
-from app.accounts.models import ACCOUNTS_MAX, BULK_MAX, Account, ApiKey, Plan, require_text
-from app.actions import Actor, State, Subject, changing, record
+from app.accounts.models import (
+    ACCOUNTS_MAX,
+    BULK_MAX,
+    UNCHANGED,
+    Account,
+    ApiKey,
+    EnquiryChange,
+    Plan,
+    changed_columns,
+    require_text,
+    split_reasons,
+)
+from app.actions import Actor, Name, State, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
 
-# The states of accounts, plans and keys, as the record of actions has them (D130).
-#
-# The members are those that commands print. SEC: a key's secret and its hash are not among them.
-
 
 def account_state(account: Account) -> State:
-    """Return the members of an account that an action can change."""
+    """Return the members of an account that an action can change, as commands print them."""
     suspended_at = account.suspended_at
     return {
         "plan": account.plan_id,
@@ -44,7 +50,10 @@ def plan_state(plan: Plan) -> State:
 
 
 def key_state(key: ApiKey) -> State:
-    """Return the members of a key that an action can change, and its label."""
+    """Return the members of a key that an action can change, and its label.
+
+    SEC: the secret and its hash are not among them.
+    """
     return {
         "label": key.label,
         "expires_at": _time(key.expires_at),
@@ -118,11 +127,21 @@ def set_account_plan(
     with changing(engine):
         require_plan(engine, plan)
         former = require_account(engine, name)
-        Account.update(plan=plan).where(Account.id == former.id).execute(engine)
-        account = require_account(engine, name)
-        states = account_state(former), account_state(account)
-        record(engine, actor, "accounts.set-plan", subject_of(account), *states)
-        return account
+        return change_account(engine, actor, "accounts.set-plan", former, plan=plan)
+
+
+def change_account(
+    engine: Engine, actor: Actor | None, action: Name, former: Account, **columns: object
+) -> Account:
+    """Change columns of an account, record the action, and return the changed account.
+
+    Call it within `changing`, in which the account was read.
+    """
+    Account.update(**columns).where(Account.id == former.id).execute(engine)
+    account = require_account(engine, former.name)
+    states = account_state(former), account_state(account)
+    record(engine, actor, action, subject_of(account), *states)
+    return account
 
 
 def require_account(engine: Engine, name: str) -> Account:
@@ -150,7 +169,7 @@ def set_plan(  # noqa: PLR0913 - a plan has six members
     bulk_max: int,
     domains_max: int,
 ) -> Plan:
-    """Create or change a plan, from the next request of its accounts on (D12, D124)."""
+    """Create or change a plan, from the next request of its accounts on."""
     name = require_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
     limits = {
         "requests": requests,
@@ -237,7 +256,7 @@ def rotate_key(
     *,
     actor: Actor | None = None,
 ) -> tuple[ApiKey, Token]:
-    """Create the successor of a key. The old key still works for the grace period (D41).
+    """Create the successor of a key. The old key still works for the grace period.
 
     The new key has the account, label and expiry of the old one. Raises OperatorError for a key
     that was rotated before. It does so for a key that no longer works, too, so that rotating never

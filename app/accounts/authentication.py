@@ -13,11 +13,6 @@ from app.errors import KEY_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
 from app.storage.registers import state_expression
 
-# Generates and parses the text of keys, without the database (D3).
-#
-# A key is `vfd_<account tag 6><key id 8>_<secret 43><check digits 6>`, all in base62. The check
-# digits are the CRC-32 of everything before them.
-
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 PREFIX = KEY_PREFIX
 TAG_CHARACTERS = 6
@@ -29,7 +24,11 @@ LENGTH = 4 + TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHEC
 
 
 class Token(NamedTuple):
-    """The three parts of a key."""
+    """The three parts of a key (D3).
+
+    Its text is `vfd_<account tag 6><key id 8>_<secret 43><check digits 6>`, all in base62. The
+    check digits are the CRC-32 of everything before them.
+    """
 
     account_tag: str
     key_id: str
@@ -105,7 +104,7 @@ class Caller(NamedTuple):
     enquiry_reasons: str
     """The reasons that the plan accepts, separated by commas; empty if it accepts all."""
     registers: str
-    """The state of the registers (D36); empty if there are none."""
+    """The state of the registers; empty if there are none."""
 
 
 class _Valid(NamedTuple):

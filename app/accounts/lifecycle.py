@@ -1,8 +1,8 @@
-"""Suspends, resumes and deletes accounts, and deletes plans (D81).
+"""Suspends, resumes and deletes accounts, and deletes plans.
 
-Every function that changes something is one transaction, which also records who did it (D130):
-`actor`, by default whoever runs this process. Those that refuse raise OperatorError, which says
-what to do.
+Every function that changes something is one transaction, which also records who did it:
+`actor`, by default the user of this process. A refusal raises OperatorError, which says what to
+do.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,14 @@ from app import clock
 from app.accounts.administration import (
     DEFAULT_PLAN,
     account_state,
+    change_account,
     plan_state,
     require_account,
     require_plan,
     subject_of,
 )
 from app.accounts.models import Account, ApiKey, Plan
-from app.actions import Actor, Name, Subject, changing, record
+from app.actions import Actor, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
 
@@ -32,14 +33,14 @@ def suspend_account(engine: Engine, name: str, *, actor: Actor | None = None) ->
     with changing(engine):
         former = require_account(engine, name)
         at = clock.now() if former.suspended_at is None else former.suspended_at
-        return _set_suspended(engine, former, at, "accounts.suspend", actor)
+        return change_account(engine, actor, "accounts.suspend", former, suspended_at=at)
 
 
 def resume_account(engine: Engine, name: str, *, actor: Actor | None = None) -> Account:
     """Accept the keys of a suspended account again. Any other account stays unchanged."""
     with changing(engine):
         former = require_account(engine, name)
-        return _set_suspended(engine, former, None, "accounts.resume", actor)
+        return change_account(engine, actor, "accounts.resume", former, suspended_at=None)
 
 
 def delete_account(
@@ -104,14 +105,3 @@ def delete_plan(engine: Engine, name: str, *, actor: Actor | None = None) -> Pla
         Plan.delete().where(Plan.name == name).execute(engine)
         record(engine, actor, "plans.delete", Subject("plan", name), plan_state(plan), None)
         return plan
-
-
-def _set_suspended(
-    engine: Engine, former: Account, at: int | None, action: Name, actor: Actor | None
-) -> Account:
-    """Set the time of suspension, None for an active account; return the changed account."""
-    Account.update(suspended_at=at).where(Account.id == former.id).execute(engine)
-    account = require_account(engine, former.name)
-    states = account_state(former), account_state(account)
-    record(engine, actor, action, subject_of(account), *states)
-    return account

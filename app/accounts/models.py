@@ -1,4 +1,6 @@
-"""The tables of accounts, plans and keys (D3, D12)."""
+"""The tables of accounts, plans and keys."""
+
+from typing import Final, Literal, NamedTuple
 
 import peewee
 
@@ -9,10 +11,15 @@ BULK_MAX = 10_000
 ACCOUNTS_MAX = 1_048_576
 """The most accounts ever: a number is a slot in the limiter's file, and never reused (D81)."""
 NAME_CHARACTERS_MAX = 100
+ENQUIRY_CHARACTERS_MAX: Final = 64
+REASONS_MAX: Final = 50
+Enquiry = Literal["off", "optional", "required"]
+"""Whether the headers are ignored, or checked and recorded, or a reason is needed, too."""
+ENQUIRIES: Final[tuple[Enquiry, ...]] = ("off", "optional", "required")
 
 
 class Plan(peewee.Model):
-    """What its accounts may do, and what they must say about a look-up (D12, D124)."""
+    """What its accounts may do, and what they must say about a look-up."""
 
     name = peewee.CharField(30, primary_key=True)
     requests = peewee.IntegerField()
@@ -29,7 +36,7 @@ class Plan(peewee.Model):
 
 
 class Account(peewee.Model):
-    """A customer of the installation. `tag` is the public part of its keys (D3)."""
+    """A customer of the installation. `tag` is the public part of its keys."""
 
     id = peewee.AutoField()
     tag = peewee.FixedCharField(6)
@@ -61,13 +68,10 @@ class ApiKey(peewee.Model):
         table_name = "api_key"
 
 
-# The rule of texts that people choose: names, labels, and what an enquiry says.
-
-
 def text_fault(text: str, characters_max: int, *, is_ascii: bool = False) -> str | None:
-    """Return what is wrong with a text, as the end of a sentence; None if nothing is.
+    """Return what is wrong with a text that people choose, such as a name or a reason.
 
-    It quotes nothing of the text (D90).
+    Returns the end of a sentence, or None if nothing is wrong. It quotes nothing of the text.
     """
     kind = "printable ASCII" if is_ascii else "printable"
     rule = f"must have 1 to {characters_max} {kind} characters"
@@ -88,3 +92,54 @@ def require_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX
     if fault:
         raise OperatorError(f"{what} {fault}")
     return text
+
+
+def enquiry_text_fault(text: str) -> str | None:
+    """Return what is wrong with a reason, a reference or a user, as text_fault does."""
+    return text_fault(text, ENQUIRY_CHARACTERS_MAX, is_ascii=True)
+
+
+def split_reasons(text: str) -> list[str]:
+    """Return the reasons of a text that separates them by commas; none if it is empty."""
+    return list(dict.fromkeys(reason.strip() for reason in text.split(","))) if text else []
+
+
+class EnquiryChange(NamedTuple):
+    """How to change what a plan asks; None keeps a member unchanged."""
+
+    enquiry: Enquiry | None = None
+    reasons: str | None = None
+    """The accepted reasons, separated by commas; the empty text accepts all."""
+
+
+UNCHANGED: Final = EnquiryChange()
+
+
+def changed_columns(former: Plan | None, change: EnquiryChange) -> dict[str, str]:
+    """Return the columns of a plan to change, with their values.
+
+    Args:
+        former: the plan before; None for a new one.
+
+    Raises OperatorError if a reason cannot be sent in a header, or if the plan does not ask.
+    """
+    columns: dict[str, str] = {}
+    if change.enquiry is not None:
+        columns["enquiry"] = change.enquiry
+    if change.reasons is not None:
+        columns["enquiry_reasons"] = _checked(change.reasons)
+    if change.reasons and (change.enquiry or (former.enquiry if former else "off")) == "off":
+        raise OperatorError("accepted reasons need an enquiry that is optional or required")
+    return columns
+
+
+def _checked(text: str) -> str:
+    """Return reasons as a plan stores them: separated by commas, each once."""
+    reasons = split_reasons(text.strip())
+    for reason in reasons:
+        fault = enquiry_text_fault(reason)
+        if fault:
+            raise OperatorError(f"each accepted reason {fault}; got {reason!r}")
+    if len(reasons) > REASONS_MAX:
+        raise OperatorError(f"a plan can have at most {REASONS_MAX} accepted reasons")
+    return ",".join(reasons)

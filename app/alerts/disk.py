@@ -12,8 +12,8 @@ from app.alerts.message import Condition
 from app.config import Config
 from app.registers.dropped import kept
 from app.registers.history import REPLACE, RegisterLoad
-from app.storage.disk import free_bytes_of, size_text
 from app.storage.engine import Engine
+from app.storage.files import free_bytes_of, size_text
 from app.storage.registers import Entry
 from app.storage.stores import store_of
 from app.storage.tables import Kind

@@ -1,20 +1,20 @@
 """The chain: a line for each sealed segment, which contains the digest of the line before (D116).
 
-The digest of a line is the SHA-256 of the line without its last member, `digest`. Whoever knows
-one digest can prove everything that was sealed until then.
+The digest of a line is the SHA-256 of the line without its last member, `digest`. One
+known digest proves everything that was sealed before.
 """
 
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from app.audit.record import AuditError
-from app.audit.segments import CHAIN, OPEN_MODE, Segment, cut_incomplete, write_whole
+from app.audit.segments import CHAIN, OPEN_MODE, cut_incomplete, segment_number, write_whole
 from app.storage.files import sync
 
 NO_DIGEST = "0" * 64
@@ -39,7 +39,7 @@ class Seal(
     sha256: str
     """The digest of its bytes."""
     index: str
-    """The digest of its entries in the index (D140)."""
+    """The digest of its entries in the index."""
     previous: str
     digest: str = ""
 
@@ -101,7 +101,7 @@ def _parsed(number: int, text: bytes) -> ChainLine:
         line = _decode(text)
     except msgspec.DecodeError:
         return ChainLine(number, text, None, "")
-    # What is not written as this program writes it was changed.
+    # A line that this program would write differently was changed.
     digest = digest_of(line) if msgspec.json.encode(line) == text else ""
     return ChainLine(number, text, line, digest)
 
@@ -117,7 +117,7 @@ class Chain:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, OPEN_MODE)
         try:
-            # It was written when the process was killed; the segment is sealed again.
+            # A process was killed while it wrote this line; its segment is sealed again.
             cut_incomplete(descriptor, os.fstat(descriptor).st_size)
         finally:
             os.close(descriptor)
@@ -147,6 +147,11 @@ class Chain:
         self.lines.append(line)
 
 
+def readable_lines(directory: Path) -> list[Line]:
+    """Return the lines of the chain that can be read, oldest first. Raises OSError."""
+    return [each.line for each in read_chain(directory) if each.line is not None]
+
+
 def seals_of(lines: Sequence[Line]) -> dict[str, Seal]:
     """Return the lines of sealed segments by the name of the segment, oldest first."""
     return {line.segment: line for line in lines if isinstance(line, Seal)}
@@ -157,23 +162,28 @@ def pruned_of(lines: Sequence[Line]) -> set[str]:
     return {name for line in lines if isinstance(line, Prune) for name in line.segments}
 
 
+def kept_seals_of(lines: Sequence[Line]) -> dict[str, Seal]:
+    """Return the lines of sealed segments that were not removed because of their age, by name."""
+    pruned = pruned_of(lines)
+    return {name: seal for name, seal in seals_of(lines).items() if name not in pruned}
+
+
 def last_sealed_number(directory: Path) -> int:
     """Return the number of the newest sealed segment; 0 if there is none. Raises OSError.
 
-    It reads only the end of the chain, because a look-up waits for it.
+    PERF: it reads only the end of the chain, because a look-up waits for the result.
     """
     for text in reversed(_last_texts(directory)):
         line = _parsed(0, text).line
         if isinstance(line, Seal):
             return number_of(line)
-    seals = [each.line for each in read_chain(directory) if isinstance(each.line, Seal)]
-    return max(map(number_of, seals), default=0)
+    return newest_number(seals_of(readable_lines(directory)).values())
 
 
 def last_digest(directory: Path) -> str:
     """Return the latest digest of the chain; empty if there is none. Raises OSError.
 
-    It reads only the end of the chain, because a page waits for it.
+    PERF: it reads only the end of the chain, because a page waits for the result.
     """
     texts = _last_texts(directory)[:-1]  # What follows the last line end is not complete.
     line = _parsed(0, texts[-1]).line if texts else None
@@ -204,48 +214,149 @@ def parsed_digest(text: str) -> str:
 
 def number_of(seal: Seal) -> int:
     """Return the number of a sealed segment; 0 if its name was changed into something else."""
-    segment = Segment.parse(f"{seal.segment}.ndjson")
-    return segment.number if segment else 0
+    return segment_number(seal.segment)
 
 
-# What can be wrong with a trail, each with its name (D116).
+def newest_number(seals: Iterable[Seal]) -> int:
+    """Return the highest number of sealed segments; 0 if there are none."""
+    return max(map(number_of, seals), default=0)
+
+
+FaultKind = Literal[
+    "changed",
+    "shortened",
+    "extended",
+    "removed",
+    "added",
+    "duplicated",
+    "swapped",
+    "renamed",
+    "restored",
+    "unreadable",
+    "chain_changed",
+    "chain_broken",
+    "chain_cut",
+    "count",
+    "pruned_early",
+    "digest",
+    "index",
+]
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing that is wrong."""
+    """One thing that is wrong with a trail."""
 
     kind: str
-    """One of the words below, for programs."""
+    """A `FaultKind`, for programs."""
     subject: str
     """A segment or a line of the chain."""
     sentence: str
     """What is wrong, for a person."""
 
 
-CHANGED = "changed"
-SHORTENED = "shortened"
-EXTENDED = "extended"
-REMOVED = "removed"
-ADDED = "added"
-DUPLICATED = "duplicated"
-SWAPPED = "swapped"
-RENAMED = "renamed"
-RESTORED = "restored"
-UNREADABLE = "unreadable"
-CHAIN_CHANGED = "chain_changed"
-CHAIN_BROKEN = "chain_broken"
-CHAIN_CUT = "chain_cut"
-COUNT = "count"
-PRUNED_EARLY = "pruned_early"
-DIGEST = "digest"
-INDEX = "index"
-
-
-def segment_fault(kind: str, name: str, what: str) -> Fault:
+def segment_fault(kind: FaultKind, name: str, what: str) -> Fault:
     """Return a fault of a segment, as in `segment 00000002-20261122T15 was removed`."""
     return Fault(kind, name, f"segment {name} {what}")
 
 
-def chain_fault(kind: str, number: int, what: str) -> Fault:
+def chain_fault(kind: FaultKind, number: int, what: str) -> Fault:
     """Return a fault of a line of the chain."""
     return Fault(kind, f"chain:{number}", f"line {number} of the chain {what}")
+
+
+class CheckedChain(NamedTuple):
+    """What the lines of a chain say, as far as they can be read."""
+
+    faults: list[Fault]
+    seals: dict[str, Seal]
+    """By name of the segment. If a segment has several, the first counts."""
+    pruned: dict[str, Prune]
+    """By name of the segment."""
+    digests: list[str]
+    """Those of all lines, oldest first."""
+
+    @property
+    def kept(self) -> dict[str, Seal]:
+        """The seals of segments that were not removed because of their age, by name."""
+        return {name: seal for name, seal in self.seals.items() if name not in self.pruned}
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest sealed segment; 0 if there is none."""
+        return newest_number(self.seals.values())
+
+
+def check_chain(lines: Sequence[ChainLine]) -> CheckedChain:
+    """Return what the chain says, and which lines were changed, removed, added or moved."""
+    readable = [each.line for each in lines if each.line is not None]
+    seals: dict[str, Seal] = {}
+    pruned: dict[str, Prune] = {}
+    for line in readable:
+        if isinstance(line, Seal):
+            seals.setdefault(line.segment, line)
+        else:
+            pruned |= dict.fromkeys(line.segments, line)
+    faults = [*_line_faults(lines), *_prune_faults(pruned, seals)]
+    return CheckedChain(faults, seals, pruned, [line.digest for line in readable])
+
+
+def _line_faults(lines: Sequence[ChainLine]) -> Iterator[Fault]:
+    numbers = {each.line.digest: each.number for each in lines if each.line is not None}
+    # The digest that the line before has, and the one that it should have.
+    expected = {NO_DIGEST}
+    newest = 0
+    for each in lines:
+        line = each.line
+        if line is None:
+            yield chain_fault("chain_changed", each.number, "cannot be read: it was changed")
+            expected = set()
+            continue
+        about = f" (segment {line.segment})" if isinstance(line, Seal) else ""
+        if line.digest != each.digest:
+            yield chain_fault(
+                "chain_changed", each.number, f"was changed{about}: its digest does not fit"
+            )
+        elif expected and line.previous not in expected:
+            yield chain_fault(
+                "chain_broken",
+                each.number,
+                f"does not continue the line before it{about}: "
+                + _cause(line, numbers, each.number, newest),
+            )
+        elif isinstance(line, Seal) and number_of(line) > newest + 1:
+            yield _gap(newest + 1, number_of(line) - 1)
+        expected = {line.digest, each.digest}
+        newest = max(newest, number_of(line)) if isinstance(line, Seal) else newest
+
+
+def _gap(first: int, last: int) -> Fault:
+    numbers = f"segment {first:08}" if first == last else f"segments {first:08} to {last:08}"
+    return Fault("removed", f"{first:08}", f"{numbers}: removed before being sealed")
+
+
+def _cause(line: Line, numbers: dict[str, int], number: int, newest: int) -> str:
+    """Return the most probable reason why a line does not continue the one before.
+
+    Args:
+        numbers: the number of each line by its digest.
+        number: that of the line.
+        newest: the highest number of a segment that was sealed before.
+    """
+    if line.previous in numbers:
+        return f"it follows line {numbers[line.previous]}, so lines were moved or duplicated"
+    if isinstance(line, Seal) and number_of(line) > newest + 1:
+        return f"the lines of segments from {newest + 1} to {number_of(line) - 1} were removed"
+    if number == 1:
+        return "lines before it were removed"
+    return "a line between them was removed, or the line before was replaced"
+
+
+def _prune_faults(pruned: dict[str, Prune], seals: dict[str, Seal]) -> Iterator[Fault]:
+    for name, line in pruned.items():
+        seal = seals.get(name)
+        if seal is not None and seal.last >= line.before:
+            yield segment_fault(
+                "pruned_early",
+                name,
+                f"was removed as older than {line.before}, but has records of {seal.last}",
+            )

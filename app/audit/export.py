@@ -1,4 +1,4 @@
-"""Writes the records of a trail as lines of JSON or as CSV (D118)."""
+"""Writes the records of a trail as lines of JSON or as CSV."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -7,36 +7,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.audit.chain import pruned_of, read_chain, seals_of
-from app.audit.record import AuditError, Plate, Record, decode_record
-from app.audit.search import Period
-from app.audit.segments import line_groups, list_segments
-from app.csv_cells import text_cell
+from app.audit.record import AuditError, Plate, Record, find_record
+from app.audit.search import Period, segments_in
+from app.audit.segments import line_groups
+from app.csv_cells import csv_line
 
-COLUMNS = (
-    "time",
-    "request_id",
-    "account",
-    "key",
-    "operation",
-    "as_of",
-    "reason",
-    "reference",
-    "user",
-    "login",
-    "sudo_user",
-    "unverified",
-    "plate",
-    "found",
-    "insured",
-    "compliant",
-    "invalid",
-    "registers",
-    "criteria",
-)
+_MEMBERS = Record.__struct_fields__[: Record.__struct_fields__.index("criteria")]
+COLUMNS = (*_MEMBERS, *Plate.__struct_fields__, "registers", "criteria")
 _WORDS = {True: "true", False: "false", None: ""}
-# SEC: a spreadsheet would run formulas. Clients choose references and users.
-_cell = text_cell(",")
 
 
 class Exported(NamedTuple):
@@ -54,17 +32,13 @@ def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record 
 
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
-    lines = [each.line for each in read_chain(directory) if each.line is not None]
-    seals, pruned = seals_of(lines), pruned_of(lines)
-    for segment in list_segments(directory):
-        seal = seals.get(segment.name)
-        if segment.name in pruned or (seal is not None and not period.overlaps(seal)):
-            continue
+    segments, _ = segments_in(directory, period)
+    for segment in segments:
         path = directory / segment.file_name
         try:
             for _, group in line_groups(path):
                 for line in group:
-                    record = _decoded(line)
+                    record = find_record(line)
                     if record is None or period.has(record.time):
                         yield line, record
         except FileNotFoundError as error:
@@ -97,24 +71,25 @@ def write_export(
 
 def csv_of(rows: Iterable[Iterable[str]]) -> bytes:
     """Return rows of texts as CSV that no spreadsheet runs as a formula."""
-    return b"".join(map(_line, rows))
+    return "".join(map(csv_line, rows)).encode()
 
 
 def csv_heading() -> bytes:
     """Return the first line of a CSV export."""
-    return _line(COLUMNS)
+    return csv_line(COLUMNS).encode()
 
 
 def csv_lines(record: Record) -> bytes:
     """Return a line for each plate of a record; one line if it has none."""
     plates: list[Plate | None] = [*record.plates]
-    return b"".join(_line(_row(record, plate)) for plate in plates or [None])
+    # SEC: clients choose references and users, which a spreadsheet must not run as formulas.
+    return "".join(csv_line(_row(record, plate)) for plate in plates or [None]).encode()
 
 
 def _row(record: Record, plate: Plate | None) -> list[str | None]:
-    values = [_text(getattr(record, column)) for column in COLUMNS[: COLUMNS.index("plate")]]
+    values = [_text(getattr(record, member)) for member in _MEMBERS]
     if plate is None:
-        values += [""] * 5
+        values += [""] * len(Plate.__struct_fields__)
     else:
         values += [plate.plate, _WORDS[plate.found], _WORDS[plate.insured]]
         values += [_WORDS[plate.compliant], _text(plate.invalid)]
@@ -129,14 +104,3 @@ def _text(value: str | bool | None) -> str | None:
 
 def _pairs(members: Mapping[str, object]) -> str:
     return ";".join(f"{name}={value}" for name, value in members.items())
-
-
-def _line(values: Iterable[str | None]) -> bytes:
-    return f"{','.join(map(_cell, values))}\r\n".encode()
-
-
-def _decoded(line: bytes) -> Record | None:
-    try:
-        return decode_record(line)
-    except msgspec.DecodeError:
-        return None

@@ -1,9 +1,8 @@
-"""The segment that a process appends to, and how it finds the right one (D115)."""
+"""The segment that a process appends to, and how it finds the right one."""
 
 import logging
 import os
 import stat
-import time
 from collections.abc import Callable
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
@@ -22,15 +21,12 @@ from app.audit.segments import (
     opening,
     write_whole,
 )
+from app.storage.file_lock import locked_soon
 from app.storage.files import sync
 
 _log = logging.getLogger("app.audit.open_segment")
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _TAKE = LOCK_EX | LOCK_NB
-_WAIT_NS = 2 * 10**9
-"""How long to wait for the lock. It is held for microseconds, unless a process was stopped."""
-_PAUSE_SECONDS = 20e-6
-_PAUSE_SECONDS_MAX = 1e-3
 _COMPARED_NS = 10**8
 
 Check = Callable[[], None]
@@ -60,17 +56,8 @@ class OpenSegment:
 
         Raises AuditError if another process holds the lock for two seconds.
         """
-        ends_at_ns, pause_seconds = 0, _PAUSE_SECONDS
-        while True:
-            try:
-                return flock(self.descriptor, _TAKE)
-            except BlockingIOError:
-                ends_at_ns = ends_at_ns or clock.monotonic_ns() + _WAIT_NS
-                if clock.monotonic_ns() > ends_at_ns:
-                    raise AuditError(f"{self.path} is locked by a stopped process") from None
-                # PERF: on a busy machine the process that holds the lock may wait for a processor.
-                time.sleep(pause_seconds)
-                pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
+        if not locked_soon(self.descriptor):
+            raise AuditError(f"{self.path} is locked by a stopped process")
 
     def unlock(self) -> None:
         """Let other processes write."""

@@ -1,4 +1,4 @@
-"""Whose trail a directory holds: that of one host and one database (D115).
+"""Whose trail a directory holds: that of one host and one database.
 
 Two hosts cannot write to one directory, because their locks may not reach each other.
 """
@@ -36,7 +36,7 @@ class Owner(msgspec.Struct, frozen=True):
 def claim(directory: Path, database_id: str) -> Owner:
     """Create the trail of this host and database, or accept the one that is there.
 
-    A service does so when it starts. Afterwards its processes only open the trail, and do not
+    A service calls this when it starts. Afterwards its processes only open the trail, and do not
     create it again if it is removed. Raises AuditError if the trail is another host's or
     database's, or if it cannot be created.
     """

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app import clock
-from app.audit.chain import Chain, Prune, Seal, pruned_of, seals_of, with_digest
+from app.audit.chain import Chain, Prune, kept_seals_of, pruned_of, with_digest
 from app.audit.index import drop_from_index
 from app.audit.owner import require_host
 from app.audit.record import time_of
 from app.audit.seal import update_summary
-from app.audit.segments import INDEX, SUFFIX, Segment, changing
+from app.audit.segments import INDEX, SUFFIX, changing, segment_number
 from app.storage.files import sync
 
 
@@ -27,8 +27,8 @@ class Pruned(NamedTuple):
 def prune(directory: Path, before: str) -> Pruned:
     """Remove the sealed segments whose records are all older than a time.
 
-    The chain notes them first, so that they can be told from segments that somebody removed. A run
-    that was killed is completed by the next one.
+    The chain notes them first, so that `verify` does not take them for segments that were removed
+    by hand. The next run completes one that was killed.
 
     Args:
         before: the time, as records have it.
@@ -38,12 +38,8 @@ def prune(directory: Path, before: str) -> Pruned:
     require_host(directory)
     with changing(directory):
         chain = Chain(directory)
-        known = pruned_of(chain.lines)
-        old = [
-            seal
-            for name, seal in seals_of(chain.lines).items()
-            if name not in known and (seal.last or seal.time) < before
-        ]
+        kept = kept_seals_of(chain.lines).values()
+        old = [seal for seal in kept if (seal.last or seal.time) < before]
         if old:
             line = Prune(
                 time=time_of(clock.now_ns()),
@@ -56,8 +52,8 @@ def prune(directory: Path, before: str) -> Pruned:
         update_summary(directory, chain.lines)
     return Pruned(
         segments=[seal.segment for seal in old],
-        records=_total(old, "records"),
-        bytes=_total(old, "bytes"),
+        records=sum(seal.records for seal in old),
+        bytes=sum(seal.bytes for seal in old),
         digest=chain.digest,
     )
 
@@ -67,12 +63,7 @@ def _remove(directory: Path, names: set[str]) -> None:
     for name in names:
         with suppress(FileNotFoundError):
             (directory / f"{name}{SUFFIX}").unlink()
-    segments = (Segment.parse(f"{name}{SUFFIX}") for name in names)
     # SEC: hashes of plates can be guessed.
-    drop_from_index(directory, {segment.number for segment in segments if segment})
+    drop_from_index(directory, {number for name in names if (number := segment_number(name))})
     sync(directory / INDEX)
     sync(directory)
-
-
-def _total(seals: list[Seal], member: str) -> int:
-    return sum(getattr(seal, member) for seal in seals)

@@ -1,4 +1,4 @@
-"""A record of the audit trail: who looked up which vehicles, why, and what they were told (D115).
+"""A record of the audit trail: who looked up which vehicles, why, and what they were told.
 
 A record is a line of JSON. SEC: it holds no policy numbers, no vehicle data and no secrets.
 """
@@ -21,7 +21,7 @@ class Plate(msgspec.Struct, omit_defaults=True, gc=False):
     """A plate of a look-up, and what the client was told about it."""
 
     plate: str
-    """Its canonical form (D19), or the beginning of a text that is no registration."""
+    """Its canonical form, or the beginning of a text that is no registration."""
     found: bool | None = None
     insured: bool | None = None
     compliant: bool | None = None
@@ -69,6 +69,14 @@ encode_json = msgspec.json.Encoder().encode
 decode_record = msgspec.json.Decoder(Record).decode
 
 
+def find_record(line: bytes) -> Record | None:
+    """Return the record of a line; None if the line is no record, because somebody changed it."""
+    try:
+        return decode_record(line)
+    except msgspec.DecodeError:
+        return None
+
+
 def time_of(epoch_ns: int) -> str:
     """Return Unix nanoseconds as the `time` of a record."""
     return clock.iso_utc_microseconds(epoch_ns)
@@ -81,11 +89,8 @@ def invalid_plate(text: str) -> Plate:
     return Plate(shown, invalid=True)
 
 
-# What a search shows of a record, on a terminal and in the console.
-
-
 class Row(NamedTuple):
-    """A record in short; a member without a value is empty."""
+    """What a search shows of a record; a member without a value is empty."""
 
     time: str
     operation: str

@@ -1,4 +1,4 @@
-"""Summarises a period of the trail, for whoever supervises it."""
+"""Summarises a period of the trail, in memory that does not grow with the trail."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,19 +12,17 @@ import msgspec
 
 from app import clock
 from app.accounts.usage.report import By, usage_of_days
-from app.audit.chain import Fault, Prune, Seal, read_chain
+from app.audit.chain import Fault, kept_seals_of, readable_lines
 from app.audit.export import records_in
 from app.audit.record import Record, time_of
 from app.audit.search import Period, Query, search
 from app.audit.segments import list_segments
-from app.audit.verify import Verdict, verify
+from app.audit.verify import verify
 from app.storage.engine import Engine
 from app.version import VERSION
 
-# Counts what a report of the trail shows, in memory that does not grow with the trail.
-
 OTHER = "(others)"
-"""Stands for what came after there were too many different values."""
+"""Stands for all further values, once there are too many different ones."""
 _VALUES_MAX = 10_000
 _PLATES_MAX = 200_000
 _USERS_MAX = 50_000
@@ -137,11 +135,6 @@ def _peaks(who: tuple[str, str], days: Counter[str]) -> Iterator[Peak]:
         usual = median(count for other, count in days.items() if other != day)
         if plates > _FACTOR * usual:
             yield Peak(*who, day, plates, usual)
-
-
-def frequent_plates() -> Frequent[str]:
-    """Return a counter of plates."""
-    return Frequent(_PLATES_MAX)
 
 
 _USES = ("search", "export", "report")
@@ -260,7 +253,7 @@ class _Counted:
         self.look_ups = self.plates_asked = self.not_found = self.invalid = 0
         self.accounts, self.reasons = Tallies(), Tallies()
         self.operations, self.days = Tallies(), Tallies()
-        self.plates, self.users = frequent_plates(), Users()
+        self.plates, self.users = Frequent[str](_PLATES_MAX), Users()
 
     def add(self, record: Record) -> None:
         plates = len(record.plates)
@@ -295,14 +288,12 @@ def _times(directory: Path, query: Query) -> int:
 
 
 def _held(directory: Path) -> Held:
-    verdict: Verdict = verify(directory)
-    lines = [each.line for each in read_chain(directory) if each.line is not None]
-    pruned = {name for line in lines if isinstance(line, Prune) for name in line.segments}
-    seals = [line for line in lines if isinstance(line, Seal) and line.segment not in pruned]
+    verdict = verify(directory)
+    seals = kept_seals_of(readable_lines(directory)).values()
     return Held(
         directory=str(directory),
         oldest=min((seal.first for seal in seals if seal.first), default=""),
-        removed_before=max((line.before for line in lines if isinstance(line, Prune)), default=""),
+        removed_before=verdict.pruned_before,
         removed_segments=verdict.pruned,
         segments=verdict.segments,
         records=verdict.records,
@@ -315,11 +306,8 @@ def _held(directory: Path) -> Held:
     )
 
 
-# Turns a report of the trail into one HTML page that needs nothing else.
-
-
 def render(report: Report) -> bytes:
-    """Return the page in UTF-8."""
+    """Return a report as one HTML page, in UTF-8, that needs no other file."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("app.audit"),
         # SEC: clients choose reasons, references and users.
@@ -334,8 +322,6 @@ def render(report: Report) -> bytes:
     return template.render(report=report, version=VERSION).encode()
 
 
-# Look-ups that were not answered, for the report of the audit trail, which has only answers.
-
 _LOOK_UPS = {"insurance", "bulk_insurance", "compliance", "bulk_compliance"}
 
 
@@ -344,7 +330,7 @@ def refusals_in(engine: Engine, period: Period, zone: tzinfo) -> list[Refusal]:
 
     Args:
         period: one that has an end.
-        zone: the time zone of the service, whose days the usage has (D20).
+        zone: the time zone of the service, whose days the usage has.
 
     Raises peewee.PeeweeException if the database cannot answer.
     """

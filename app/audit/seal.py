@@ -1,4 +1,4 @@
-"""Seals segments: closes them, and adds their digests to the chain (D116)."""
+"""Seals segments: closes them, and adds their digests to the chain."""
 
 import hashlib
 import os
@@ -10,7 +10,15 @@ from typing import NamedTuple
 import msgspec
 
 from app import clock
-from app.audit.chain import Chain, Line, Seal, number_of, pruned_of, seals_of, with_digest
+from app.audit.chain import (
+    Chain,
+    Line,
+    Seal,
+    kept_seals_of,
+    newest_number,
+    seals_of,
+    with_digest,
+)
 from app.audit.index import add_index, complete_index, gather
 from app.audit.open_segment import open_segment
 from app.audit.owner import require_host
@@ -28,15 +36,15 @@ from app.audit.segments import (
 )
 from app.storage.files import sync
 
-# What the last run of `seal` found, in a small file for those who ask often (D127).
-#
-# It is never evidence: only the chain is. Nobody has to list or read the segments for it.
-
 _SUMMARY = "summary.json"
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """The state of a trail after the last run of `seal`, or of `prune` after that."""
+    """The state of a trail after the last run of `seal`, or of `prune` after that.
+
+    A small file holds it, so that frequent readers need not list the segments. It is no evidence:
+    only the chain is.
+    """
 
     sealed_at: int
     """When `seal` last succeeded, in Unix seconds, also if there was nothing to seal."""
@@ -82,8 +90,7 @@ def _read(directory: Path) -> Summary | None:
 
 
 def _write(directory: Path, sealed_at: int, lines: Sequence[Line]) -> None:
-    pruned = pruned_of(lines)
-    seals = [seal for name, seal in seals_of(lines).items() if name not in pruned]
+    seals = kept_seals_of(lines).values()
     summary = Summary(
         sealed_at=sealed_at,
         segments=len(seals),
@@ -128,24 +135,17 @@ def seal(directory: Path, *, current: bool) -> Sealed:
     require_host(directory)
     with changing(directory):
         chain = Chain(directory)
-        newest = max(map(number_of, seals_of(chain.lines).values()), default=0)
-        # One with a lower number was added by somebody else: `verify` names it.
+        newest = newest_number(seals_of(chain.lines).values())
+        # A segment with a lower number was added by hand: `verify` names it.
         unsealed = [each for each in list_segments(directory) if each.number > newest]
-        # Only the last can still be appended to. All before it are due, also if the clock was set
-        # back into their hour: the chain must not go on without them.
+        # Only the last can still be appended to. All before it are due, even if the clock was set
+        # back into their hour: the chain must not skip them.
         if unsealed and not _is_due(directory, unsealed[-1], current=current):
             unsealed.pop()
         added = [_seal_one(directory, segment, chain) for segment in unsealed]
-        pruned = pruned_of(chain.lines)
-        complete_index(
-            directory,
-            [
-                segment
-                for name in seals_of(chain.lines).keys() - pruned
-                if (segment := Segment.parse(f"{name}.ndjson"))
-                and (directory / segment.file_name).exists()
-            ],
-        )
+        kept = kept_seals_of(chain.lines)
+        there = [each for each in list_segments(directory) if each.name in kept]
+        complete_index(directory, there)
         write_summary(directory, chain.lines)
     return Sealed(added, chain.digest)
 

@@ -1,7 +1,8 @@
-"""Finds the records of a plate, an account or a user (D117)."""
+"""Finds the records of a plate, an account or a user."""
 
 import os
 import re
+from calendar import monthrange
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from app import clock
-from app.audit.chain import Seal, pruned_of, read_chain, seals_of
+from app.audit.chain import Seal, pruned_of, readable_lines, seals_of
 from app.audit.index import (
     BLOCK_BYTES,
     IndexReader,
@@ -20,10 +21,8 @@ from app.audit.index import (
     keys_in,
     list_index_files,
 )
-from app.audit.record import AuditError, Record, Row, decode_record, row_of, time_of
+from app.audit.record import AuditError, Record, Row, find_record, row_of, time_of
 from app.audit.segments import INDEX, Segment, line_groups, lines_beginning_in, list_segments
-
-# The part of a trail that a search or an export asks for: from a day or time, to another.
 
 _KEEP = re.compile(r"(?P<number>[1-9]\d{0,4})(?P<unit>[dmy])", re.ASCII)
 _MONTHS = {"m": 1, "y": 12}
@@ -93,15 +92,26 @@ def time_before(keep: str) -> str:
         if unit == "d":
             return first_moment((today - timedelta(days=number)).isoformat())
         years, month = divmod(today.year * 12 + today.month - 1 - number * _MONTHS[unit], 12)
-        day = _last_day(years, month + 1) if today.day > 28 else 31
-        return first_moment(date(years, month + 1, min(today.day, day)).isoformat())
+        day = min(today.day, monthrange(years, month + 1)[1])
+        return first_moment(date(years, month + 1, day).isoformat())
     except (OverflowError, ValueError):
         return first_moment(date.min.isoformat())
 
 
-def _last_day(year: int, month: int) -> int:
-    following = date(year + month // 12, month % 12 + 1, 1)
-    return (following - timedelta(days=1)).day
+def segments_in(directory: Path, period: Period) -> tuple[list[Segment], dict[str, Seal]]:
+    """Return the segments that can have records of a period by number, and all seals by name.
+
+    Raises OSError.
+    """
+    lines = readable_lines(directory)
+    seals, pruned = seals_of(lines), pruned_of(lines)
+    segments = [
+        segment
+        for segment in list_segments(directory)
+        if segment.name not in pruned
+        and (segment.name not in seals or period.overlaps(seals[segment.name]))
+    ]
+    return segments, seals
 
 
 _PLANS_MAX = 5
@@ -128,8 +138,8 @@ class Part(NamedTuple):
 def search(directory: Path, query: Query, *, scan: bool = False) -> Iterator[Record]:
     """Yield the records that match, in the order of the trail.
 
-    Of a record that was found by a plate, only the entries of this plate are yielded: the others
-    are other people's vehicles.
+    A record that was found by a plate has only the entries of this plate: the others are other
+    people's vehicles.
 
     Args:
         scan: read all records, in place of the index.
@@ -166,14 +176,7 @@ def _found_in(directory: Path, part: Part, query: Query) -> Iterator[Record]:
 def plan(directory: Path, query: Query, *, scan: bool) -> list[Part]:
     """Return the segments to read, oldest first. Raises AuditError, OSError."""
     for _ in range(_PLANS_MAX):
-        lines = [each.line for each in read_chain(directory) if each.line is not None]
-        seals, pruned = seals_of(lines), pruned_of(lines)
-        segments = [
-            segment
-            for segment in list_segments(directory)
-            if segment.name not in pruned
-            and (segment.name not in seals or query.period.overlaps(seals[segment.name]))
-        ]
+        segments, seals = segments_in(directory, query.period)
         try:
             blocks = {} if scan else _indexed(directory, query, segments, seals)
         except FileNotFoundError:
@@ -228,11 +231,10 @@ def _lines(path: Path, part: Part, query: Query) -> Iterator[bytes]:
 
 
 def _matching(line: bytes, query: Query) -> Record | None:
-    try:
-        record = decode_record(line)
-    except msgspec.DecodeError:
+    record = find_record(line)
+    if record is None or not query.period.has(record.time):
         return None
-    if not query.period.has(record.time) or (query.kind, query.value) not in keys_in(record):
+    if (query.kind, query.value) not in keys_in(record):
         return None
     if query.kind == "plate":
         record.plates = [each for each in record.plates if each.plate == query.value]

@@ -1,7 +1,10 @@
-"""The files of a trail: numbered segments of records, one per hour, and what is beside them.
+"""The files of a trail: numbered segments of records, one per hour, the chain and the index.
 
 A segment that its owner may write to is open. One that its owner may only read is closed, and no
 process appends to it any more.
+
+The last line of a file may be incomplete, if its process was killed or power failed while it wrote.
+No client was answered for such a line, so it is cut off.
 """
 
 import calendar
@@ -68,6 +71,12 @@ class Segment(NamedTuple):
         return cls(int(found["number"]), found["hour"]) if found else None
 
 
+def segment_number(name: str) -> int:
+    """Return the number of the segment of this name, without suffix; 0 if it is no segment's."""
+    segment = Segment.parse(f"{name}{SUFFIX}")
+    return segment.number if segment else 0
+
+
 def hour_of(epoch_ns: int) -> str:
     """Return the hour of a time, as names of segments have it."""
     return time.strftime(_HOUR, time.gmtime(epoch_ns // 10**9))
@@ -109,18 +118,13 @@ def changing(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def unchanged(directory: Path) -> Iterator[None]:
-    """Keep `seal` and `prune` waiting. A copy of a trail may lack the lock, and needs none."""
+    """Keep `seal` and `prune` waiting. A copy of a trail may have no lock file, and needs none."""
     if not (directory / _CHANGING).exists():
         yield
         return
     with locked(directory / _CHANGING, shared=True, create=False):
         yield
 
-
-# Reads files of lines whose last line may be incomplete, and cuts such a line off.
-#
-# A line is incomplete if its process was killed while it wrote, or if power failed. Nobody was
-# answered for it.
 
 BLOCK_BYTES = 1 << 20
 
@@ -147,7 +151,7 @@ def cut_incomplete(descriptor: int, size: int) -> int:
 
 
 def write_whole(descriptor: int, line: bytes, size: int) -> None:
-    """Append a line to a file of this size, or leave the file as it was. Raises OSError."""
+    """Append a line to a file of this size, or keep the file unchanged. Raises OSError."""
     written = os.write(descriptor, line)
     if written < len(line):
         os.ftruncate(descriptor, size)
@@ -163,7 +167,7 @@ def chunks(path: Path) -> Iterator[bytes]:
 
 
 def _regular(path: str, flags: int) -> int:
-    """Open a file of the trail. Somebody may have put a pipe or a link in its place."""
+    """Open a regular file of the trail; a pipe or a link may have replaced it."""
     more = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags | more)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,7 +1,7 @@
-"""Appends records to the trail before their answers leave (D115).
+"""Appends records to the trail before their answers are sent (D115).
 
-What cannot be recorded must not be answered. A record that was appended survives the end of its
-process at once, and a power cut after the next sync, which comes each second.
+An answer that cannot be recorded must not be sent. An appended record survives the end of its
+process at once, and a power cut after the next sync, at most a second later.
 """
 
 import atexit
@@ -21,18 +21,16 @@ from app.audit.owner import Owner, SameOwner
 from app.audit.record import AuditError, Record, encode_json
 from app.storage.files import sync
 
-# Writes the trail to disk once a second, so that a power cut loses at most that much (D115).
-
 _INTERVAL_SECONDS = 1
 _log = logging.getLogger("app.audit.syncing")
 
 
 class Syncing:
-    """Syncs the segments of a trail in a thread of its own.
+    """Syncs the segments of a trail once a second, in a thread of its own.
 
-    After a failed sync the kernel may have dropped what it could not write, and later syncs would
-    not say so. So nothing is recorded any more until a new file could be written and synced. Then
-    the segment is closed, and the next record begins another one.
+    After a failed sync the kernel may have dropped data, and later syncs would not report that. So
+    nothing is recorded until a new file can be written and synced. Then the segment is closed, and
+    the next record begins another one.
 
     Args:
         lend: returns a duplicate of the current segment's descriptor, -1 if there is none.
@@ -214,7 +212,7 @@ class Trail:
         return segment
 
     def _retire(self) -> None:
-        """Let go of the segment, which is closed after its last sync."""
+        """Stop using the segment. It is closed after its last sync."""
         if self.segment is not None:
             self._syncing.retire(self.segment.descriptor)
             self.segment = None
@@ -261,11 +259,11 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
-# Records searches, exports and reports of the trail before they show anything (D118).
-
-
 def record_use(directory: Path, owner: Owner, record: Record) -> None:
-    """Append a record to a trail, and write it to disk. Raises AuditError."""
+    """Record a search, export or report of a trail durably, before it shows anything.
+
+    Raises AuditError.
+    """
     trail = Trail(directory, lambda: owner)
     try:
         trail.append(record)

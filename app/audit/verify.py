@@ -1,134 +1,269 @@
-"""Verifies a trail: compares every segment with the chain, and names what is wrong (D116)."""
+"""Verifies a trail: compares every segment with the chain, and names what is wrong."""
 
 import hashlib
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
-from app.audit import chain
-from app.audit import chain as faults
 from app.audit.chain import (
-    NO_DIGEST,
-    ChainLine,
+    CheckedChain,
     Fault,
-    Prune,
     Seal,
-    chain_fault,
+    check_chain,
     number_of,
     read_chain,
     segment_fault,
 )
 from app.audit.index import ENTRY, HEADER, list_index_files
-from app.audit.record import decode_record
+from app.audit.record import find_record
 from app.audit.seal import Digest, digest_file
-from app.audit.segments import CHAIN, INDEX, SUFFIX, Segment, chunks, line_groups, unchanged
-
-# Checks that no line of the chain was changed, removed, added or moved (D116).
-
-
-class CheckedChain(NamedTuple):
-    """What the lines of a chain say, as far as they can be read."""
-
-    faults: list[Fault]
-    seals: dict[str, Seal]
-    """By name of the segment."""
-    pruned: dict[str, Prune]
-    """By name of the segment."""
-    digests: list[str]
-    """Those of all lines, oldest first."""
-
-
-def check_chain(lines: Sequence[ChainLine]) -> CheckedChain:
-    """Return what the chain says, and what is wrong with it."""
-    found = list(_line_faults(lines))
-    read = [each.line for each in lines if each.line is not None]
-    seals: dict[str, Seal] = {}
-    pruned: dict[str, Prune] = {}
-    for line in read:
-        if isinstance(line, Seal):
-            seals.setdefault(line.segment, line)
-        else:
-            pruned |= dict.fromkeys(line.segments, line)
-    found += _prune_faults(pruned, seals)
-    return CheckedChain(found, seals, pruned, [line.digest for line in read])
-
-
-def _line_faults(lines: Sequence[ChainLine]) -> Iterator[Fault]:
-    places = {each.line.digest: each.number for each in lines if each.line is not None}
-    # Both digests of the line before: the one it has, and the one it should have.
-    before = {NO_DIGEST}
-    newest = 0
-    for each in lines:
-        line = each.line
-        if line is None:
-            yield chain_fault(chain.CHAIN_CHANGED, each.number, "cannot be read: it was changed")
-            before = set()
-            continue
-        about = f" (segment {line.segment})" if isinstance(line, Seal) else ""
-        if line.digest != each.digest:
-            yield chain_fault(
-                chain.CHAIN_CHANGED, each.number, f"was changed{about}: its digest does not fit"
-            )
-        elif before and line.previous not in before:
-            yield chain_fault(
-                chain.CHAIN_BROKEN,
-                each.number,
-                f"does not continue the line before it{about}: "
-                + _cause(line, places, each.number, newest),
-            )
-        elif isinstance(line, Seal) and number_of(line) > newest + 1:
-            yield _gap(newest + 1, number_of(line) - 1)
-        before = {line.digest, each.digest}
-        newest = max(newest, number_of(line)) if isinstance(line, Seal) else newest
-
-
-def _gap(first: int, last: int) -> Fault:
-    numbers = f"segment {first:08}" if first == last else f"segments {first:08} to {last:08}"
-    return Fault(chain.REMOVED, f"{first:08}", f"{numbers}: removed before being sealed")
-
-
-def _cause(line: Seal | Prune, places: dict[str, int], number: int, newest: int) -> str:
-    """Return the most probable reason why a line does not continue the one before."""
-    if line.previous in places:
-        return f"it follows line {places[line.previous]}, so lines were moved or duplicated"
-    if isinstance(line, Seal) and number_of(line) > newest + 1:
-        missing = [str(n) for n in range(newest + 1, number_of(line))][:3]
-        return f"the lines of segments from {missing[0]} to {number_of(line) - 1} were removed"
-    if number == 1:
-        return "lines before it were removed"
-    return "a line between them was removed, or the line before was replaced"
-
-
-def _prune_faults(pruned: dict[str, Prune], seals: dict[str, Seal]) -> Iterator[Fault]:
-    for name, line in pruned.items():
-        seal = seals.get(name)
-        if seal is not None and seal.last >= line.before:
-            yield chain.segment_fault(
-                chain.PRUNED_EARLY,
-                name,
-                f"was removed as older than {line.before}, but has records of {seal.last}",
-            )
-
-
-# Checks that the index leads to every record that was sealed (D140).
+from app.audit.segments import CHAIN, INDEX, SUFFIX, chunks, line_groups, segment_number, unchanged
 
 _NUMBER = slice(8, 12)
-"""Where an entry has the number of its segment."""
+"""Where an entry of the index has the number of its segment."""
 
 
-def index_faults(directory: Path, seals: Iterable[Seal]) -> Iterator[Fault]:
-    """Yield the files of the index by which a search may miss a record.
+class Verdict(NamedTuple):
+    """The result of a verification."""
 
-    A file that is missing does no harm: its segments are read. Entries of segments that were
-    removed do none either.
+    faults: list[Fault]
+    segments: int
+    """Sealed segments that are there."""
+    records: int
+    """Records in them, as the chain says."""
+    pruned: int
+    pruned_before: str
+    """All records that were removed by age are older than this time; empty if none were."""
+    unsealed: int
+    """Segments that are not sealed yet."""
+    unsealed_records: int
+    digest: str
+    """The latest digest of the chain; empty if nothing was ever sealed."""
+
+
+class _Files(NamedTuple):
+    """The segments that a directory holds, by name."""
+
+    digests: dict[str, Digest]
+    """Those of the segments that can be read."""
+    obstacles: dict[str, str]
+    """Why the others cannot be read."""
+
+
+class _Unsealed(NamedTuple):
+    """The segments that are not sealed yet."""
+
+    segments: int
+    records: int
+    faults: list[Fault]
+
+
+def verify(directory: Path, digest: str | None = None) -> Verdict:
+    """Compare a trail with its chain, and the chain with a digest that was kept elsewhere.
 
     Args:
-        seals: those of all segments that were not removed by age.
+        digest: a digest that `seal` printed.
+
+    Raises OSError.
+    """
+    with unchanged(directory):
+        chain = check_chain(read_chain(directory))
+        files = _read_files(directory)
+        unsealed = _read_unsealed(directory, files, chain.newest)
+        faults = [
+            *chain.faults,
+            *_obstacle_faults(files),
+            *_segment_faults(chain, files),
+            *unsealed.faults,
+            *_kept_digest_faults(chain, digest),
+            *_cut_faults(directory, chain),
+            *_index_faults(directory, chain.kept.values()),
+        ]
+    present = [seal for name, seal in chain.seals.items() if name in files.digests]
+    return Verdict(
+        faults=faults,
+        segments=len(present),
+        records=sum(seal.records for seal in present),
+        pruned=len(chain.pruned),
+        pruned_before=max((line.before for line in chain.pruned.values()), default=""),
+        unsealed=unsealed.segments,
+        unsealed_records=unsealed.records,
+        digest=chain.digests[-1] if chain.digests else "",
+    )
+
+
+def _read_files(directory: Path) -> _Files:
+    """Return the digest of each file that has the name of a segment, or why it has none."""
+    files = _Files({}, {})
+    for file_name in os.listdir(directory):
+        if file_name.endswith(SUFFIX) and file_name != CHAIN:
+            path, name = directory / file_name, file_name.removesuffix(SUFFIX)
+            if obstacle := _obstacle(path):
+                files.obstacles[name] = obstacle
+            else:
+                files.digests[name] = digest_file(path)
+    return files
+
+
+def _obstacle(path: Path) -> str:
+    """Return why a segment cannot be read; empty if it can be."""
+    # A pipe would never end, and what a link leads to can change at any time.
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return "is not a regular file"
+    if not os.access(path, os.R_OK):
+        return f"cannot be read by user {os.geteuid()}"
+    return ""
+
+
+def _obstacle_faults(files: _Files) -> Iterator[Fault]:
+    for name, obstacle in sorted(files.obstacles.items()):
+        yield segment_fault("unreadable", name, obstacle)
+
+
+def _segment_faults(chain: CheckedChain, files: _Files) -> Iterator[Fault]:
+    """Yield the faults of files that should not be there, then those of sealed segments."""
+    kept = chain.kept
+    sealed = {name: files.digests[name] for name in kept.keys() & files.digests.keys()}
+    origins = {seal.sha256: name for name, seal in chain.seals.items() if seal.records}
+    renamed = set()
+    for name in sorted(_unexpected(chain, files)):
+        digest = files.digests[name]
+        origin = origins.get(digest.sha256, "")
+        yield _unexpected_file(name, digest, origin, chain, is_there=origin in sealed)
+        if origin in kept and origin not in sealed and name not in chain.pruned:
+            renamed.add(origin)
+    for name, seal in kept.items():
+        if name in sealed:
+            yield from _content_faults(name, seal, sealed, origins)
+        elif name not in renamed and name not in files.obstacles:
+            yield segment_fault("removed", name, "was removed")
+
+
+def _unexpected(chain: CheckedChain, files: _Files) -> Iterator[str]:
+    """Yield the names of files that are neither sealed nor waiting to be sealed."""
+    kept, newest = chain.kept.keys(), chain.newest
+    contents = {seal.sha256 for seal in chain.seals.values()}
+    for name, digest in files.digests.items():
+        # A copy may also have a number that is still to come.
+        is_copy = digest.records > 0 and digest.sha256 in contents
+        is_old = name in chain.pruned or segment_number(name) <= newest
+        if name not in kept and (is_old or is_copy):
+            yield name
+
+
+def _unexpected_file(
+    name: str, digest: Digest, origin: str, chain: CheckedChain, *, is_there: bool
+) -> Fault:
+    """Return the fault of a file that should not be there.
+
+    Args:
+        origin: the segment that was sealed with this content; empty if none was.
+        is_there: whether that segment is still there.
+    """
+    if name in chain.pruned:
+        what = 'was removed by age, but is there; run "verifyd audit prune" to remove it'
+        if name in chain.seals and digest.sha256 != chain.seals[name].sha256:
+            what += "; its content was changed"
+        return segment_fault("restored", name, what)
+    if origin in chain.pruned:
+        return segment_fault("restored", name, f"is a copy of {origin}, which was removed")
+    if origin and is_there:
+        return segment_fault("duplicated", name, f"was added: it is a copy of {origin}")
+    if origin:
+        return segment_fault("renamed", origin, f"was renamed to {name}")
+    return segment_fault("added", name, "was added: it was never sealed")
+
+
+def _content_faults(
+    name: str, seal: Seal, sealed: Mapping[str, Digest], origins: Mapping[str, str]
+) -> Iterator[Fault]:
+    """Yield the fault of a segment whose content is not what was sealed.
+
+    Args:
+        sealed: the digests of the sealed segments that are there.
+        origins: the segment that was sealed with a content, by SHA-256.
+    """
+    digest = sealed[name]
+    if digest.sha256 == seal.sha256:
+        if (digest.records, digest.bytes) != (seal.records, seal.bytes):
+            yield segment_fault(
+                "count",
+                name,
+                f"has {digest.records:,} records and {digest.bytes:,} bytes, but the chain says "
+                f"{seal.records:,} and {seal.bytes:,}",
+            )
+        return
+    origin = origins.get(digest.sha256, "")
+    if origin and origin in sealed and sealed[origin].sha256 == seal.sha256:
+        yield segment_fault("swapped", name, f"was swapped with {origin}")
+    elif origin:
+        yield segment_fault("duplicated", name, f"was replaced by a copy of {origin}")
+    elif digest.bytes < seal.bytes:
+        what = f"was shortened: {digest.bytes:,} bytes instead of {seal.bytes:,}"
+        yield segment_fault("shortened", name, what)
+    elif digest.bytes > seal.bytes:
+        what = f"was extended: {digest.bytes:,} bytes instead of {seal.bytes:,}"
+        yield segment_fault("extended", name, what)
+    else:
+        yield segment_fault("changed", name, "was changed: its digest does not fit")
+
+
+def _read_unsealed(directory: Path, files: _Files, newest_sealed: int) -> _Unsealed:
+    """Count the records that are not sealed yet, and name what is wrong with their segments."""
+    names = sorted(name for name in files.digests if segment_number(name) > newest_sealed)
+    faults: list[Fault] = []
+    records = 0
+    number_before = newest_sealed
+    for name in names:
+        number = segment_number(name)
+        if number > number_before + 1:
+            what = f"follows number {number_before}: the segments between them were removed"
+            faults.append(segment_fault("removed", name, what))
+        elif number == number_before:
+            faults.append(segment_fault("added", name, "has the number of another one"))
+        number_before = number
+        unreadable = 0
+        for _, lines in line_groups(directory / f"{name}{SUFFIX}"):
+            records += len(lines)
+            unreadable += sum(find_record(line) is None for line in lines)
+        if unreadable:
+            what = f"has lines that are no records: {unreadable:,}"
+            faults.append(segment_fault("unreadable", name, what))
+    return _Unsealed(len(names), records, faults)
+
+
+def _kept_digest_faults(chain: CheckedChain, digest: str | None) -> Iterator[Fault]:
+    if digest is not None and digest.lower() not in chain.digests:
+        yield Fault(
+            "digest",
+            "chain",
+            "the chain does not contain the digest that you kept: its end was removed, or the "
+            "chain was replaced",
+        )
+
+
+def _cut_faults(directory: Path, chain: CheckedChain) -> Iterator[Fault]:
+    # A segment gets its line in the chain before its entries in the index.
+    indexed = max((file.last for file in list_index_files(directory / INDEX)), default=0)
+    if indexed > chain.newest:
+        yield Fault(
+            "chain_cut",
+            "chain",
+            f"the chain ends before segment {indexed:08}, which was sealed: its end was removed",
+        )
+
+
+def _index_faults(directory: Path, seals: Iterable[Seal]) -> Iterator[Fault]:
+    """Yield the files of the index by which a search may miss a record.
+
+    A missing file does no harm, because its segments are read. Entries of removed segments do none
+    either.
+
+    Args:
+        seals: those of all segments that were not removed because of their age.
     """
     digests = {number_of(seal): seal.index for seal in seals}
     for file in list_index_files(directory / INDEX):
@@ -136,7 +271,7 @@ def index_faults(directory: Path, seals: Iterable[Seal]) -> Iterator[Fault]:
         path = directory / INDEX / file.name
         if wanted and not _leads_to_all(path, wanted):
             yield Fault(
-                chain.INDEX,
+                "index",
                 f"index:{file.name}",
                 f"the index file {path} was changed, so searches may miss records: use --scan; "
                 'to build it again, remove it and run "verifyd audit seal"',
@@ -156,7 +291,7 @@ def _leads_to_all(path: Path, wanted: Mapping[int, str]) -> bool:
             if entries != sorted(entries) or entries[0] < latest:
                 return False
             latest = entries[-1]
-            # PERF: a merged file has the entries of thousands of segments in turns.
+            # PERF: a merged file has the entries of thousands of segments in any order.
             parts: dict[bytes, list[bytes]] = defaultdict(list)
             for entry in entries:
                 parts[entry[_NUMBER]].append(entry)
@@ -183,214 +318,3 @@ def _batches(path: Path) -> Iterator[list[bytes]]:
             yield [data[at : at + ENTRY.size] for at in range(0, end, ENTRY.size)]
     if rest or header:
         raise ValueError("no index")
-
-
-class Verdict(NamedTuple):
-    """The result of a verification."""
-
-    faults: list[Fault]
-    segments: int
-    """Sealed segments that are there."""
-    records: int
-    """Records in them, as the chain says."""
-    pruned: int
-    pruned_before: str
-    """All records that were removed by age are older than this time; empty if none were."""
-    unsealed: int
-    """Segments that are not sealed yet."""
-    unsealed_records: int
-    digest: str
-    """The latest digest of the chain; empty if nothing was ever sealed."""
-
-
-def verify(directory: Path, digest: str | None = None) -> Verdict:
-    """Compare a trail with its chain, and the chain with a digest that was kept elsewhere.
-
-    Args:
-        digest: a digest that `seal` printed.
-
-    Raises OSError.
-    """
-    with unchanged(directory):
-        lines = read_chain(directory)
-        chain = check_chain(lines)
-        found = list(chain.faults)
-        names = {name for name in os.listdir(directory) if name.endswith(SUFFIX)} - {CHAIN}
-        files = {name.removesuffix(SUFFIX) for name in names}
-        obstacles = _obstacles(directory, files)
-        found += (segment_fault(faults.UNREADABLE, *each) for each in sorted(obstacles.items()))
-        files -= obstacles.keys()
-        found += _segment_faults(directory, chain, files, obstacles)
-        newest = max(map(number_of, chain.seals.values()), default=0)
-        unsealed = sorted(name for name in files if _number(name) > newest)
-        records, more = _unsealed(directory, unsealed, newest)
-        found += more
-        found += _digest_faults(directory, chain, digest)
-        kept = [seal for name, seal in chain.seals.items() if name not in chain.pruned]
-        found += index_faults(directory, kept)
-    present = [seal for name, seal in chain.seals.items() if name in files]
-    return Verdict(
-        faults=found,
-        segments=len(present),
-        records=sum(seal.records for seal in present),
-        pruned=len(chain.pruned),
-        pruned_before=max((line.before for line in chain.pruned.values()), default=""),
-        unsealed=len(unsealed),
-        unsealed_records=records,
-        digest=chain.digests[-1] if chain.digests else "",
-    )
-
-
-def _obstacles(directory: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return why segments cannot be read, by name: the others must be verified all the same."""
-    found = {}
-    for name in names:
-        path = directory / f"{name}{SUFFIX}"
-        # A pipe would never end, and what a link leads to can change at any time.
-        if not stat.S_ISREG(path.lstat().st_mode):
-            found[name] = "is not a regular file"
-        elif not os.access(path, os.R_OK):
-            found[name] = f"cannot be read by user {os.geteuid()}"
-    return found
-
-
-def _segment_faults(
-    directory: Path, chain: CheckedChain, files: set[str], obstacles: Collection[str]
-) -> Iterator[Fault]:
-    """Yield the faults of all segments that are sealed, or should be.
-
-    Args:
-        files: the segments that can be read.
-        obstacles: those that are there, but cannot be read.
-    """
-    wanted = {name: seal for name, seal in chain.seals.items() if name not in chain.pruned}
-    found = {name: digest_file(directory / f"{name}{SUFFIX}") for name in files & wanted.keys()}
-    newest = max(map(number_of, chain.seals.values()), default=0)
-    strangers = {
-        name: digest_file(directory / f"{name}{SUFFIX}")
-        for name in files - wanted.keys()
-        if name in chain.pruned or not newest < _number(name)
-    }
-    # Copies may also have been given a number that is still to come.
-    strangers |= {
-        name: digest
-        for name in files - wanted.keys() - strangers.keys()
-        if (digest := digest_file(directory / f"{name}{SUFFIX}")).records
-        and digest.sha256 in {seal.sha256 for seal in chain.seals.values()}
-    }
-    contents = {seal.sha256: name for name, seal in chain.seals.items() if seal.records}
-    renamed: set[str] = set()
-    for name, digest in sorted(strangers.items()):
-        origin = contents.get(digest.sha256, "")
-        yield _stranger(name, digest, origin, chain, is_there=origin in found)
-        if origin in wanted and origin not in found and name not in chain.pruned:
-            renamed.add(origin)
-    for name, seal in wanted.items():
-        if name in found:
-            yield from _content_fault(name, seal, found, contents)
-        elif name not in renamed and name not in obstacles:
-            yield segment_fault(faults.REMOVED, name, "was removed")
-
-
-def _stranger(
-    name: str, digest: Digest, origin: str, chain: CheckedChain, *, is_there: bool
-) -> Fault:
-    """Return the fault of a file that should not be there.
-
-    Args:
-        origin: the segment that was sealed with this content; empty if none was.
-    """
-    if name in chain.pruned:
-        what = 'was removed by age, but is there; run "verifyd audit prune" to remove it'
-        if name in chain.seals and digest.sha256 != chain.seals[name].sha256:
-            what += "; its content was changed"
-        return segment_fault(faults.RESTORED, name, what)
-    if origin in chain.pruned:
-        return segment_fault(faults.RESTORED, name, f"is a copy of {origin}, which was removed")
-    if origin and is_there:
-        return segment_fault(faults.DUPLICATED, name, f"was added: it is a copy of {origin}")
-    if origin:
-        return segment_fault(faults.RENAMED, origin, f"was renamed to {name}")
-    return segment_fault(faults.ADDED, name, "was added: it was never sealed")
-
-
-def _content_fault(
-    name: str, seal: Seal, found: dict[str, Digest], contents: dict[str, str]
-) -> Iterator[Fault]:
-    """Yield the fault of a segment whose content is not what was sealed."""
-    digest = found[name]
-    if digest.sha256 == seal.sha256:
-        if (digest.records, digest.bytes) != (seal.records, seal.bytes):
-            yield segment_fault(
-                faults.COUNT,
-                name,
-                f"has {digest.records:,} records and {digest.bytes:,} bytes, but the chain says "
-                f"{seal.records:,} and {seal.bytes:,}",
-            )
-        return
-    origin = contents.get(digest.sha256, "")
-    if origin and origin in found and found[origin].sha256 == seal.sha256:
-        yield segment_fault(faults.SWAPPED, name, f"was swapped with {origin}")
-    elif origin:
-        yield segment_fault(faults.DUPLICATED, name, f"was replaced by a copy of {origin}")
-    elif digest.bytes < seal.bytes:
-        what = f"was shortened: {digest.bytes:,} bytes instead of {seal.bytes:,}"
-        yield segment_fault(faults.SHORTENED, name, what)
-    elif digest.bytes > seal.bytes:
-        what = f"was extended: {digest.bytes:,} bytes instead of {seal.bytes:,}"
-        yield segment_fault(faults.EXTENDED, name, what)
-    else:
-        yield segment_fault(faults.CHANGED, name, "was changed: its digest does not fit")
-
-
-def _unsealed(directory: Path, names: list[str], newest: int) -> tuple[int, list[Fault]]:
-    """Return how many records are not sealed yet, and what is wrong with their segments."""
-    found: list[Fault] = []
-    records = 0
-    for name in names:
-        number = _number(name)
-        if number > newest + 1:
-            what = f"follows number {newest}: the segments between them were removed"
-            found.append(segment_fault(faults.REMOVED, name, what))
-        elif number == newest:
-            found.append(segment_fault(faults.ADDED, name, "has the number of another one"))
-        newest = number
-        unreadable = 0
-        for _, lines in line_groups(directory / f"{name}{SUFFIX}"):
-            records += len(lines)
-            unreadable += sum(not _is_record(line) for line in lines)
-        if unreadable:
-            what = f"has lines that are no records: {unreadable:,}"
-            found.append(segment_fault(faults.UNREADABLE, name, what))
-    return records, found
-
-
-def _digest_faults(directory: Path, chain: CheckedChain, digest: str | None) -> Iterator[Fault]:
-    if digest is not None and digest.lower() not in chain.digests:
-        yield Fault(
-            faults.DIGEST,
-            "chain",
-            "the chain does not contain the digest that you kept: its end was removed, or the "
-            "chain was replaced",
-        )
-    # The index is made after the line of the chain.
-    indexed = max((file.last for file in list_index_files(directory / INDEX)), default=0)
-    if indexed > max(map(number_of, chain.seals.values()), default=0):
-        yield Fault(
-            faults.CHAIN_CUT,
-            "chain",
-            f"the chain ends before segment {indexed:08}, which was sealed: its end was removed",
-        )
-
-
-def _number(name: str) -> int:
-    segment = Segment.parse(f"{name}{SUFFIX}")
-    return segment.number if segment else 0
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        decode_record(line)
-    except msgspec.DecodeError:
-        return False
-    return True

@@ -1,8 +1,8 @@
-"""Copies an installation into an empty database and verifies the copy: `verifyd copy` (D46).
+"""Copies an installation into an empty database and verifies the copy: `verifyd copy`.
 
 The main database is written, read back and compared in one transaction of the target. Registers are
-written beside it, where nobody reads them, and become visible with its commit. So a copy that is
-killed at any moment leaves the target as empty as it was.
+written where no reader sees them, and become visible with the commit. So a copy that is killed at
+any moment does not change the target.
 """
 
 import hashlib
@@ -19,8 +19,7 @@ from app.registers.generations import Generations, locked, still_locked
 from app.storage.engine import Engine, Row
 from app.storage.errors import failures_named
 from app.storage.registers import in_precedence, read_state
-from app.storage.schema import migrate
-from app.storage.stores import store_of
+from app.storage.stores import migrate, store_of
 from app.storage.tables import RegisterRef, qualified
 from app.storage.versions import database_id, versions
 
@@ -164,13 +163,13 @@ def _require_schema(name: str, engine: Engine) -> None:
 
 
 def _registers(engine: Engine) -> tuple[RegisterRef, ...]:
-    """Return the registers that hold rows; an interrupted first load leaves none."""
+    """Return the registers that hold rows; one whose first load was interrupted has none."""
     return in_precedence(read_state(engine), ())
 
 
 @contextmanager
 def _unused_removed(target: Engine, registers: Iterable[RegisterRef]) -> Iterator[None]:
-    """Remove what an earlier copy left of these registers, and what this one leaves if it fails."""
+    """Remove unused data of these registers: of earlier copies, and of this one if it fails."""
     for register in registers:
         Generations(target, register.name).remove_unused()
     try:
@@ -203,7 +202,7 @@ def _copied(
         with store.opened_next(register.generation) as made, made.opened.engine.atomic():
             sides = _Place(source, register.schema), _Place(*made.opened)
             copied += [_copied_table(name, *sides, progress) for name in REGISTER_TABLES]
-        # The index does not name the register yet. What is stored of it is left from a failure.
+        # The index does not name the register yet. Data of that name is from a failed load.
         store.put_aside(None)
         store.publish_next(register.generation)
     for name in _NUMBERED:

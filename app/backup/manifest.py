@@ -19,8 +19,8 @@ MAIN = "main"
 TRAIL = "audit"
 """The directory of the audit trail in a backup."""
 CONSOLE_TABLES = ("console_link", "console_session", "audit_task")
-"""What a restore empties: the links and sessions of the console (D132), and its tasks whose results
-no backup has (D138)."""
+"""What a restore empties: the links and sessions of the console, and its tasks whose results
+no backup has."""
 _CHUNK_BYTES = 1 << 20
 # SEC: these names come from a file, and must not lead out of the backup.
 _NAMES = {
@@ -48,7 +48,7 @@ class Manifest(msgspec.Struct, frozen=True):
     database_id: str
     schema: int
     oldest_program: int
-    """The schema of the oldest program that may use it (D29)."""
+    """The schema of the oldest program that may use it."""
     registers: list[str] | None
     """The registers in the backup; None if none were requested."""
     files: dict[str, BackupFile]
@@ -62,10 +62,6 @@ class Manifest(msgspec.Struct, frozen=True):
         """Every file by its path within the backup."""
         trail = {f"{TRAIL}/{name}": file for name, file in (self.audit or {}).items()}
         return {**self.files, **trail}
-
-    def has_register(self, name: str) -> bool:
-        """Tell whether the backup contains a register."""
-        return self.registers is not None and name in self.registers
 
 
 def described(path: Path, rows: dict[str, int]) -> BackupFile:
@@ -84,7 +80,7 @@ def write(directory: Path, manifest: Manifest) -> None:
 
 
 def decoded(directory: Path) -> Manifest:
-    """Return the manifest of a backup without a look at its files.
+    """Return the manifest of a backup without checking its files.
 
     Raises OperatorError if it does not exist or cannot be read.
     """

@@ -1,8 +1,8 @@
-"""Replaces a database with a backup, while the service is stopped (D48)."""
+"""Replaces a database with a backup, while the service is stopped."""
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -28,20 +28,18 @@ from app.storage.registers import DroppedRegister, KeptRegister, Register
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
 from app.storage.versions import Versions, program_schema
 
-# Puts the SQLite files of a backup in place, and keeps the replaced ones (D48).
-
 
 def put_in_place(
     database: Path, source: Path, found: Manifest, action: Mapping[str, object]
 ) -> tuple[Path | None, list[str]]:
-    """Replace a database and its registers with those of a backup; nobody may be using them.
+    """Replace a database and its registers with those of a backup. No process may use them.
 
     Registers come from the backup if it contains them. Existing registers stay otherwise, with
     their history, if they belong to the same database. Their snapshots and the dropped registers
     stay as well, because backups do not contain them.
 
     Args:
-        action: a row for the record of actions in the restored database (D130).
+        action: a row for the record of actions in the restored database.
 
     Returns the directory with the replaced files, and the registers of the restored database.
     Raises OperatorError or peewee.PeeweeException; then nothing was changed.
@@ -51,12 +49,7 @@ def put_in_place(
     with _staged(database, source, found) as staged:
         with _locked(database) as former:
             main = staged[database]
-            if found.registers is None or not found.has_all_registers:
-                _carry_over_registers(former, main, found)
-            else:
-                _forget_waiting(main)
-            _end_console_sessions(main)
-            _record(main, action)
+            _adapt(main, former, found, action)
             registers = sqlite.list_registers(main)
             sync(main)
             named = [*registers, *sqlite.list_waiting(main)]
@@ -135,63 +128,67 @@ def _is_readable_alone(connection: apsw.Connection) -> bool:
     return True
 
 
-def _carry_over_registers(former: apsw.Connection | None, main: Path, found: Manifest) -> None:
+def _adapt(
+    main: Path, former: apsw.Connection | None, found: Manifest, action: Mapping[str, object]
+) -> None:
+    """Make the main file of a backup fit what stays here, and record the restore."""
+    with (
+        driver_errors_translated(),
+        closing(connect(file_uri(main, "rw"))) as connection,
+        connection,
+    ):
+        if found.registers is None or not found.has_all_registers:
+            _carry_over_registers(former, connection, found)
+        else:
+            # Backups have no snapshots and dropped registers.
+            _empty(connection, sqlite.waiting_tables(connection))
+        tables = sqlite.list_tables(connection)
+        # Everybody is signed out: a session or link may have ended since the backup.
+        _empty(connection, [name for name in manifest.CONSOLE_TABLES if name in tables])
+        if Action._meta.table_name in tables:
+            _record(connection, action)
+
+
+def _carry_over_registers(
+    former: apsw.Connection | None, connection: apsw.Connection, found: Manifest
+) -> None:
     """Copy the existing registers and their history into the restored main file.
 
     Registers that the backup contains keep what the backup says. All these tables have names that
     begin with `register`. Nothing is copied from another database, from one with another schema,
     or from a damaged one.
     """
-    with driver_errors_translated(), _changed(main) as connection:
-        for table in sqlite.list_tables(connection):
-            if not table.startswith("register"):
-                continue
-            # Loads have the name of their register in `register`, registers in `name`.
-            columns = [name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')]
-            name_at = columns.index("register" if "register" in columns else "name")
-            names = ", ".join("?" * len(found.registers or ()))
-            is_missing = f'"{columns[name_at]}" NOT IN ({names})'
-            connection.execute(f'DELETE FROM "{table}" WHERE {is_missing}', found.registers or ())  # noqa: S608
-            if former is None or not _is_same(former, found):
-                continue
-            for row in former.execute(f'SELECT * FROM "{table}"'):  # noqa: S608
-                if not found.has_register(row[name_at]):
-                    places = ", ".join("?" * len(row))
-                    # A number can exist twice if an earlier backup was restored.
-                    connection.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({places})', row)  # noqa: S608
+    in_backup = found.registers or []
+    is_same = former is not None and _is_same(former, found)
+    for table in sqlite.list_tables(connection):
+        if not table.startswith("register"):
+            continue
+        # Loads have the name of their register in `register`, registers in `name`.
+        columns = [name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')]
+        name_at = columns.index("register" if "register" in columns else "name")
+        names = ", ".join("?" * len(in_backup))
+        is_missing = f'"{columns[name_at]}" NOT IN ({names})'
+        connection.execute(f'DELETE FROM "{table}" WHERE {is_missing}', in_backup)  # noqa: S608
+        if former is None or not is_same:
+            continue
+        for row in former.execute(f'SELECT * FROM "{table}"'):  # noqa: S608
+            if row[name_at] not in in_backup:
+                places = ", ".join("?" * len(row))
+                # A number can exist twice if an earlier backup was restored.
+                connection.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({places})', row)  # noqa: S608
 
 
-def _forget_waiting(main: Path) -> None:
-    """Remove snapshots and dropped registers from the restored main file: backups have none."""
-    with driver_errors_translated(), _changed(main) as connection:
-        for table in sqlite.waiting_tables(connection):
-            connection.execute(f'DELETE FROM "{table}"')  # noqa: S608
+def _empty(connection: apsw.Connection, tables: Iterable[str]) -> None:
+    for table in tables:
+        connection.execute(f'DELETE FROM "{table}"')  # noqa: S608 - ours
 
 
-def _end_console_sessions(main: Path) -> None:
-    """Sign everybody out: a session or link may have ended since the backup (D132)."""
-    with driver_errors_translated(), _changed(main) as connection:
-        for table in manifest.CONSOLE_TABLES:
-            if connection.table_exists("main", table):
-                connection.execute(f'DELETE FROM "{table}"')  # noqa: S608 - ours
-
-
-def _record(main: Path, action: Mapping[str, object]) -> None:
-    """Add a row to the record of actions; an older schema has none."""
-    table = Action._meta.table_name
-    with driver_errors_translated(), _changed(main) as connection:
-        if table in sqlite.list_tables(connection):
-            columns = ", ".join(f'"{name}"' for name in action)
-            places = ", ".join("?" * len(action))
-            insert = f'INSERT INTO "{table}" ({columns}) VALUES ({places})'  # noqa: S608
-            connection.execute(insert, tuple(action.values()))
-
-
-@contextmanager
-def _changed(main: Path) -> Iterator[apsw.Connection]:
-    """Open the restored main file for one transaction."""
-    with closing(connect(file_uri(main, "rw"))) as connection, connection:
-        yield connection
+def _record(connection: apsw.Connection, action: Mapping[str, object]) -> None:
+    """Add a row to the record of actions."""
+    columns = ", ".join(f'"{name}"' for name in action)
+    places = ", ".join("?" * len(action))
+    insert = f'INSERT INTO "{Action._meta.table_name}" ({columns}) VALUES ({places})'  # noqa: S608
+    connection.execute(insert, tuple(action.values()))
 
 
 def _is_same(former: apsw.Connection, found: Manifest) -> bool:
@@ -236,13 +233,13 @@ class Restored(NamedTuple):
 def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Restored:
     """Check a backup, and replace the database of the settings with it.
 
-    The restored database records that, unless its schema is older than the record (D130).
+    The restored database records that, unless its schema is older than the record.
 
     The replaced SQLite files are kept in a directory beside the database. A Postgres database must
-    be empty. The audit trail is restored if the backup has one and the host has none (D126).
+    be empty. The audit trail is restored if the backup has one and the host has none.
 
     Args:
-        actor: who restores; None for whoever runs this process.
+        actor: who restores; None for the user of this process.
 
     Raises OperatorError if the backup is damaged or needs a newer program, or if the database is in
     use; then nothing was changed.
@@ -293,7 +290,7 @@ def _restore_dump(
             for model in (KeptRegister, DroppedRegister):
                 if engine.table_exists(model._meta.table_name):
                     model.delete().execute(engine)
-            # Everybody is signed out: a session or link may have ended since the backup (D132).
+            # Everybody is signed out: a session or link may have ended since the backup.
             for table in manifest.CONSOLE_TABLES:
                 if engine.table_exists(table):
                     engine.execute_sql(f'DELETE FROM "{table}"')  # noqa: S608 - ours

@@ -1,4 +1,4 @@
-"""Removes old backups: those above the limits, and those whose space a new one needs (D74)."""
+"""Removes old backups: those above the limits, and those whose space a new one needs."""
 
 import logging
 import os
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.backup import manifest
 from app.errors import OperatorError
-from app.storage.disk import free_bytes_of, size_text
+from app.storage.files import free_bytes_of, size_text
 
 PARTIAL = ".partial"
 """The suffix of directories that are not backups yet, or no longer."""

@@ -41,7 +41,7 @@ def copy(source: Path, target: Path) -> dict[str, int]:
 
 
 def require_sound(path: Path, rows: dict[str, int]) -> None:
-    """Check a file that nobody uses: structure, foreign keys and the number of rows per table.
+    """Check a file that is not in use: structure, foreign keys and the number of rows per table.
 
     Raises OperatorError if it is damaged.
     """
@@ -56,7 +56,7 @@ def require_sound(path: Path, rows: dict[str, int]) -> None:
 
 
 def list_registers(main: Path) -> list[tuple[str, int]]:
-    """Return name and generation of each register in a main file that nobody uses.
+    """Return name and generation of each register in a main file that is not in use.
 
     Registers without a successful load are left out: they may have no file.
     """
@@ -99,5 +99,5 @@ def _count(connection: apsw.Connection) -> dict[str, int]:
 
 
 def _opened_at_rest(path: Path) -> closing[apsw.Connection]:
-    """Open a file that nobody writes to."""
+    """Open a file that no process writes to."""
     return closing(connect(f"{file_uri(path, 'ro')}&immutable=1"))

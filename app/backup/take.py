@@ -1,4 +1,4 @@
-"""Takes backups: each is a directory that gets its name when it is complete (D47)."""
+"""Takes backups: each is a directory that gets its name when it is complete."""
 
 import os
 import shutil
@@ -25,12 +25,11 @@ from app.storage.tables import Kind
 from app.storage.versions import database_id, versions
 from app.version import VERSION, revision
 
-# Finds the registers that cannot be loaded again from one file, so they are backed up (D74).
-
 
 def list_merged(engine: Engine) -> list[str]:
     """Return the names of the registers that hold more than the rows of one replace per kind.
 
+    They cannot be loaded again from one file.
     The history shows it. If the history is not certain, as after a rollback or when old lines were
     removed, the register counts as merged.
     """
@@ -68,7 +67,7 @@ def _last_changes(engine: Engine) -> dict[tuple[str, str], tuple[int, str]]:
 
 
 Registers = Literal["none", "merged", "all"]
-"""The registers in a backup; `merged` are those that one file cannot bring back (D74)."""
+"""The registers in a backup; `merged` are those that one file cannot bring back."""
 _LOCK = ".lock"
 
 

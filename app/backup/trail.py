@@ -1,4 +1,4 @@
-"""Copies the audit trail into a backup, and puts it back (D126)."""
+"""Copies the audit trail into a backup, and puts it back."""
 
 import hashlib
 import logging
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from app.audit.chain import Seal, pruned_of, read_chain, seals_of
+from app.audit.chain import Seal, kept_seals_of, pruned_of, readable_lines, seals_of
 from app.audit.owner import claim, find_owner
 from app.audit.segments import (
     BLOCK_BYTES,
@@ -59,11 +59,9 @@ def copy_trail(
     target = backup / TRAIL
     target.mkdir(mode=0o700)
     with unchanged(trail):
-        lines = [each.line for each in read_chain(trail) if each.line is not None]
+        lines = readable_lines(trail)
         pruned = pruned_of(lines)
-        seals = {
-            f"{name}{SUFFIX}": seal for name, seal in seals_of(lines).items() if name not in pruned
-        }
+        seals = {f"{name}{SUFFIX}": seal for name, seal in kept_seals_of(lines).items()}
         files = _linked(seals, target, older)
         names = [each.file_name for each in list_segments(trail) if each.name not in pruned]
         copied = [name for name in [*names, CHAIN] if name not in files]
@@ -190,7 +188,7 @@ def _stage(trail: Path, source: Path, names: Mapping[str, BackupFile]) -> None:
     trail.mkdir(mode=0o700, exist_ok=True)
     staged = trail / RESTORING
     staged.mkdir(mode=0o700)
-    sealed = {line.line.segment for line in read_chain(source) if isinstance(line.line, Seal)}
+    sealed = seals_of(readable_lines(source))
     for name in names:
         _copy(source / name, staged / name, is_sealed=name.removesuffix(SUFFIX) in sealed)
     sync(staged)

@@ -7,8 +7,15 @@ from functools import partial
 from app.accounts import administration, lifecycle
 from app.accounts.administration import status_of_key
 from app.accounts.authentication import KEY_ID_CHARACTERS, parse_token
-from app.accounts.enquiry import ENQUIRIES, EnquiryChange, split_reasons
-from app.accounts.models import BULK_MAX, Account, ApiKey, Plan
+from app.accounts.models import (
+    BULK_MAX,
+    ENQUIRIES,
+    Account,
+    ApiKey,
+    EnquiryChange,
+    Plan,
+    split_reasons,
+)
 from app.cli.output import (
     Table,
     confirm,

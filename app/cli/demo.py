@@ -44,8 +44,8 @@ from app.serve import instance, listening
 from app.storage.engine import Engine
 from app.storage.file_lock import hold_until_exit, make_directory
 from app.storage.registers import Register
-from app.storage.schema import migrate
 from app.storage.session import opened_database, require_owner
+from app.storage.stores import migrate
 
 commands = Group()
 _ACCOUNT = "demo"
@@ -294,7 +294,7 @@ def _serve(access_log: Path, announcement: str) -> None:
 
 def _is_running(state_dir: Path) -> bool:
     """Tell whether a service of this database is running. Workers of a killed one end soon."""
-    deadline_ns = clock.monotonic_ns() + listening.LEAVING_NS
+    deadline_ns = clock.monotonic_ns() + listening.LAST_REQUESTS_NS
     while instance.is_running(state_dir):
         if clock.monotonic_ns() > deadline_ns:
             return True

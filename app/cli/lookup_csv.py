@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 from tqdm import tqdm
 
 from app import clock
-from app.accounts.enquiry import enquiry_text_fault
+from app.accounts.models import enquiry_text_fault
 from app.actions import session
 from app.audit.record import Record, time_of
 from app.audit.state import claim_for_command

@@ -15,8 +15,8 @@ from app.errors import OperatorError
 from app.monitoring.check import findings
 from app.setting_values import socket_address
 from app.storage import reserve
-from app.storage.schema import migrate, pending_migrations
 from app.storage.session import opened_database
+from app.storage.stores import migrate, pending_migrations
 from app.storage.versions import versions
 
 commands = Group()

@@ -9,7 +9,7 @@ import falcon
 import peewee
 
 from app import clock
-from app.accounts.enquiry import TEXT_CHARACTERS_MAX, enquiry_text_fault
+from app.accounts.models import ENQUIRY_CHARACTERS_MAX, enquiry_text_fault
 from app.audit.record import AuditError, Record, time_of
 from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
@@ -100,8 +100,8 @@ _FIELDS = (
     Field(
         "day", "Day", "The day that the answer is about; today if empty.", 10, False, kind="date"
     ),
-    Field("reason", "Reason", "", TEXT_CHARACTERS_MAX, False),
-    Field("reference", "Reference", "A case number or the like.", TEXT_CHARACTERS_MAX, False),
+    Field("reason", "Reason", "", ENQUIRY_CHARACTERS_MAX, False),
+    Field("reference", "Reference", "A case number or the like.", ENQUIRY_CHARACTERS_MAX, False),
 )
 
 

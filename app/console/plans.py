@@ -8,8 +8,15 @@ import peewee
 
 from app.accounts import administration, lifecycle
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
-from app.accounts.enquiry import ENQUIRIES, REASONS_MAX, TEXT_CHARACTERS_MAX, Enquiry, EnquiryChange
-from app.accounts.models import Account, Plan
+from app.accounts.models import (
+    ENQUIRIES,
+    ENQUIRY_CHARACTERS_MAX,
+    REASONS_MAX,
+    Account,
+    Enquiry,
+    EnquiryChange,
+    Plan,
+)
 from app.actions import Actor, changing
 from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
 from app.console.forms import Field, Form, version_of
@@ -41,7 +48,7 @@ _ENQUIRY = (
         "enquiry_reasons",
         "Accepted reasons",
         "Codes with commas between them, such as THEFT, COLLISION. Any reason if empty.",
-        REASONS_MAX * (TEXT_CHARACTERS_MAX + len(", ")),
+        REASONS_MAX * (ENQUIRY_CHARACTERS_MAX + len(", ")),
         is_required=False,
     ),
 )

@@ -20,7 +20,7 @@ from app.console.sessions import Session
 from app.documentation import resources as documentation
 from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset
 from app.serve.http.context import Request, RequestContext
-from app.storage.disk import size_text
+from app.storage.files import size_text
 from app.storage.tables import Kind
 from app.version import VERSION
 

@@ -1,1 +1,1 @@
-"""The pages of the service: start, documentation, errors, and Swagger UI (D96, D97)."""
+"""The pages of the service: start, documentation, errors, and Swagger UI."""

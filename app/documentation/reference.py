@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-# The code samples on the documentation page; tests/system/test_doc_samples.py runs them all.
-
 _FOLDER = importlib.resources.files(__package__) / "client-samples"
 # What stands in the files, and in the packaged OpenAPI document.
 _URL = "http://127.0.0.1:8000"
 
 
 class Sample(NamedTuple):
-    """A code sample."""
+    """A code sample on the documentation page; tests/system/test_doc_samples.py runs them all."""
 
     language: str
     """`curl`, `Python` or `TypeScript`."""
@@ -44,7 +42,7 @@ def _written(language: str, file_name: str, url: str) -> Sample:
     return Sample(language, text.rstrip(), file_name)
 
 
-def operation_samples(url: str, method: str, path: str, body: Any) -> list[Sample]:
+def operation_samples(url: str, method: str, path: str, body: object) -> list[Sample]:
     """Return how to send a request in each language. A body is JSON, or None if there is none."""
     return [
         Sample("curl", _curl(url, method, path, body)),
@@ -53,7 +51,7 @@ def operation_samples(url: str, method: str, path: str, body: Any) -> list[Sampl
     ]
 
 
-def _curl(url: str, method: str, path: str, body: Any) -> str:
+def _curl(url: str, method: str, path: str, body: object) -> str:
     lines = ['curl -H "X-API-Key: $KEY"']
     if body is not None:
         lines.append("-H 'Content-Type: application/json'")
@@ -64,7 +62,7 @@ def _curl(url: str, method: str, path: str, body: Any) -> str:
     return " \\\n  ".join(lines)
 
 
-def _python(method: str, path: str, body: Any) -> str:
+def _python(method: str, path: str, body: object) -> str:
     if body is None:
         return f'from verifyd import ask\n\nprint(ask("{method}", "{path}"))'
     return (
@@ -73,7 +71,7 @@ def _python(method: str, path: str, body: Any) -> str:
     )
 
 
-def _python_literal(value: Any) -> str:
+def _python_literal(value: object) -> str:
     """Return JSON as a Python literal, in double quotes."""
     if isinstance(value, dict):
         members = (
@@ -85,7 +83,7 @@ def _python_literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def _typescript(method: str, path: str, body: Any) -> str:
+def _typescript(method: str, path: str, body: object) -> str:
     imported = 'import { ask } from "./verifyd.ts";\n\n'
     if body is None:
         return f'{imported}console.log(await ask("{method}", "{path}"));'
@@ -232,7 +230,7 @@ class Reference:
                     codes[status].append(code)
         return codes
 
-    def _content(self, node: Node) -> tuple[Node, Any]:
+    def _content(self, node: Node) -> tuple[Node, object]:
         """Return the schema of a body and its first example; empty and None without a body."""
         if not node.get("content"):
             return {}, None

@@ -1,4 +1,4 @@
-"""The resources of the pages. Each worker renders a page once, when it is first asked for."""
+"""The pages of the service, what they load, and the OpenAPI document."""
 
 import importlib.resources
 import json
@@ -28,18 +28,16 @@ from app.serve.http.caching import (
 from app.setting_values import Network
 from app.version import VERSION
 
-# The files that the pages load, under names that change with their content (D97).
-
 _PACKAGE = "app.documentation"
 
 
 def _swagger_ui(name: str, content_type: str) -> Asset:
-    """Return an unchanged file of the npm package swagger-ui-dist (D63)."""
+    """Return an unchanged file of the npm package swagger-ui-dist."""
     digest: str = _MANIFEST["files"][name]
     return Asset(_SWAGGER_UI / name, content_type, served_name(name, digest))
 
 
-_SWAGGER_UI = importlib.resources.files("app.documentation") / "swagger-ui"
+_SWAGGER_UI = importlib.resources.files(_PACKAGE) / "swagger-ui"
 _MANIFEST = json.loads((_SWAGGER_UI / "manifest.json").read_bytes())
 
 ASSETS: Mapping[str, Asset] = {
@@ -54,20 +52,17 @@ ASSETS: Mapping[str, Asset] = {
 
 BY_SERVED_NAME: Mapping[str, Asset] = {asset.served_name: asset for asset in ASSETS.values()}
 
-
-# Turns the templates of this package into pages.
-
 _CODE = re.compile(r"`([^`]+)`")
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
 
 
-def render(template: str, root: str, **values: object) -> bytes:
+def _rendered(template: str, root: str, **values: object) -> bytes:
     """Return a page in UTF-8.
 
     Args:
         template: the name of its file in `templates/`.
         root: what leads from the page's address to the start page: empty, or `../`. All links are
-            relative, so that they hold behind a proxy's path prefix.
+            relative, so that they work with a path prefix of a proxy.
         values: what the template shows.
     """
     return _environment().get_template(template).render(values, root=root).encode()
@@ -91,7 +86,7 @@ def capitalised(text: str) -> str:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("app.documentation"),
+        loader=jinja2.PackageLoader(_PACKAGE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -99,18 +94,16 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {"prose": prose, "capitalised": capitalised}
     environment.globals |= {
+        "catalogue": CATALOGUE,
         "assets": {name: f"docs/{asset.served_name}" for name, asset in ASSETS.items()},
         "version": VERSION,
     }
     return environment
 
 
-# The OpenAPI document, with the version of the program and the address of the service (D94).
-
-
 def read_document() -> dict[str, Any]:
     """Return the OpenAPI document with the version of the program."""
-    text = (importlib.resources.files(__package__) / "openapi.json").read_bytes()
+    text = (importlib.resources.files(_PACKAGE) / "openapi.json").read_bytes()
     document: dict[str, Any] = msgspec.json.decode(text)
     document["info"]["version"] = VERSION
     return document
@@ -120,7 +113,7 @@ class OpenApiDocument:
     """The OpenAPI document, read once.
 
     Args:
-        trusted_proxies: whose `X-Forwarded-Proto` counts (D10), besides a peer's on a Unix socket.
+        trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
     """
 
     def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
@@ -128,7 +121,7 @@ class OpenApiDocument:
         self._trusted_proxies = trusted_proxies
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """GET /openapi.json. Its server is the address that the request was sent to (D94)."""
+        """GET /openapi.json. Its server is the address that the request was sent to."""
         resp.set_header("X-Content-Type-Options", "nosniff")
         (server,) = self._document["servers"]
         url = base_url(req, self._trusted_proxies) or server["url"]
@@ -183,7 +176,7 @@ class StartPage:
         """GET /. A page if the client prefers HTML, as browsers do; otherwise links as JSON."""
         resp.set_header("Vary", "Accept")
         if req.client_prefers((falcon.MEDIA_JSON, falcon.MEDIA_HTML)) == falcon.MEDIA_HTML:
-            _send_page(req, resp, _start_page())
+            _send_page(req, resp, _page("start.html", ""))
             return
         resp.set_header("X-Content-Type-Options", "nosniff")
         send_document(req, resp, self._LINKS, falcon.MEDIA_JSON)
@@ -195,14 +188,14 @@ class DocumentationPage:
     """The page that introduces the interface and describes each operation.
 
     Args:
-        trusted_proxies: whose `X-Forwarded-Proto` counts (D94), besides a peer's on a Unix socket.
+        trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
     """
 
     def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
         self._trusted_proxies = trusted_proxies
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """GET /docs. Its samples have the address that the request was sent to (D94)."""
+        """GET /docs. Its samples have the address that the request was sent to."""
         page, packaged_url = _documentation_page()
         # SEC: base_url lets only letters, digits and .:[]- through.
         url = base_url(req, self._trusted_proxies) or packaged_url
@@ -212,21 +205,21 @@ class DocumentationPage:
 
 
 class ErrorsPage:
-    """The page that the `type` of every error leads to (D90)."""
+    """The page that the `type` of every error leads to."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs/errors."""
-        _send_page(req, resp, _errors_page())
+        _send_page(req, resp, _page("errors.html", "../"))
 
     on_head = on_get
 
 
 class TryPage:
-    """Swagger UI, to try operations in the browser (D63)."""
+    """Swagger UI, to try operations in the browser."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs/try."""
-        _send_page(req, resp, _try_page(), _TRY_POLICY)
+        _send_page(req, resp, _page("try.html", "../"), _TRY_POLICY)
 
     on_head = on_get
 
@@ -247,9 +240,8 @@ class DocumentationAsset:
     on_head = on_get
 
 
-@cache
-def _start_page() -> bytes:
-    return render("start.html", "")
+# PERF: each worker renders a page once.
+_page = cache(_rendered)
 
 
 @cache
@@ -257,7 +249,7 @@ def _documentation_page() -> tuple[bytes, str]:
     """Return the page, and the address in it that stands for the service's."""
     document = read_document()
     url: str = document["servers"][0]["url"]
-    page = render(
+    page = _rendered(
         "docs.html",
         "",
         reference=Reference(document),
@@ -267,16 +259,6 @@ def _documentation_page() -> tuple[bytes, str]:
         url=url,
     )
     return page, url
-
-
-@cache
-def _errors_page() -> bytes:
-    return render("errors.html", "../", catalogue=CATALOGUE)
-
-
-@cache
-def _try_page() -> bytes:
-    return render("try.html", "../")
 
 
 def _send_page(

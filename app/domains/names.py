@@ -32,7 +32,7 @@ _FOREIGN_FAULTS = {
 
 
 class InvalidDomainName(ValueError):
-    """A text is no domain name. The message is a sentence that quotes nothing of it (D90)."""
+    """A text is no domain name. The message is a sentence that quotes nothing of it."""
 
 
 def canonical_domain_name(text: str) -> str | None:
@@ -47,7 +47,7 @@ def require_domain_name(text: str) -> str:
     """Return the form in which a name is stored and compared.
 
     Lower case A-labels (UTS 46) without a trailing dot; 1 to 253 characters, at least two
-    labels of letters, digits and inner hyphens, the last not numeric (D14).
+    labels of letters, digits and inner hyphens, the last not numeric.
     Raises InvalidDomainName, which says which of these rules is broken.
     """
     if not text:

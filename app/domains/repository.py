@@ -11,13 +11,11 @@ from app.actions import Actor, Name, Subject, changing, record
 from app.domains.names import IDENTIFIER_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
 
-# The DNS names that accounts hold (D14 to D18).
-
 STATUSES = ("active", "suspended")
 
 
 class Domain(peewee.Model):
-    """One name of one account; unique within the account (D15)."""
+    """One name of one account; unique within the account."""
 
     id = peewee.FixedCharField(24, primary_key=True)
     # NOTE: the account's number instead of a foreign key: domains must not import accounts.
@@ -42,19 +40,19 @@ class HeldDomain(NamedTuple):
 
     id: str
     name: str
-    """The canonical name (D14)."""
+    """The canonical name."""
     status: str
-    """One of STATUSES (D16)."""
+    """One of STATUSES."""
     created_at: int
     """Unix seconds."""
 
 
 class DomainExists(Exception):
-    """The account holds a domain of this name already (D15)."""
+    """The account holds a domain of this name already."""
 
 
 class DomainSuspended(Exception):
-    """The domain is suspended (D16)."""
+    """The domain is suspended."""
 
 
 class DomainQuotaReached(Exception):
@@ -115,7 +113,7 @@ class Domains:
         """Create a domain of a canonical name and return it.
 
         Raises DomainExists, or DomainQuotaReached if the account holds `domains_max`. Of two
-        requests at once for one name, one succeeds (D15).
+        requests at once for one name, one succeeds.
         """
         digits = (secrets.choice(_ID_DIGITS) for _ in range(_ID_CHARACTERS))
         domain_id = IDENTIFIER_PREFIX + "".join(digits)
@@ -132,7 +130,7 @@ class Domains:
         return int(Domain.select().where(Domain.account == account_id).count(self._engine))
 
     def set_status(self, account_id: int, name: str, status: str) -> HeldDomain | None:
-        """Set `active` or `suspended` (D16); return the domain, None if the account has none."""
+        """Set `active` or `suspended`; return the domain, None if the account has none."""
         is_it = (Domain.account == account_id) & (Domain.name == name)
         Domain.update(status=status).where(is_it).execute(self._engine)
         return self.find_domain(account_id, name)
@@ -141,7 +139,7 @@ class Domains:
         """Delete the account's domain of a canonical name; return False if it has none.
 
         Raises DomainSuspended: deleting and creating again would lift the suspension. A domain
-        that is suspended at the same moment is either deleted before or left (D93).
+        that is suspended at the same moment is either deleted first or kept (D93).
         """
         is_it = (Domain.account == account_id) & (Domain.name == name)
         with self._engine.atomic():
@@ -165,8 +163,6 @@ class Domains:
             raise DomainQuotaReached(name)
 
 
-# Lets an operator suspend and activate domains (D16).
-
 _ACTIONS: dict[str, Name] = {"suspended": "domains.suspend", "active": "domains.activate"}
 
 
@@ -179,11 +175,11 @@ def set_domain_status(
     *,
     actor: Actor | None = None,
 ) -> HeldDomain | None:
-    """Set the status of an account's domain, and record who did it (D130).
+    """Set the status of an account's domain, and record who did it.
 
     Args:
-        name: the canonical name (D14).
-        actor: None for whoever runs this process.
+        name: the canonical name.
+        actor: None for the user of this process.
 
     Returns the domain; None if the account has none of that name.
     """

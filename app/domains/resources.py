@@ -51,7 +51,7 @@ class DomainListBody(msgspec.Struct):
 
 
 class DomainPageBody(DomainListBody):
-    """One page of them (D17)."""
+    """One page of them."""
 
     next: str | None
     """The `after` of the next page; None on the last page."""
@@ -64,7 +64,7 @@ class DomainCollection:
         self._domains = domains
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
-        """GET /api/domains. All of them by name, or a page of `limit` and `next` (D17)."""
+        """GET /api/domains. All of them by name, or a page of `limit` and `next`."""
         require_known_parameters(req, "limit", "after", "status")
         account_id = caller_of(req).account_id
         status = choice_parameter(req, "status", STATUSES)
@@ -85,7 +85,7 @@ class DomainCollection:
     on_head = on_get
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
-        """POST /api/domains. 201 with the whole Domain and its `Location` (D15)."""
+        """POST /api/domains. 201 with the whole Domain and its `Location`."""
         require_known_parameters(req, members=NewDomain.__struct_fields__)
         caller = caller_of(req)
         sent = read_json(req, NewDomain)
@@ -116,7 +116,7 @@ class DomainItem:
         self._domains = domains
 
     def on_get(self, req: Request, resp: falcon.Response, domain: str) -> None:
-        """GET /api/domains/{domain}. The name in any case or IDN form (D18)."""
+        """GET /api/domains/{domain}. The name in any case or IDN form."""
         require_known_parameters(req)
         found = self._domains.find_domain(caller_of(req).account_id, _require_name(domain))
         if found is None:
@@ -126,7 +126,7 @@ class DomainItem:
     on_head = on_get
 
     def on_delete(self, req: Request, resp: falcon.Response, domain: str) -> None:
-        """DELETE /api/domains/{domain}. 204; a suspended domain stays (D93)."""
+        """DELETE /api/domains/{domain}. 204; a suspended domain stays."""
         require_known_parameters(req)
         name = _require_name(domain)
         try:

@@ -14,7 +14,7 @@ from app.storage.engine import Engine
 
 
 def unknown_accounts(engine: Engine, config: Config) -> list[str]:
-    """Return a warning for each account of VERIFYD_METRICS_ACCOUNTS that does not exist (D80)."""
+    """Return a warning for each account of VERIFYD_METRICS_ACCOUNTS that does not exist."""
     names = set(config.metrics_accounts)
     # PERF: not all accounts, which can be thousands.
     known = Account.select(Account.name).where(Account.name.in_(names))

@@ -59,9 +59,9 @@ class Health:
 class Readiness:
     """Whether the service can answer.
 
-    It can if the schema is usable (D29), the registers can be read, look-ups can be recorded if
-    they must be (D115), and the rate limits can be kept (D11). Faults that do not affect look-ups
-    are only warnings (D58, D76).
+    It can if the schema is usable, the registers can be read, look-ups can be recorded if
+    they must be, and the rate limits can be kept. Faults that do not affect look-ups
+    are only warnings.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Readiness:
         self._config = config
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
-        """GET /readyz. 200, or 503 `not_ready`; details for local callers and key holders (D2)."""
+        """GET /readyz. 200, or 503 `not_ready`; details for local callers and key holders."""
         try:
             found = versions(self._engine)
             # Keys cannot be looked up in an empty database.

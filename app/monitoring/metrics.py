@@ -1,4 +1,4 @@
-"""GET /metrics, for Prometheus (D2, D80)."""
+"""GET /metrics, for Prometheus."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,14 +21,12 @@ from app.storage.engine import Engine
 from app.storage.tables import Kind
 from app.version import VERSION, revision
 
-# Metrics about the state of the installation, which each scrape reads again.
-
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 
 class State:
-    """The state of database, registers, jobs, disk and certificate at the time of a scrape."""
+    """The state of the installation, which each scrape reads again."""
 
     def __init__(self, engine: Engine, config: Config) -> None:
         self._engine = engine
@@ -198,7 +196,7 @@ class MetricsPage:
         self._measures = measures
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
-        """GET /metrics. 200; local peers need no key; 403 `forbidden` for most accounts (D80)."""
+        """GET /metrics. 200; local peers need no key; 403 `forbidden` for most accounts."""
         caller = req.context.caller
         if caller is not None and caller.account not in self._accounts:
             detail = "The key's account may not read the metrics: see VERIFYD_METRICS_ACCOUNTS."

@@ -9,8 +9,8 @@ from app.registers.formats.changes import Columns
 from app.registers.history import REPLACE
 from app.registers.reading.reader import Progress
 from app.registers.reading.sorted_runs import Runs
-from app.storage.disk import free_bytes_of, size_text
 from app.storage.engine import Engine
+from app.storage.files import free_bytes_of, size_text
 from app.storage.registers import Entry
 from app.storage.stores import store_of
 from app.storage.tables import Kind

@@ -1,14 +1,13 @@
-"""What the caller's own account may do, and how much of it is left (D93)."""
+"""What the caller's own account may do, and how much it has used."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import date, tzinfo
-from typing import TypedDict
 
 import falcon
+import msgspec
 
 from app import clock
-from app.accounts.enquiry import split_reasons
-from app.accounts.models import ApiKey
+from app.accounts.models import ApiKey, split_reasons
 from app.accounts.usage.report import DAYS_MAX, By, Period, Used, Whose, period, usage_of_days
 from app.serve.http.bodies import answer
 from app.serve.http.context import Request, caller_of
@@ -16,40 +15,40 @@ from app.serve.http.parameters import date_parameter, invalid_parameter, require
 from app.storage.engine import Engine, Prepared, parameter
 
 
-class PlanAnswer(TypedDict):
+class PlanBody(msgspec.Struct, rename="camel"):
     """The plan of the account."""
 
     name: str
     requests: int
     """Requests per window."""
-    windowSeconds: int
-    bulkMax: int
+    window_seconds: int
+    bulk_max: int
     """Registrations in one bulk request."""
-    domainsMax: int
+    domains_max: int
     enquiry: str
-    """Whether look-ups are asked for a reason: `off`, `optional` or `required` (D124)."""
-    enquiryReasons: list[str]
+    """Whether look-ups are asked for a reason: `off`, `optional` or `required`."""
+    enquiry_reasons: list[str]
     """The accepted reasons; none if every reason is accepted."""
 
 
-class KeyAnswer(TypedDict):
+class KeyBody(msgspec.Struct, rename="camel"):
     """The key of the request; never its secret."""
 
     id: str
     label: str | None
-    expiresAt: str | None
+    expires_at: str | None
     """`YYYY-MM-DDTHH:MM:SSZ`."""
 
 
-class AccountAnswer(TypedDict):
+class AccountBody(msgspec.Struct, rename="camel"):
     """The caller's account."""
 
     name: str
-    plan: PlanAnswer
-    requestsRemaining: int
+    plan: PlanBody
+    requests_remaining: int
     """Tokens left after this request, as in `X-RateLimit-Remaining`."""
-    domainsUsed: int
-    key: KeyAnswer
+    domains_used: int
+    key: KeyBody
 
 
 class OwnAccount:
@@ -75,34 +74,24 @@ class OwnAccount:
         assert share is not None  # noqa: S101 - Limits admitted the request
         # The key was deleted with its account if it is gone since it was checked.
         label, expires_at = self._find_key.row(key_id=caller.key_id) or (None, None)
-        account: AccountAnswer = {
-            "name": caller.account,
-            "plan": {
-                "name": caller.plan,
-                "requests": caller.requests,
-                "windowSeconds": caller.window_seconds,
-                "bulkMax": caller.bulk_max,
-                "domainsMax": caller.domains_max,
-                "enquiry": caller.enquiry,
-                "enquiryReasons": split_reasons(caller.enquiry_reasons),
-            },
-            "requestsRemaining": share.outcome.remaining,
-            "domainsUsed": self._count_domains(caller.account_id),
-            "key": {
-                "id": caller.key_id,
-                "label": label or None,
-                "expiresAt": None if expires_at is None else clock.iso_utc(expires_at),
-            },
-        }
-        answer(resp, account)
+        plan = PlanBody(
+            caller.plan,
+            caller.requests,
+            caller.window_seconds,
+            caller.bulk_max,
+            caller.domains_max,
+            caller.enquiry,
+            split_reasons(caller.enquiry_reasons),
+        )
+        ends = None if expires_at is None else clock.iso_utc(expires_at)
+        key = KeyBody(caller.key_id, label or None, ends)
+        used = self._count_domains(caller.account_id)
+        answer(resp, AccountBody(caller.account, plan, share.outcome.remaining, used, key))
 
     on_head = on_get
 
 
-# How much the caller's own account has used (D129).
-
-
-class DayUsage(TypedDict):
+class DayUsage(msgspec.Struct):
     """The answers of one operation on one day; `answers` is the sum of the four after it."""
 
     day: str
@@ -116,20 +105,20 @@ class DayUsage(TypedDict):
     vehicles: int
 
 
-class UsageAnswer(TypedDict):
+class UsageBody(msgspec.Struct, rename="camel"):
     """The usage of an account on some days; days and operations without answers are left out."""
 
     # NOTE: generated clients cannot have members called `from`.
-    firstDay: str
-    lastDay: str
-    usage: Sequence[DayUsage]
+    first_day: str
+    last_day: str
+    usage: list[DayUsage]
 
 
 class OwnUsage:
     """The usage of the request's account.
 
     Args:
-        zone: the time zone that decides which day it is (D20).
+        zone: the time zone that decides which day it is.
     """
 
     def __init__(self, engine: Engine, zone: tzinfo) -> None:
@@ -142,12 +131,8 @@ class OwnUsage:
         first, last = self._period(req)
         whose = Whose(account_id=caller_of(req).account_id)
         used = usage_of_days(self._engine, first, last, (By.DAY, By.OPERATION), whose)
-        usage: UsageAnswer = {
-            "firstDay": first.isoformat(),
-            "lastDay": last.isoformat(),
-            "usage": [_day_usage(each) for each in used],
-        }
-        answer(resp, usage)
+        usage = list(map(_day_usage, used))
+        answer(resp, UsageBody(first.isoformat(), last.isoformat(), usage))
 
     on_head = on_get
 
@@ -168,14 +153,6 @@ def _day(text: str | None) -> date | None:
 
 
 def _day_usage(used: Used) -> DayUsage:
+    day, operation = str(used.day), str(used.operation)
     ok, refused, limited, failed = used.by_class
-    return {
-        "day": str(used.day),
-        "operation": str(used.operation),
-        "answers": used.answers,
-        "status2xx": ok,
-        "status4xx": refused,
-        "status429": limited,
-        "status5xx": failed,
-        "vehicles": used.vehicles,
-    }
+    return DayUsage(day, operation, used.answers, ok, refused, limited, failed, used.vehicles)

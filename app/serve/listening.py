@@ -19,7 +19,7 @@ SOCKET_UMASK = 0o117
 SEC: everybody who can connect to it can read `/metrics` and claim any client address (D10).
 """
 _FIRST_OF_SYSTEMD = 3
-LEAVING_NS = 1_500_000_000
+LAST_REQUESTS_NS = 1_500_000_000
 """How long the workers of a killed master may finish requests in flight (D62)."""
 _PAUSE_SECONDS = 0.1
 _UNPRIVILEGED, _PORT_MAX = 1024, 65_535
@@ -27,7 +27,7 @@ _ANY_HOST = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - compared, not bound
 
 
 def console_address(config: Config) -> str | None:
-    """Return the address of the console's own listener, resolved; None if it has none (D131).
+    """Return the address of the console's own listener, resolved; None if it has none.
 
     Raises OSError if its host is unknown.
     """
@@ -51,7 +51,7 @@ def require_free(config: Config) -> None:
         fault = path_fault(name, bind) or group_fault(config, bind)
         if fault:
             raise OperatorError(fault)
-        deadline_ns = clock.monotonic_ns() + LEAVING_NS
+        deadline_ns = clock.monotonic_ns() + LAST_REQUESTS_NS
         while _is_in_use(name, bind):
             if clock.monotonic_ns() > deadline_ns:
                 raise OperatorError(
@@ -135,7 +135,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _is_in_use(name: str, bind: str) -> bool:
-    """Tell whether somebody listens there. Raises OperatorError if nobody can, or may."""
+    """Tell whether a program listens there. Raises OperatorError if none can, or may."""
     family, target = socket_address(bind)
     with closing(socket.socket(family)) as probe:
         if family == socket.AF_UNIX:

@@ -30,7 +30,7 @@ def open_engine(database_url: str, *, create: bool = False, is_serving: bool = F
 
     Args:
         create: create the SQLite file if it is missing. Only `migrate` and `demo` do that (D39).
-        is_serving: limit the time of statements on Postgres to that of a request (D45).
+        is_serving: limit the time of statements on Postgres to that of a request.
 
     Raises OperatorError if the URL of a Postgres database is invalid.
     """

@@ -9,12 +9,18 @@ import peewee
 
 from app.errors import OperatorError
 
-# The undocumented names of Peewee that we need, all in one place.
-#
-# A new release may rename them. The first would then fail in every command and test.
+# The two undocumented names of Peewee that we need. A new release may rename them: then the first
+# fails in every command and test.
 
-exception_wrapper: AbstractContextManager[None] = peewee.__exception_wrapper__  # type: ignore[attr-defined]
-"""A context that turns errors of both drivers into errors of Peewee."""
+
+def driver_errors_translated() -> AbstractContextManager[None]:
+    """Return a context in which errors of the driver become errors of Peewee.
+
+    Peewee itself translates only errors in the first step of a statement. Fetching rows can fail,
+    too.
+    """
+    wrapper: AbstractContextManager[None] = peewee.__exception_wrapper__  # type: ignore[attr-defined]
+    return wrapper
 
 
 def connection_state(database: peewee.Database) -> Any:
@@ -83,12 +89,3 @@ def is_outcome_unknown(error: Exception) -> bool:
     The connection to a server was lost before it had answered.
     """
     return result_code(error) is None and not sqlstate(error)
-
-
-def driver_errors_translated() -> AbstractContextManager[None]:
-    """Return a context in which errors of the driver become errors of Peewee.
-
-    Peewee itself translates only errors in the first step of a statement. Fetching rows can fail,
-    too.
-    """
-    return exception_wrapper

@@ -1,21 +1,24 @@
 """Locks that processes of one host hold on a file (`flock`).
 
 A lock ends when the process that holds it and all its forked children have ended, for whatever
-reason. Nobody needs to remove the file. If somebody removes it while a process waits for the lock,
-that process opens the file again. So two processes never hold the lock of one path.
-
-NOTE: app.serve.limits.store has a lock of its own: it keeps its file open and waits for a limited
-time.
+reason. The file need not be removed. If it is removed while a process waits for the lock, that
+process opens the file again. So two processes never hold the lock of one path.
 """
 
 import fcntl
 import os
 import pwd
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app import clock
+
 _MODE = 0o600
+SOON_NS = 2 * 10**9
+_PAUSE_SECONDS = 20e-6
+_PAUSE_SECONDS_MAX = 1e-3
 
 
 @contextmanager
@@ -59,7 +62,7 @@ def tried(
 
 @contextmanager
 def handed_over(path: Path) -> Iterator[int]:
-    """Lock a file that nobody else uses, for a process that this one starts.
+    """Lock a file that no other process uses, for a process that this one starts.
 
     Yields the descriptor to pass on to that process. The lock ends with the process, even if that
     is killed; without one, it ends with the context. Raises OSError.
@@ -79,6 +82,26 @@ def hold_until_exit(path: Path, *, shared: bool = False) -> bool:
     return _try(path, shared=shared, create=True) is not None
 
 
+def locked_soon(descriptor: int) -> bool:
+    """Lock an open file alone, and return True; False if others hold the lock for two seconds.
+
+    For locks that are held for microseconds, unless a process was stopped.
+    """
+    ends_at_ns, pause_seconds = 0, _PAUSE_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            ends_at_ns = ends_at_ns or clock.monotonic_ns() + SOON_NS
+            if clock.monotonic_ns() > ends_at_ns:
+                return False
+            # PERF: on a busy machine the process that holds the lock may wait for a processor.
+            time.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
+        else:
+            return True
+
+
 def wait_for(descriptor: int) -> None:
     """Wait until no other process holds the lock of an open file, and hold it alone.
 
@@ -95,7 +118,7 @@ def _try(path: Path, *, shared: bool, create: bool) -> int | None:
 
 
 def _is_only_shared(path: Path, *, create: bool) -> bool:
-    """Tell whether a shared lock is possible now, so nobody holds the lock alone."""
+    """Tell whether a shared lock is possible now, so no process holds the lock alone."""
     descriptor = _try(path, shared=True, create=create)
     if descriptor is not None:
         os.close(descriptor)
@@ -120,8 +143,6 @@ def _opened_and_locked(path: Path, operation: int, *, create: bool) -> int:
             raise
         os.close(descriptor)
 
-
-# Creates directories that other users cannot read, and names the user of this process.
 
 _OWNER_ONLY = 0o750
 

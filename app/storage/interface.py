@@ -27,7 +27,7 @@ class Engine(peewee.Database, ABC):
     file: Path | None = None
     """The file of the database; None if the database is on a server."""
     waiting: Waiting = nullcontext
-    """Tells whoever uses the engine that it waits for something that can take minutes."""
+    """Shows the user of a command that the engine waits for something that can take minutes."""
 
     @property
     @abstractmethod
@@ -93,14 +93,14 @@ class Engine(peewee.Database, ABC):
 
     @abstractmethod
     def migration(self) -> AbstractContextManager[object]:
-        """Return a transaction during which no other process, on any host, can migrate (D29)."""
+        """Return a transaction during which no other process, on any host, can migrate."""
 
     @abstractmethod
     def take_advisory_lock(self, *numbers: int) -> None:
         """Wait for the lock of these one or two numbers; hold it until the transaction ends."""
 
     @abstractmethod
-    def lock_rows(self, query: Any) -> None:
+    def lock_rows(self, query: "peewee.ModelSelect[Any]") -> None:
         """Prevent others from changing the selected rows, or adding references to them.
 
         This lasts until the transaction ends.
@@ -167,7 +167,7 @@ class Engine(peewee.Database, ABC):
 
     @abstractmethod
     def lock_tables(self, names: Iterable[str]) -> None:
-        """Wait until nobody else writes to these tables; prevent it until the transaction ends."""
+        """Wait for the writers of these tables, and keep others out until the transaction ends."""
 
     @abstractmethod
     def last_number(self, table: str) -> int:
@@ -175,7 +175,7 @@ class Engine(peewee.Database, ABC):
 
     @abstractmethod
     def continue_after(self, table: str, number: int) -> None:
-        """Let a numbered table give only higher numbers than this one to new rows (D81)."""
+        """Let a numbered table give only higher numbers than this one to new rows."""
 
     def run_many(self, sql: str, rows: Iterable[Row]) -> None:
         """Run a statement once for each row. Needs a transaction."""

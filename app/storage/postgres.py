@@ -1,4 +1,4 @@
-"""The Postgres engine: opens connections, limits waiting, and replaces lost connections (D45).
+"""The Postgres engine: opens connections, limits waiting, and replaces lost connections.
 
 The URL goes to libpq unchanged, so it can set everything that libpq knows: TLS, several hosts with
 `target_session_attrs`, timeouts. What it does not set gets the defaults of this module.
@@ -14,6 +14,7 @@ import peewee
 
 from app.errors import OperatorError
 from app.storage.errors import sqlstate
+from app.storage.interface import Row
 from app.storage.postgres_dialect import PostgresDialect
 from app.storage.tables import RegisterRef
 
@@ -55,7 +56,7 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
 
     The first statement after the connection was lost fails. If it only reads, and is not in a
     transaction, it runs once more on a new connection. Any other statement raises its error,
-    because nobody knows whether it took effect.
+    because it may have taken effect.
 
     Args:
         options: settings of the session, as libpq's `options`. Those of the URL override them.
@@ -103,7 +104,7 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
 
         conn.adapters.register_loader("date", TextLoader)
 
-    def rows(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
         """Run a query of the hot path and return all its rows.
 
         PERF: the next statement uses the same cursor, because psycopg keeps what it finds out
@@ -112,7 +113,7 @@ class PostgresEngine(PostgresDialect, peewee.PostgresqlDatabase):
         Raises the same errors as execute_sql.
         """
         cursor = self.execute_sql(sql, params)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        rows: list[Row] = cursor.fetchall()
         self._unused.cursor = cursor
         return rows
 

@@ -1,7 +1,7 @@
 """The SQL of Postgres, and the text format of its COPY."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from operator import itemgetter, methodcaller
 from typing import Any
 
@@ -25,7 +25,7 @@ class PostgresDialect(Engine):
     dialect = "postgres"
     has_lateral = True
 
-    def consistent_read(self) -> Any:
+    def consistent_read(self) -> AbstractContextManager[object]:
         """Return a transaction that sees the data of one moment."""
         return self.atomic("REPEATABLE READ")
 
@@ -41,7 +41,7 @@ class PostgresDialect(Engine):
         places = ", ".join(["%s"] * len(numbers))
         self.execute_sql(f"SELECT pg_advisory_xact_lock({places})", numbers)
 
-    def lock_rows(self, query: Any) -> None:
+    def lock_rows(self, query: "peewee.ModelSelect[Any]") -> None:
         """Lock the selected rows until the transaction ends."""
         list(query.for_update().execute(self))
 

@@ -1,4 +1,4 @@
-"""Stores a register on SQLite: one file per generation, and a lock file (D25, D28).
+"""Stores a register on SQLite: one file per generation, and a lock file.
 
 Only the register index says which file readers see, so no file is renamed when that changes. A
 reader that has attached a file can read it until its next request, even if it was removed. It
@@ -107,11 +107,11 @@ class RegisterFiles(RegisterStore):
                 yield (lambda: None) if is_ours else None
             finally:
                 if is_ours and not self._is_register():
-                    # The name may be a typing error: do not leave a lock file for it.
+                    # The name may be a typing error: do not keep a lock file for it.
                     self._lock_file.unlink(missing_ok=True)
 
     def is_locked(self) -> bool:
-        """Tell whether somebody holds the lock. If its file cannot be opened, return True."""
+        """Tell whether a process holds the lock. If its file cannot be opened, return True."""
         try:
             with tried(self._lock_file, shared=True, create=False) as is_free:
                 return not is_free
@@ -188,14 +188,14 @@ def _made(path: Path) -> Iterator[SqliteEngine]:
     """Create a file with the empty tables of a register, for its only writer."""
     with closed_afterwards(SqliteEngine(path, create=True)) as file:
         migrate_register(file, None)
-        # PERF: no journal is needed. Nobody else uses the file, and a load that fails removes it.
+        # PERF: no journal is needed. The file has no other user, and a load that fails removes it.
         file.pragma("journal_mode", "off")
         file.pragma("synchronous", "off")
         yield file
 
 
 def _part_of(file: Path) -> Path:
-    """Return the file for the part of a generation that a second process writes (D54)."""
+    """Return the file for the part of a generation that a second process writes."""
     return file.with_name(file.name + _PART)
 
 

@@ -1,4 +1,4 @@
-"""Stores a register on Postgres: one schema per generation (D25, D28).
+"""Stores a register on Postgres: one schema per generation.
 
 Readers use `register_NAME`, and a load creates `next_register_NAME`. Every other generation waits
 as `kept_register_NAME-GENERATION`. A schema is renamed in the commit that changes the register's
@@ -146,7 +146,7 @@ class RegisterSchemas(RegisterStore):
                     self._engine.execute_sql(query, (self._lock,))
 
     def is_locked(self) -> bool:
-        """Tell whether somebody holds the lock, by the server's list of locks."""
+        """Tell whether a process holds the lock, by the server's list of locks."""
         # The list has the number of a lock in two halves.
         held = (
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 "

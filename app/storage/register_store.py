@@ -44,7 +44,7 @@ class OpenRegister(NamedTuple):
 
 
 class NextGeneration(ABC):
-    """The generation that a replace writes, before readers use it (D28, D54)."""
+    """The generation that a replace writes, before readers use it."""
 
     def __init__(self, opened: OpenRegister) -> None:
         self.opened = opened
@@ -86,7 +86,7 @@ class RegisterStore(ABC):
     ) -> AbstractContextManager[OpenRegister]:
         """Open the current generation for writing, on a connection of its own.
 
-        So a load does not hold the lock that is needed to write keys and domains (D25).
+        So a load does not hold the lock that is needed to write keys and domains.
 
         Args:
             create: create it without tables if it is missing.
@@ -119,7 +119,7 @@ class RegisterStore(ABC):
     def waiting_for_backup(self) -> AbstractContextManager[object]:
         """Return a context for a statement on snapshots, which shows that it waits for a backup.
 
-        Only on Postgres does such a statement wait (D47).
+        Only on Postgres does such a statement wait.
         """
         return nullcontext()
 
@@ -154,7 +154,7 @@ class RegisterStore(ABC):
 
     @abstractmethod
     def is_locked(self) -> bool:
-        """Tell whether somebody holds the lock, without keeping a load from taking it."""
+        """Tell whether a process holds the lock, without keeping a load from taking it."""
 
 
 @contextmanager

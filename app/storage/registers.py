@@ -1,4 +1,4 @@
-"""The register index: which registers exist, and which generation of each is current (D25, D36).
+"""The register index: which registers exist, and which generation of each is current.
 
 The state of all registers is one short text such as `native/1/fpv,rdw/3/v`: name, generation and
 the letters of the kinds that were ever loaded. It is read together with the key of a request. If
@@ -42,7 +42,7 @@ class Register(peewee.Model):
 
 
 class KeptRegister(Register):
-    """A register as it was before a load replaced it. A rollback goes back to it (D71)."""
+    """A register as it was before a load replaced it. A rollback goes back to it."""
 
     name = peewee.CharField(30)
 
@@ -52,7 +52,7 @@ class KeptRegister(Register):
 
 
 class DroppedRegister(Register):
-    """A register as it was when it was dropped. `imports undrop` brings it back (D72)."""
+    """A register as it was when it was dropped. `imports undrop` brings it back."""
 
     class Meta:
         table_name = "register_dropped"
@@ -120,7 +120,7 @@ def read_state(engine: Engine) -> str:
 
 
 def repeat_if_removed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
-    """Run a look-up. If a register disappears meanwhile, read the state and run it again (D72).
+    """Run a look-up. If a register disappears meanwhile, read the state and run it again.
 
     A register can be dropped, replaced or rolled back after its state was read. Then its schema or
     file is gone, and the new state says which one to read instead.
@@ -144,7 +144,7 @@ def repeat_if_removed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
 
 
 def with_current_registers(engine: Engine, read: Callable[[str], T]) -> T:
-    """Call `read` with the state of the registers, and return its result (D26).
+    """Call `read` with the state of the registers, and return its result.
 
     If a register was replaced, rolled back or dropped meanwhile, call it again: all rows that it
     combines must be from one state, and a command has no client that would repeat its request.
@@ -159,7 +159,7 @@ def with_current_registers(engine: Engine, read: Callable[[str], T]) -> T:
 
 @lru_cache(maxsize=8)
 def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]:
-    """Return the registers of a state: first those of `order`, then the others by name (D26).
+    """Return the registers of a state: first those of `order`, then the others by name.
 
     A register that nothing was loaded into yet is left out. Its first load is still running or was
     killed, and its file may not exist.

@@ -54,7 +54,7 @@ def release(path: Path) -> None:
 def with_reserve(engine: Engine, access: Callable[[], T]) -> T:
     """Access the database and return the result. If the disk is full, use the reserve for it.
 
-    Reading needs a little space as well: for the `-shm` of a file that nobody has open.
+    Reading needs a little space as well: for the `-shm` of a file that no process has open.
 
     Args:
         access: a function that does all of its changes, which are few, or none. It may run twice.

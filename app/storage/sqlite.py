@@ -33,81 +33,9 @@ from app.storage.errors import (
     result_code,
 )
 from app.storage.files import OPEN_FLAGS, Stamp, file_uri, is_at_rest, register_file, stamp_of
+from app.storage.interface import Row
 from app.storage.sqlite_dialect import SqliteDialect
 from app.storage.tables import RegisterRef
-
-# Attaches the files of registers to a connection, read-only, also on a full disk (D35, D56).
-
-
-class SqliteAttachments(SqliteDialect):
-    """A SQLite database to whose connections files are attached."""
-
-    file: Path
-    _opened: threading.local
-    """What each thread's connection has opened: the inode of the file, and the registers."""
-
-    def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
-        """Attach exactly these registers to this thread's connection, under their schema names."""
-        self.attach_only(_files(self.file, registers))
-
-    def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
-        """Tell whether the files exist. A removed file is still readable where it is attached."""
-        return all(file.exists() for file in _files(self.file, registers).values())
-
-    def attach_only(self, files: Mapping[str, Path]) -> None:
-        """Attach exactly these files to this thread's connection.
-
-        Args:
-            files: by the name of the schema.
-
-        Raises OperationalError if a file is missing or cannot be read.
-        """
-        self.connection()
-        attached: dict[str, Path] = self._opened.files
-        stamps: dict[str, Stamp] = self._opened.stamps
-        if attached == files and (not stamps or self.in_transaction()):
-            return  # A transaction cannot detach anything.
-        for schema in list(attached):
-            if files.get(schema) != attached[schema] or schema in stamps:
-                self.execute_sql("DETACH DATABASE ?", (schema,))
-                del attached[schema]
-                stamps.pop(schema, None)
-        for schema in files.keys() - attached.keys():
-            self._attach(schema, files[schema])
-            attached[schema] = files[schema]
-
-    def _attach(self, schema: str, file: Path) -> None:
-        # NOTE: read-only, because BEGIN IMMEDIATE locks every attached file that is writable.
-        # Otherwise nobody could create a domain while a register is loaded (D35).
-        attach = "ATTACH DATABASE ? AS ?"
-        try:
-            self.execute_sql(attach, (file_uri(file, "ro"), schema))
-        except peewee.OperationalError as error:
-            if result_code(error) not in (FULL, IOERR, CANTOPEN) or not file.exists():
-                raise
-            stamp = stamp_of(file)
-            if not is_at_rest(file):
-                raise
-            # The disk has no room for the -shm of the file. Nobody writes to the file now, so it
-            # can be read without one. The next query tries the regular way again.
-            self.execute_sql(attach, (f"{file_uri(file, 'ro')}&immutable=1", schema))
-            self._opened.stamps[schema] = stamp
-            self._opened.is_unproven = True
-
-    def _require_unchanged(self) -> None:
-        """Raise OperationalError if a file that is attached without a lock was written to."""
-        self._opened.is_unproven = False
-        for schema, stamp in self._opened.stamps.items():
-            file = self._opened.files[schema]
-            if not is_at_rest(file) or stamp_of(file) != stamp:
-                raise peewee.OperationalError(f"{file} was changed while it was read")
-
-
-# PERF: without the cache, naming the files of three registers takes 15 % of a look-up.
-@lru_cache(maxsize=8)
-def _files(database: Path, registers: tuple[RegisterRef, ...]) -> Mapping[str, Path]:
-    return {ref.schema: register_file(database, ref.name, ref.generation) for ref in registers}
-
 
 BUSY_TIMEOUT_SECONDS = 5
 """How long a statement waits for another writer before it fails (D27)."""
@@ -116,12 +44,16 @@ _STATEMENTS_CACHED_MAX = 256
 _PAUSE_SECONDS = 0.01
 
 
-class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
-    """A SQLite file, with the files of registers attached to it (D25, D35).
+class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
+    """A SQLite file, with the files of registers attached to it.
 
     Every transaction begins with BEGIN IMMEDIATE. A transaction that read first and wrote later
     would fail at once if another one had written in between, whatever the timeout (D27).
     """
+
+    file: Path
+    _opened: threading.local
+    """What each thread's connection has opened: the inode of the file, and the registers."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.file = path
@@ -181,7 +113,7 @@ class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
         """Return a cursor on the file that has the path now. Connect again if it was replaced.
 
         SQLite would continue to write to the deleted file, and lose the changes when the process
-        ends (D27). PERF: this check takes 2 to 5 us per statement.
+        ends. PERF: this check takes 2 to 5 us per statement.
         """
         # NOTE: Peewee's own in_transaction() is already false when it commits.
         self._close_if_replaced()
@@ -201,19 +133,19 @@ class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
         connection = self.connection()
         if connection.in_transaction:
             return None
-        # NOTE: unlike the driver's `data_version()`, the statement looks at the file. It does not
+        # NOTE: unlike the driver's `data_version()`, the statement reads the file. It does not
         # count commits of this connection.
         ((commits_of_others,),) = self.rows(VERSION, ())
         return self._opened.number, commits_of_others, connection.total_changes()
 
-    def rows(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
         """Run a query of the hot path and return all its rows.
 
-        PERF: on the driver's connection, and without a look at the file: a look-up takes 9 %
-        less. Each request has looked at the file when it asked for the version.
+        PERF: on the driver's connection, and without checking the file: a look-up takes 9 %
+        less. Each request has checked the file when it asked for the version.
         """
         try:
-            rows: list[tuple[Any, ...]] = self.connection().execute(sql, params).fetchall()
+            rows: list[Row] = self.connection().execute(sql, params).fetchall()
         except apsw.Error:
             with driver_errors_translated():
                 raise
@@ -227,7 +159,7 @@ class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
             super().rollback()
 
     def recover(self, error: Exception) -> None:
-        """Make this thread's connection usable for the next query after an error (D56).
+        """Make this thread's connection usable for the next query after an error.
 
         Keep the connection if the disk is full or another process holds the lock. Otherwise open a
         new one before this one is closed. If the new one cannot read, keep this one.
@@ -285,12 +217,74 @@ class SqliteEngine(SqliteAttachments, APSWDatabase):  # type: ignore[misc]
         """Return an empty list: the owner of the file may do everything."""
         return []
 
+    def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
+        """Attach exactly these registers to this thread's connection, under their schema names."""
+        self.attach_only(_files(self.file, registers))
+
+    def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
+        """Tell whether the files exist. A removed file is still readable where it is attached."""
+        return all(file.exists() for file in _files(self.file, registers).values())
+
+    def attach_only(self, files: Mapping[str, Path]) -> None:
+        """Attach exactly these files to this thread's connection.
+
+        Args:
+            files: by the name of the schema.
+
+        Raises OperationalError if a file is missing or cannot be read.
+        """
+        self.connection()
+        attached: dict[str, Path] = self._opened.files
+        stamps: dict[str, Stamp] = self._opened.stamps
+        if attached == files and (not stamps or self.in_transaction()):
+            return  # A transaction cannot detach anything.
+        for schema in list(attached):
+            if files.get(schema) != attached[schema] or schema in stamps:
+                self.execute_sql("DETACH DATABASE ?", (schema,))
+                del attached[schema]
+                stamps.pop(schema, None)
+        for schema in files.keys() - attached.keys():
+            self._attach(schema, files[schema])
+            attached[schema] = files[schema]
+
+    def _attach(self, schema: str, file: Path) -> None:
+        # NOTE: read-only, because BEGIN IMMEDIATE locks every attached file that is writable.
+        # Otherwise no domain could be created while a register is loaded (D35).
+        attach = "ATTACH DATABASE ? AS ?"
+        try:
+            self.execute_sql(attach, (file_uri(file, "ro"), schema))
+        except peewee.OperationalError as error:
+            if result_code(error) not in (FULL, IOERR, CANTOPEN) or not file.exists():
+                raise
+            stamp = stamp_of(file)
+            if not is_at_rest(file):
+                raise
+            # The disk has no room for the -shm of the file. No process writes to it, so it can be
+            # read without one. The next query tries the regular way again.
+            self.execute_sql(attach, (f"{file_uri(file, 'ro')}&immutable=1", schema))
+            self._opened.stamps[schema] = stamp
+            self._opened.is_unproven = True
+
+    def _require_unchanged(self) -> None:
+        """Raise OperationalError if a file that is attached without a lock was written to."""
+        self._opened.is_unproven = False
+        for schema, stamp in self._opened.stamps.items():
+            file = self._opened.files[schema]
+            if not is_at_rest(file) or stamp_of(file) != stamp:
+                raise peewee.OperationalError(f"{file} was changed while it was read")
+
     def _inode(self) -> tuple[int, int] | None:
         try:
             found = os.stat(self._name)
         except OSError:
             return None
         return found.st_dev, found.st_ino
+
+
+# PERF: without the cache, naming the files of three registers takes 15 % of a look-up.
+@lru_cache(maxsize=8)
+def _files(database: Path, registers: tuple[RegisterRef, ...]) -> Mapping[str, Path]:
+    return {ref.schema: register_file(database, ref.name, ref.generation) for ref in registers}
 
 
 def _as_text(_cursor: object, _position: int, value: object) -> str:

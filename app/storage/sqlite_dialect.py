@@ -1,7 +1,7 @@
 """The SQL of SQLite."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from typing import Any
 
@@ -21,7 +21,7 @@ class SqliteDialect(Engine):
     dialect = "sqlite"
     has_lateral = False
 
-    def consistent_read(self) -> Any:
+    def consistent_read(self) -> AbstractContextManager[object]:
         """Return a read-only transaction that sees the data of one moment."""
         # NOTE: any other kind would take the lock for writing (D27).
         return self.atomic("DEFERRED")
@@ -35,10 +35,10 @@ class SqliteDialect(Engine):
             yield
 
     def take_advisory_lock(self, *numbers: int) -> None:
-        """Do nothing: only one transaction at a time can write (D27)."""
+        """Do nothing: only one transaction at a time can write."""
 
-    def lock_rows(self, query: Any) -> None:
-        """Do nothing: only one transaction at a time can write (D27)."""
+    def lock_rows(self, query: "peewee.ModelSelect[Any]") -> None:
+        """Do nothing: only one transaction at a time can write."""
 
     def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
         # Unlike GREATEST, SQLite's MAX is null if any argument is null.
@@ -88,7 +88,7 @@ class SqliteDialect(Engine):
                 yield rows
 
     def lock_tables(self, names: Iterable[str]) -> None:
-        """Do nothing: only one transaction at a time can write (D27)."""
+        """Do nothing: only one transaction at a time can write."""
 
     def last_number(self, table: str) -> int:
         """Return the highest number that a table gave a row."""

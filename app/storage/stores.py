@@ -1,17 +1,70 @@
-"""Chooses the store of a register: files on SQLite, schemas on Postgres (D86)."""
+"""Opens the store of a register, and migrates the main database and every register."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.postgres import PostgresEngine
 from app.storage.register_files import RegisterFiles
 from app.storage.register_schemas import RegisterSchemas
-from app.storage.register_store import RegisterStore
+from app.storage.register_store import OpenRegister, RegisterStore
+from app.storage.registers import list_entries
 from app.storage.sqlite import SqliteEngine
+from app.storage.versions import migrate_main, pending_main, versions
 
 
 def store_of(engine: Engine, name: str) -> RegisterStore:
-    """Return the store of the register of this name, which need not exist."""
+    """Return the store of a register that need not exist: files on SQLite, else schemas."""
     if isinstance(engine, SqliteEngine):
         return RegisterFiles(engine, name)
     if isinstance(engine, PostgresEngine):
         return RegisterSchemas(engine, name)
     raise TypeError(type(engine).__name__)
+
+
+def migrate(engine: Engine) -> list[str]:
+    """Migrate the main database and every register to this program's schema.
+
+    Returns the names of the scripts that ran; an empty list if all schemas were current. The
+    scripts of the main database run in one transaction. If two processes migrate at the same time,
+    the second one waits. Raises OperatorError if the database needs a newer program, or holds
+    tables of another program.
+    """
+    with engine.migration():
+        before = versions(engine)
+        if before.database == 0 and engine.get_tables():
+            # A mistyped URL must not add our tables to somebody else's database.
+            raise OperatorError("the database holds tables of another program; check its URL")
+        if not before.can_migrate and not before.is_served:
+            raise OperatorError(before.refusal() or "")
+        applied = migrate_main(engine)
+    for name, opened in _registers(engine):
+        with opened as register:
+            applied += [f"{name}: {script}" for script in register.migrate()]
+    return applied
+
+
+def pending_migrations(engine: Engine) -> list[str]:
+    """Return the names of the scripts that `migrate` would run. Changes nothing.
+
+    Raises peewee.PeeweeException if the database or a register cannot be read.
+    """
+    pending = pending_main(engine)
+    if not engine.table_exists("register"):
+        return pending
+    for name, opened in _registers(engine):
+        with opened as register:
+            pending += [f"{name}: {script}" for script in register.pending_migrations()]
+    return pending
+
+
+def _registers(engine: Engine) -> Iterator[tuple[str, AbstractContextManager[OpenRegister]]]:
+    """Yield the name of each register that anything was loaded into, and what opens it.
+
+    A register whose data is missing is left out: an empty one in its place would hide the loss.
+    """
+    for entry in list_entries(engine):
+        store = store_of(engine, entry.name)
+        if entry.kinds and store.has_current(entry.generation):
+            yield entry.name, store.opened(entry.generation, create=False)

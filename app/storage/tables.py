@@ -1,4 +1,4 @@
-"""The tables of a register, which are the same in every register (D25).
+"""The tables of a register, which are the same in every register.
 
 SEC: no column ever holds personal data of holders, keepers or drivers.
 """
@@ -6,11 +6,12 @@ SEC: no column ever holds personal data of holders, keepers or drivers.
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import peewee
 
 TEXT_CHARACTERS_MAX = 100
+M = TypeVar("M", bound=peewee.Model)
 
 
 class Kind(StrEnum):
@@ -32,7 +33,7 @@ def with_kind(letters: str, kind: Kind) -> str:
 
 
 def schema_of(register: str) -> str:
-    """Return the schema that readers of a register use: `register_NAME` (D25)."""
+    """Return the schema that readers of a register use: `register_NAME`."""
     return f"register_{register}"
 
 
@@ -69,14 +70,14 @@ class Vehicle(peewee.Model):
     tax_status = peewee.CharField(10, null=True)
     tax_due = peewee.DateField(null=True)
     updated = peewee.BigIntegerField()
-    """Unix seconds: the time in the source, else that of the load that changed the row (D21)."""
+    """Unix seconds: the time in the source, else that of the load that changed the row."""
 
     class Meta:
         table_name = "vehicle"
 
 
 class Policy(peewee.Model):
-    """An insurance policy for one vehicle. It is in force on both of its dates (D20)."""
+    """An insurance policy for one vehicle. It is in force on both of its dates."""
 
     registration = peewee.CharField(12)
     insurer = peewee.CharField(TEXT_CHARACTERS_MAX)
@@ -123,7 +124,7 @@ class AppliedLoad(peewee.Model):
         table_name = "applied_load"
 
 
-TABLES: Mapping[Kind, type[Any]] = {
+TABLES: Mapping[Kind, type[peewee.Model]] = {
     Kind.VEHICLES: Vehicle,
     Kind.POLICIES: Policy,
     Kind.FINES: Fine,
@@ -132,7 +133,7 @@ TABLES: Mapping[Kind, type[Any]] = {
 
 
 @lru_cache(maxsize=64)
-def in_schema(model: type[Any], schema: str) -> type[Any]:
+def in_schema(model: type[M], schema: str) -> type[M]:
     """Return a copy of a model whose table is in this schema, such as `register_rdw`."""
     meta = type("Meta", (), {"schema": schema, "table_name": model._meta.table_name})
     return type(model.__name__, (model,), {"Meta": meta, "__doc__": model.__doc__})
@@ -147,7 +148,7 @@ TIME_COLUMN = "updated"
 """The last column of every table."""
 
 
-def column_names(model: type[Any]) -> tuple[str, ...]:
+def column_names(model: type[peewee.Model]) -> tuple[str, ...]:
     """Return the names of a table's columns in order: the key first, the time last."""
     return tuple(field.column_name for field in model._meta.sorted_fields)
 
@@ -160,7 +161,7 @@ def fields_of(shape: type[Any]) -> tuple[str, ...]:
 
 def require_columns(
     shape: type[Any],
-    model: type[Any],
+    model: type[peewee.Model],
     *,
     without: Collection[str] = (),
     then: Collection[str] = (),

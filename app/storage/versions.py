@@ -7,14 +7,12 @@ into the table `installation`.
 """
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import peewee
 from playhouse.migrations import Migration, Runner
 
 from app.storage.engine import Engine
-
-# Runs the migration scripts of the main database and of registers.
 
 SCRIPTS = Path(__file__).parent / "migrations"
 
@@ -120,7 +118,7 @@ def versions(engine: Engine) -> Versions:
     """
     if not engine.table_exists("installation"):
         return Versions(0, 0, program_schema())
-    row: Any = Installation.select().get(engine)
+    row = Installation.select().get(engine)
     return Versions(row.schema_version, row.oldest_program, program_schema())
 
 

@@ -1,42 +1,61 @@
-"""The cells of a CSV file that answer a plate, as `verifyd lookup --csv` appends them (D84)."""
+"""The cells of a CSV file that answer a plate, as `verifyd lookup --csv` appends them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from app.csv_cells import text_cell
-from app.vehicles.answers import failure_answer, insurance_answer
-from app.vehicles.compliance import judge
+from app.vehicles.answers import InsuranceAnswer, failure_answer, insurance_answer
+from app.vehicles.compliance import Judgement, judge
 from app.vehicles.facts import Record
 from app.vehicles.reader import Found
 
 COLUMN_PREFIX = "verifyd_"
 FOUND = "found"
-COLUMNS = (
-    "result",
-    "registration",
-    "asOf",
-    "insured",
-    "insuranceReason",
-    "policyNumber",
-    "policyInsurer",
-    "policyType",
-    "policyValidFrom",
-    "policyValidTo",
-    "compliant",
-    "motValid",
-    "motReason",
-    "motExpiry",
-    "roadTaxPaid",
-    "roadTaxReason",
-    "taxDue",
-    "noOutstandingFines",
-    "make",
-    "model",
-    "year",
-    "color",
-    "lastUpdated",
-)
-_NOTHING = [""] * (len(COLUMNS) - 3)
 _WORDS = {True: "true", False: "false"}
+
+
+class _Answer(NamedTuple):
+    """What the cells of one known plate are made from."""
+
+    record: Record
+    insurance: InsuranceAnswer
+    judgement: Judgement
+    text: Callable[[str | None], str]
+    """Makes a cell from a text that others have chosen."""
+
+
+_ANSWERED: Mapping[str, Callable[[_Answer], str]] = {
+    "insured": lambda its: _WORDS[its.judgement.insurance.is_good],
+    "insuranceReason": lambda its: its.judgement.insurance.reason,
+    "policyNumber": lambda its: _policy_text(its, "number"),
+    "policyInsurer": lambda its: _policy_text(its, "insurer"),
+    "policyType": lambda its: _policy_text(its, "type"),
+    "policyValidFrom": lambda its: _policy_text(its, "validFrom"),
+    "policyValidTo": lambda its: _policy_text(its, "validTo"),
+    "compliant": lambda its: _WORDS[its.judgement.is_compliant],
+    "motValid": lambda its: _WORDS[its.judgement.mot.is_good],
+    "motReason": lambda its: its.judgement.mot.reason,
+    "motExpiry": lambda its: its.record.mot_expiry or "",
+    "roadTaxPaid": lambda its: _WORDS[its.judgement.tax.is_good],
+    "roadTaxReason": lambda its: its.judgement.tax.reason,
+    "taxDue": lambda its: its.record.tax_due or "",
+    "noOutstandingFines": lambda its: _WORDS[its.judgement.fines.is_good],
+    "make": lambda its: its.text(its.record.make),
+    "model": lambda its: its.text(its.record.model),
+    "year": lambda its: "" if its.record.year is None else str(its.record.year),
+    "color": lambda its: its.text(its.record.color),
+    "lastUpdated": lambda its: its.insurance["lastUpdated"],
+}
+"""How the cell of each column of a known plate is made."""
+COLUMNS = ("result", "registration", "asOf", *_ANSWERED)
+_NOTHING = [""] * len(_ANSWERED)
+
+
+def _policy_text(
+    answer: _Answer, member: Literal["number", "insurer", "type", "validFrom", "validTo"]
+) -> str:
+    policy = answer.insurance["policy"]
+    return answer.text(policy and policy[member])
 
 
 def heading(delimiter: str) -> str:
@@ -72,30 +91,7 @@ class Cells:
         return self.delimiter.join([result, registration or "", self._day, *answer])
 
     def _answer(self, record: Record) -> list[str]:
-        """Return the API's answer for the record, in the order of the columns."""
-        insurance = insurance_answer(record, self._day)
+        """Return the cells of a known plate, in the order of the columns."""
         judgement = judge(record, self._day, self._mot_first_years)
-        policy, vehicle = insurance["policy"], insurance["vehicle"]
-        text = self._text
-        return [
-            _WORDS[judgement.insurance.is_good],
-            judgement.insurance.reason,
-            text(policy and policy["number"]),
-            text(policy and policy["insurer"]),
-            text(policy and policy["type"]),
-            policy["validFrom"] if policy else "",
-            policy["validTo"] if policy else "",
-            _WORDS[judgement.is_compliant],
-            _WORDS[judgement.mot.is_good],
-            judgement.mot.reason,
-            record.mot_expiry or "",
-            _WORDS[judgement.tax.is_good],
-            judgement.tax.reason,
-            record.tax_due or "",
-            _WORDS[judgement.fines.is_good],
-            text(vehicle["make"]),
-            text(vehicle["model"]),
-            "" if vehicle["year"] is None else str(vehicle["year"]),
-            text(vehicle["color"]),
-            insurance["lastUpdated"],
-        ]
+        answer = _Answer(record, insurance_answer(record, self._day), judgement, self._text)
+        return [cell(answer) for cell in _ANSWERED.values()]

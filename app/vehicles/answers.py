@@ -1,7 +1,7 @@
 """The JSON that the vehicle operations answer with (spec 2)."""
 
 from collections.abc import Sequence
-from typing import NotRequired, TypedDict, TypeVar
+from typing import Generic, NotRequired, TypedDict, TypeVar
 
 from app import clock
 from app.vehicles.compliance import Judgement
@@ -11,6 +11,7 @@ from app.vehicles.reader import Found
 from app.vehicles.registration import registration_fault
 
 NOT_FOUND = "Vehicle not found"
+_T = TypeVar("_T", bool, str)
 
 
 class PolicyAnswer(TypedDict):
@@ -43,22 +44,19 @@ class InsuranceAnswer(TypedDict):
     asOf: NotRequired[str]
 
 
-class ChecksAnswer(TypedDict):
-    """The four checks; true for those that the vehicle passes."""
+class FourChecks(TypedDict, Generic[_T]):
+    """Something about each of the four checks."""
 
-    insuranceValid: bool
-    motValid: bool
-    roadTaxPaid: bool
-    noOutstandingFines: bool
+    insuranceValid: _T
+    motValid: _T
+    roadTaxPaid: _T
+    noOutstandingFines: _T
 
 
-class ReasonsAnswer(TypedDict):
-    """The reasons of the four checks (D22)."""
-
-    insuranceValid: str
-    motValid: str
-    roadTaxPaid: str
-    noOutstandingFines: str
+ChecksAnswer = FourChecks[bool]
+"""Whether the vehicle passes each check."""
+ReasonsAnswer = FourChecks[str]
+"""The reason of each check."""
 
 
 class ComplianceAnswer(TypedDict):
@@ -83,7 +81,7 @@ def insurance_answer(record: Record, day: str, as_of: str | None = None) -> Insu
     """Return the insurance record on the day (ISO date).
 
     Args:
-        as_of: the day that the request named (D92).
+        as_of: the day that the request named.
     """
     answer: InsuranceAnswer = {
         "registration": record.registration,
@@ -131,9 +129,9 @@ def compliance_answer(
     """Return the compliance record.
 
     Args:
-        explain: add `reasons` (D22).
+        explain: add `reasons`.
         checked_at: Unix seconds of the request.
-        as_of: the day that the request named (D92).
+        as_of: the day that the request named.
     """
     answer: ComplianceAnswer = {
         "registration": registration,
@@ -180,9 +178,6 @@ def failure_answer(found: Found) -> FailureAnswer:
     return {"error": NOT_FOUND, "code": "vehicle_not_found"}
 
 
-# The JSON that the bulk operations answer with (spec 2, D23, D92).
-
-
 class Item(TypedDict):
     """What items of both operations have: `error` and `code`, or with details the other two."""
 
@@ -212,7 +207,7 @@ _Item = TypeVar("_Item", InsuranceItem, ComplianceItem)
 
 
 class BulkAnswer(TypedDict):
-    """The answer of a bulk operation."""
+    """The answer of a bulk operation (spec 2)."""
 
     results: Sequence[Item]
     processed: int
@@ -222,7 +217,7 @@ class BulkAnswer(TypedDict):
 
 
 def bulk_answer(items: Sequence[Item], as_of: str | None) -> BulkAnswer:
-    """Return the answer of a bulk operation: one item per plate, in their order (D23)."""
+    """Return the answer of a bulk operation: one item per plate, in their order."""
     failed = sum("error" in item for item in items)
     answer: BulkAnswer = {
         "results": items,
@@ -252,7 +247,7 @@ def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool)
 
     Args:
         judgement: None if the plate has no record.
-        explain: add `reasons` (D22).
+        explain: add `reasons`.
     """
     if judgement is None:
         return _failed(ComplianceItem(registration=_named(found), compliant=False), found)
@@ -267,7 +262,7 @@ def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool)
 
 
 def add_details(item: Item, record: Record) -> None:
-    """Add the vehicle object, and when the record changed last (D21)."""
+    """Add the vehicle object, and when the record changed last."""
     item["vehicle"] = vehicle_answer(record)
     item["lastUpdated"] = clock.iso_utc(record.updated)
 

@@ -71,13 +71,13 @@ class LookUps:
         return LookUp(operation, enquiry, as_of, day, found, read)
 
     def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> None:
-        """Record what the client is about to be told, if the audit trail is on; count it (D128).
+        """Record what the client is about to be told, if the audit trail is on; count it.
 
         Args:
-            verdicts: for each plate whether it is insured or compliant; anything for a plate that
-                is not known.
+            verdicts: for each plate whether it is insured or compliant; ignored for unknown
+                plates.
 
-        Raises Problem service_unavailable if it cannot be recorded: then nobody may be told.
+        Raises Problem service_unavailable if it cannot be recorded: then nothing may be answered.
         """
         if self._trail is not None:
             self._append(self._trail, req, look_up, verdicts)

@@ -1,7 +1,7 @@
 """Explains the answer for a plate: which register decided what, and which policy was chosen.
 
 `records` has the database merge the registers. This module reads the rows of each register and
-finds where every value of the answer comes from (D20 to D26, D33). The tests compare the two.
+finds where every value of the answer comes from. The tests compare the two.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def explain(
     """Look plates up and explain each answer; all from the same state of the registers.
 
     Args:
-        order: names of registers in the order of precedence (D26).
+        order: names of registers in the order of precedence.
         asked: plates as they were given.
         day: ISO date to judge by.
 
@@ -105,7 +105,7 @@ def _explanation(
 def _insured(
     held: Sequence[Holding], choice: Choice | None, verdict: Verdict, day: str
 ) -> Decision:
-    """Explain the insurance: the chosen policy decides, else the first known yes or no (D20)."""
+    """Explain the insurance: the chosen policy decides, else the first known yes or no."""
     if choice is not None:
         state = _STATES[policy_state(choice.policy, day)]
         state = state.format(day=day, **choice.policy._asdict())
@@ -140,7 +140,7 @@ def _described(record: Record, held: Sequence[Holding], column: str) -> Decision
 
 
 def _first_that_knows(held: Sequence[Holding], column: str) -> tuple[tuple[str, ...], str]:
-    """Return the first register that knows a column of the vehicle, and why it decides (D26)."""
+    """Return the first register that knows a column of the vehicle, and why it decides."""
     known = [
         each.register
         for each in held
@@ -164,7 +164,7 @@ def _all_with(held: Sequence[Holding], column: str, value: object) -> tuple[str,
 
 
 def _last_updated(record: Record, held: Sequence[Holding], choice: Choice | None) -> Decision:
-    """Explain the time: the newest change of the vehicle rows and the chosen policy (D21, D33)."""
+    """Explain the time: the newest change of the vehicle rows and the chosen policy."""
     times = [(each.register, each.vehicle.updated) for each in held if each.vehicle is not None]
     what = "a vehicle row or the policy"
     if choice is not None:
@@ -179,7 +179,7 @@ def _last_updated(record: Record, held: Sequence[Holding], choice: Choice | None
 
 
 def _mot(record: Record, held: Sequence[Holding], verdict: Verdict, first_years: int) -> Decision:
-    """Explain the MOT: any exemption, else the latest expiry, else the first years (D22)."""
+    """Explain the MOT: any exemption, else the latest expiry, else the first years."""
     match verdict.reason:
         case "exempt":
             registers, why = _all_with(held, "mot_exempt", True), "any register can say exempt"
@@ -196,7 +196,7 @@ def _mot(record: Record, held: Sequence[Holding], verdict: Verdict, first_years:
 
 
 def _tax(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
-    """Explain the tax: status and due date of the first register that knows a status (D26)."""
+    """Explain the tax: status and due date of the first register that knows a status."""
     registers, why = _first_that_knows(held, "tax_status")
     if registers:
         due = f", due {record.tax_due}" if record.tax_due else ""
@@ -207,7 +207,7 @@ def _tax(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
 
 
 def _fines(held: Sequence[Holding], verdict: Verdict) -> Decision:
-    """Explain the fines: one that is owed in any register is enough (D22)."""
+    """Explain the fines: one that is owed in any register is enough."""
     owed = [each.register for each in held for fine in each.fines if not fine.settled]
     if not owed:
         why = "no register knows a fine that is owed now"
@@ -217,9 +217,8 @@ def _fines(held: Sequence[Holding], verdict: Verdict) -> Decision:
     return Decision("noOutstandingFines", verdict.is_good, tuple(dict.fromkeys(owed)), why)
 
 
-# The document that `verifyd lookup` prints with `--json`, or as text for people (D83).
-
 Document = dict[str, Any]
+"""What `verifyd lookup` prints with `--json`, or as text for people."""
 
 
 def document_of(explained: Explained, day: str, mot_first_years: int) -> Document:
@@ -247,18 +246,11 @@ def _plate(explanation: Explanation, day: str, mot_first_years: int) -> Document
             explain=True,
             checked_at=clock.now(),
         ),
-        "decidedBy": list(map(_decision, explanation.decisions)),
+        "decidedBy": [
+            each._asdict() | {"registers": list(each.registers)} for each in explanation.decisions
+        ],
         "chosenPolicy": _choice(explanation.choice, day),
         "registers": [_holding(each, day) for each in explanation.holdings],
-    }
-
-
-def _decision(decision: Decision) -> Document:
-    return {
-        "column": decision.column,
-        "value": decision.value,
-        "registers": list(decision.registers),
-        "why": decision.why,
     }
 
 

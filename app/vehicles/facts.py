@@ -1,4 +1,4 @@
-"""What is known about a plate: the rows of one register, and the record merged from all (D26).
+"""What is known about a plate: the rows of one register, and the record merged from all.
 
 `app.storage.tables` says which columns there are; the shapes here follow it. None is unknown, and
 dates are ISO texts (YYYY-MM-DD).
@@ -40,12 +40,12 @@ class PolicyFacts(NamedTuple):
     updated: int
 
     def is_in_force(self, day: str) -> bool:
-        """Tell whether the policy covers the day, both ends included (D20)."""
+        """Tell whether the policy covers the day, both ends included."""
         in_dates = self.valid_from <= day <= self.valid_to
         return in_dates and (self.cancelled_on is None or day < self.cancelled_on)
 
     def rank(self, day: str) -> tuple[bool, str, str, str]:
-        """Return a key that is greatest for the policy to answer with on the day (D20)."""
+        """Return a key that is greatest for the policy to answer with on the day."""
         return self.is_in_force(day), self.valid_to, self.valid_from, self.number
 
 
@@ -72,7 +72,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     year: int | None
     color: str | None
     insured: bool | None
-    """A register's plain yes or no; it counts only if no policy is known (D20)."""
+    """A register's plain yes or no; it counts only if no policy is known."""
     mot_expiry: str | None
     mot_exempt: bool | None
     first_registered: str | None
@@ -83,7 +83,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     has_outstanding_fines: bool | None
     """None if the look-up did not ask for fines."""
     policy: PolicyFacts | None
-    """The policy to answer with on the day asked for; None if no register knows one (D20)."""
+    """The policy to answer with on the day asked for; None if no register knows one."""
 
 
 _KEY = ("registration",)

@@ -1,4 +1,4 @@
-"""Judges whether a vehicle is insured on a day, for every operation and command (D20, D22)."""
+"""Judges whether a vehicle is insured on a day, for every operation and command."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ class Verdict(NamedTuple):
     is_good: bool
     """Whether the vehicle passes the check."""
     reason: str
-    """The reason as the API gives it (D22)."""
+    """The reason as the API gives it."""
 
 
 _BY_STATE: dict[PolicyState, Verdict] = {
@@ -53,9 +53,6 @@ def policy_state(policy: PolicyFacts, day: str) -> PolicyState:
     return "future"
 
 
-# Chooses the policy to answer with among all policies of a plate, and says why (D20, D26).
-
-
 class Choice(NamedTuple):
     """The policy to answer with."""
 
@@ -79,7 +76,7 @@ class _Candidate(NamedTuple):
 
 
 def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
-    """Return the policy to answer with, None if no register knows one (D20).
+    """Return the policy to answer with, and why; None if no register knows one (D20).
 
     Policies in force come first, then those that end later, begin later, and have the greater
     number. Among equals the first register decides, within a register the insurer's name.

@@ -23,9 +23,9 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     asked: str
     """The plate as it was given."""
     registration: str | None
-    """Its canonical form; None if it is no registration (D19)."""
+    """Its canonical form; None if it is no registration."""
     record: Record | None
-    """None if no register mentions the plate (D24)."""
+    """None if no register mentions the plate."""
 
 
 class VehicleReader:
@@ -37,7 +37,7 @@ class VehicleReader:
         self._timezone = config.timezone
 
     def day(self, as_of: str | None) -> str:
-        """Return the ISO date to judge by: the one asked for, or today (D20)."""
+        """Return the ISO date to judge by: the one asked for, or today."""
         return as_of or clock.today(self._timezone).isoformat()
 
     def look_up(

@@ -1,5 +1,7 @@
-"""Looks plates up in all registers at once (D26).
+"""Looks plates up in all registers at once, and merges what they say (D26).
 
+A statement returns one row per plate, in three parts: the columns of the vehicle table, merged from
+all registers; what is known about fines; and the policy that each register alone would answer with.
 The statements are built and compiled once per set of registers. They reach the tables of each
 register by key, so their cost does not depend on how many rows a register has.
 """
@@ -25,11 +27,6 @@ from app.storage.tables import (
     in_schema,
 )
 from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
-
-# The statement that looks plates up in all registers and merges what they say (D26).
-#
-# It returns one row per plate, in three parts: the columns of the vehicle table, merged from all
-# registers; what is known about fines; and the policy that each register alone would answer with.
 
 
 def one_plate() -> peewee.Select:
@@ -89,9 +86,9 @@ def look_up_query(
 class _FineColumns(NamedTuple):
     """The columns of a result row that say something about fines."""
 
-    updated: Any
+    updated: peewee.Node
     """The newest change of a fine, in Unix seconds."""
-    are_outstanding: Any
+    are_outstanding: peewee.Node
     """NULL if this was not asked."""
 
 
@@ -102,7 +99,7 @@ _POLICY_COLUMNS = len(PolicyFacts._fields)
 
 
 def record_of(row: Row, day: str) -> Record | None:
-    """Return the Record that a row of `look_up_query` holds; None for an unknown plate (D24).
+    """Return the Record that a row of `look_up_query` holds; None for an unknown plate.
 
     PERF: this takes a tenth of a bulk.
     """
@@ -124,14 +121,14 @@ def record_of(row: Row, day: str) -> Record | None:
     return Record(*(*row[_DESCRIBED], updated, has_outstanding_fines, policy))
 
 
-def _left_join(source: peewee.Source, table: type[peewee.Model], on: Any) -> peewee.Source:
+def _left_join(source: peewee.Source, table: type[peewee.Model], on: peewee.Node) -> peewee.Source:
     return peewee.Join(source, table, JOIN.LEFT_OUTER, on)
 
 
 def _join_deciding_policy(
     engine: Engine, source: peewee.Source, table: type[Policy], plate: peewee.CTE
 ) -> tuple[peewee.Source, Any]:
-    """Join the policy to answer with if there were only this register (D20).
+    """Join the policy to answer with if there were only this register.
 
     Returns the joined source, and the table or subquery with the columns of the policy.
     """
@@ -164,7 +161,7 @@ def _join_deciding_policy(
     return _left_join(source, table, on), table
 
 
-def _newest_change(table: type[Fine], plate: peewee.CTE) -> Any:
+def _newest_change(table: type[Fine], plate: peewee.CTE) -> peewee.Node:
     return table.select(fn.MAX(table.updated)).where(table.registration == plate.c.registration)
 
 
@@ -172,7 +169,7 @@ def _are_outstanding(tables: Sequence[type[Fine]], plate: peewee.CTE) -> peewee.
     return reduce(or_, [_has_outstanding(t, plate) for t in tables], peewee.SQL("FALSE"))
 
 
-def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> Any:
+def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> peewee.Node:
     # PERF: not EXISTS: asked for many plates, Postgres would read the whole table for it.
     is_owed = table.select(~table.settled).where(
         (table.registration == plate.c.registration) & ~table.settled
@@ -180,31 +177,31 @@ def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> Any:
     return fn.COALESCE(is_owed.limit(1), peewee.SQL("FALSE"))
 
 
-def _any_true(conditions: Sequence[peewee.Node]) -> peewee.Node:
-    return reduce(or_, conditions) if conditions else peewee.SQL("NULL")
+_Tables = Sequence[type[Vehicle]]
+_Merge = Callable[[Engine, _Tables, str], Any]
 
 
-def _first_known(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+def _columns(tables: _Tables, name: str) -> list[Any]:
+    return [getattr(table, name) for table in tables]
+
+
+def _first_known(engine: Engine, tables: _Tables, column: str) -> Any:
     """Return the column from the first register, in order of precedence, that knows it."""
-    known = [getattr(table, column) for table in tables]
+    known = _columns(tables, column)
     if len(known) == 1:
         return known[0]
     return fn.COALESCE(*known) if known else peewee.SQL("NULL")
 
 
-def _latest_day(engine: Engine, tables: Sequence[Any], column: str) -> Any:
-    return engine.greatest([getattr(table, column) for table in tables], "'0001-01-01'")
+def _greatest(null: str) -> _Merge:
+    return lambda engine, tables, column: engine.greatest(_columns(tables, column), null)
 
 
-def _newest_time(engine: Engine, tables: Sequence[Any], column: str) -> Any:
-    return engine.greatest([getattr(table, column) for table in tables], "-1")
+def _true_in_any(engine: Engine, tables: _Tables, column: str) -> Any:
+    return reduce(or_, _columns(tables, column)) if tables else peewee.SQL("NULL")
 
 
-def _true_in_any(engine: Engine, tables: Sequence[Any], column: str) -> Any:
-    return _any_true([getattr(table, column) for table in tables])
-
-
-def _with_tax_status(engine: Engine, tables: Sequence[Any], column: str) -> Any:
+def _with_tax_status(engine: Engine, tables: _Tables, column: str) -> Any:
     """Return the column from the register whose tax status is answered (D26)."""
     if not tables:
         return peewee.SQL("NULL")
@@ -212,21 +209,20 @@ def _with_tax_status(engine: Engine, tables: Sequence[Any], column: str) -> Any:
     return Case(None, known)
 
 
-_Merge = Callable[[Engine, Sequence[Any], str], Any]
 _MERGED: Mapping[str, _Merge] = {
     "make": _first_known,
     "model": _first_known,
     "year": _first_known,
     "color": _first_known,
     "insured": _first_known,
-    "mot_expiry": _latest_day,
+    "mot_expiry": _greatest("'0001-01-01'"),
     "mot_exempt": _true_in_any,
     "first_registered": _first_known,
     "tax_status": _first_known,
     "tax_due": _with_tax_status,
-    "updated": _newest_time,
+    "updated": _greatest("-1"),
 }
-"""How each column of the vehicle tables of all registers becomes one value of the record (D26)."""
+"""How each column of the vehicle tables of all registers becomes one value of the record."""
 if _MERGED.keys() != set(VehicleFacts._fields):
     raise TypeError(f"_MERGED must have the keys {', '.join(VehicleFacts._fields)}")
 
@@ -239,7 +235,7 @@ class Records:
     """Reads plates from the registers.
 
     Args:
-        order: names of registers in the order of precedence (D26).
+        order: names of registers in the order of precedence.
     """
 
     def __init__(self, engine: Engine, order: tuple[str, ...]) -> None:
@@ -259,7 +255,7 @@ class Records:
         meanwhile (D72).
 
         Args:
-            registers: state of the registers, read with the key (D26).
+            registers: state of the registers, read with the key.
             registration: in its canonical form.
             day: ISO date that decides which policy is answered.
             with_fines: ask whether fines are outstanding.
@@ -328,8 +324,6 @@ class _Compiled(NamedTuple):
     many: Prepared
 
 
-# Reads what each register holds about a plate: vehicle row, policies and fines (D25).
-
 _F = TypeVar("_F", bound=tuple[Any, ...])
 
 
@@ -378,7 +372,7 @@ def _rows(
     """Return the rows of one table by plate, each in the shape of its facts."""
     if not ref.holds(kind):
         return {}
-    model: Any = TABLES[kind]
+    model = TABLES[kind]
     table: Any = in_schema(model, ref.schema)
     facts_of: Any = shape
     columns = [getattr(table, name) for name in ("registration", *facts_of._fields)]

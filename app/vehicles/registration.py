@@ -1,4 +1,4 @@
-"""The canonical form of a vehicle registration number (D19)."""
+"""The canonical form of a vehicle registration number."""
 
 import unicodedata
 
@@ -46,7 +46,7 @@ def recorded_registration(text: str) -> str:
 
 
 def registration_fault(text: str) -> str:
-    """Return why a text is no registration, as the end of a sentence; it quotes nothing (D90)."""
+    """Return why a text is no registration, as the end of a sentence; it quotes nothing."""
     if len(text) > _TEXT_CHARACTERS_MAX:
         return f"at most {_TEXT_CHARACTERS_MAX} characters with spaces; got {len(text)}"
     rule = f"1 to {REGISTRATION_CHARACTERS_MAX} letters and digits"

@@ -1,4 +1,4 @@
-"""The operations on one vehicle (spec 4)."""
+"""The operations on one vehicle and on many, with one statement each (spec 4)."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -53,7 +53,7 @@ class Compliance:
         self._look_ups = look_ups
 
     def on_get(self, req: Request, resp: falcon.Response, registration: str) -> None:
-        """GET /v1/compliance/{registration}. The compliance record (spec 2, D22)."""
+        """GET /v1/compliance/{registration}. The compliance record (spec 2)."""
         require_known_parameters(req, "asOf", "explain")
         explain = flag_parameter(req, "explain")
         as_of = date_parameter(req, "asOf")
@@ -72,7 +72,7 @@ class Compliance:
 def _require_record(look_ups: LookUps, req: Request, look_up: LookUp) -> Record:
     """Return what is known of a plate.
 
-    Raises Problem invalid_registration (D19) or vehicle_not_found (D24), which is an answer and
+    Raises Problem invalid_registration or vehicle_not_found, which is an answer and
     recorded; and service_unavailable.
     """
     (found,) = look_up.found
@@ -87,11 +87,8 @@ def _require_record(look_ups: LookUps, req: Request, look_up: LookUp) -> Record:
     return found.record
 
 
-# The operations on many vehicles: one statement for all of them (spec 4, D23, D92).
-
-
 class BulkRequest(RequestBody):
-    """What a client sends; a misspelt member would change the answer (D90)."""
+    """What a client sends; a misspelt member would change the answer."""
 
     registrations: list[str]
     asOf: str | None = None  # noqa: N815 - the wire's spelling
@@ -103,7 +100,7 @@ class BulkComplianceRequest(BulkRequest):
     """What a client sends to check compliance."""
 
     explain: bool | None = None
-    """Add `reasons` to the items (D22)."""
+    """Add `reasons` to the items."""
 
 
 _Sent = TypeVar("_Sent", bound=BulkRequest)
@@ -116,7 +113,7 @@ class BulkInsurance:
         self._look_ups = look_ups
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
-        """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent (D23)."""
+        """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent."""
         sent = _read(req, BulkRequest)
         look_up = self._look_ups.look_up(req, "bulk_insurance", sent.registrations, sent.asOf)
         items = [insurance_item(each, look_up.day) for each in look_up.found]
@@ -145,7 +142,7 @@ class BulkCompliance:
     on_head = on_get
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
-        """POST /v1/compliance/bulk. One item per element, in the order sent (D92)."""
+        """POST /v1/compliance/bulk. One item per element, in the order sent."""
         sent = _read(req, BulkComplianceRequest)
         look_up = self._look_ups.look_up(req, "bulk_compliance", sent.registrations, sent.asOf)
         day, explain = look_up.day, bool(sent.explain)

@@ -4,7 +4,7 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key, set_plan
-from app.accounts.enquiry import EnquiryChange
+from app.accounts.models import EnquiryChange
 from tests.conftest import engine_independent
 
 PATH = "/v1/account"

@@ -10,8 +10,8 @@ from app.accounts.administration import (
     set_account_plan,
     set_plan,
 )
-from app.accounts.enquiry import UNCHANGED, EnquiryChange
 from app.accounts.lifecycle import delete_plan
+from app.accounts.models import UNCHANGED, EnquiryChange
 from app.actions import list_actions
 from app.console.plans import segment_of
 from app.console.rendering import ROOT

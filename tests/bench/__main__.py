@@ -28,8 +28,7 @@ from app.main import create_app
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import Register
-from app.storage.schema import migrate
-from app.storage.stores import store_of
+from app.storage.stores import migrate, store_of
 from app.storage.tables import Fine, Policy, Vehicle
 from app.storage.versions import migrate_register
 from app.vehicles.records import Records

@@ -14,8 +14,7 @@ from app.registers.applying.counts import MEMBERS
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow, order_of
 from app.registers.formats.native import LAYOUTS
 from app.storage.engine import Engine, close_quietly, open_engine
-from app.storage.schema import migrate
-from app.storage.stores import store_of
+from app.storage.stores import migrate, store_of
 from app.storage.tables import TABLES, TIME_COLUMN, Fine, Kind, column_names, fields_of
 from app.storage.versions import migrate_register
 from app.vehicles import explanation

@@ -18,7 +18,7 @@ from app.registers.formats import FORMATS, native
 from app.routes import ENDPOINTS
 from app.serve.http.authentication import METRICS_PATH, OPEN_PATHS
 from app.storage.engine import close_quietly, open_engine
-from app.storage.schema import migrate
+from app.storage.stores import migrate
 from tests.contract.pages import PAGES, ROOT, decisions, quoted, table
 
 TOLD_IN_WORDS = {

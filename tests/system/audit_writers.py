@@ -34,13 +34,13 @@ _CHANGER = """
 import sys
 from pathlib import Path
 from app import clock
-from app.audit import indexing
+from app.audit import index
 from app.audit.prune import prune
 from app.audit.record import time_of
 from app.audit.seal import seal
 
-indexing._FAN_IN = 3
-indexing._RUN_ENTRIES = 1_000
+index._FAN_IN = 3
+index._RUN_ENTRIES = 1_000
 if sys.argv[2] == "seal":
     seal(Path(sys.argv[1]), current=True)
 else:

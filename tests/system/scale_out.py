@@ -9,7 +9,7 @@ from typing import Any
 
 from app.accounts.administration import create_account, create_key, set_plan
 from app.storage.engine import close_quietly, open_engine
-from app.storage.schema import migrate
+from app.storage.stores import migrate
 from tests.system.nginx import configured, make_certificate, pid_of, running
 from tests.system.processes import ROOT, Service, descendants, free_port, until
 

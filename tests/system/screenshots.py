@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 
 from app import clock
 from app.accounts.authentication import Authenticator
-from app.accounts.usage.counts import Change, Count
+from app.accounts.usage.counts import Change, Count, class_of
 from app.accounts.usage.store import write
 from app.console.rendering import ROOT
 from app.console.roles import Role
@@ -88,7 +88,7 @@ def _invent_usage(database_url: str, key: str) -> None:
             hour = began_at // _HOUR_SECONDS % 24
             answers = round(9_000 * (1.1 - math.cos(2 * math.pi * (hour - 1) / 24)))
             for status, share in ((200, 1), (404, 0.05), (429, 0.02 if hour == 12 else 0)):
-                count = Count(caller, "insurance", status)
+                count = Count(caller, "insurance", class_of(status))
                 counted = round(answers * share)
                 changes.append(Change(began_at, count, counted, counted))
         write(engine, changes, UTC)

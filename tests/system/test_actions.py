@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from app.storage.engine import close_quietly, open_engine
-from app.storage.schema import migrate
+from app.storage.stores import migrate
 from tests.system.processes import PROGRAM, ROOT, environment
 
 # The login of a session is set once, by whoever opens it.

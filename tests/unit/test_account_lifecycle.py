@@ -25,8 +25,8 @@ from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.serve.limits.store import account_slot
 from app.storage.engine import close_quietly, open_engine
-from app.storage.schema import migrate
 from app.storage.sqlite import SqliteEngine
+from app.storage.stores import migrate
 from tests.conftest import ON_POSTGRES
 
 

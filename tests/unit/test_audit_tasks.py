@@ -226,7 +226,7 @@ class TestCarryOut:
         """The same as the command writes, with the refusals of the usage."""
         caller = Authenticator(world.engine).find_caller(world.alice_key)
         assert caller
-        write(world.engine, [Change(clock.now(), Count(caller, "insurance", 429), 7, 0)], UTC)
+        write(world.engine, [Change(clock.now(), Count(caller, "insurance", "429"), 7, 0)], UTC)
         task = done(tasks, WANTED._replace(kind=REPORT), Question())
         found = tasks.results.find(task, Report)
         assert (found.look_ups, found.refusals) == (3, [Refusal("alice", 0, 7, 0)])

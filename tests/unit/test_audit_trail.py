@@ -7,11 +7,12 @@ import threading
 
 import pytest
 
-from app.audit import open_segment, owner, segments
+from app.audit import owner, segments
 from app.audit.owner import claim, require_host
 from app.audit.record import AuditError, Plate, Record, decode_record, encode_json, invalid_plate
 from app.audit.seal import seal
 from app.audit.segments import list_segments
+from app.storage import file_lock
 from tests.unit.audit_trails import (
     DATABASE,
     Clock,
@@ -289,7 +290,7 @@ class TestRefusals:
         self, trail, directory, monkeypatch
     ):
         """A record that waits too long for the lock is refused."""
-        monkeypatch.setattr(open_segment, "_WAIT_NS", 10**7)
+        monkeypatch.setattr(file_lock, "SOON_NS", 10**7)
         trail.append(look_up("A1"))
         with opened(directory) as other:
             other.append(look_up("B2"))

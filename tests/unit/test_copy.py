@@ -25,8 +25,7 @@ from app.registers.generations import locked
 from app.registers.history import RegisterLoad, list_loads
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import in_precedence, read_state
-from app.storage.schema import migrate
-from app.storage.stores import store_of
+from app.storage.stores import migrate, store_of
 from app.storage.tables import Kind, qualified
 from app.storage.versions import SCRIPTS, Installation, program_schema, versions
 from tests.conftest import ON_SQLITE, Client, World

@@ -28,8 +28,7 @@ from app.storage import register_store
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import REGISTERS_MAX, Register, list_entries
-from app.storage.schema import migrate
-from app.storage.stores import store_of
+from app.storage.stores import migrate, store_of
 from app.storage.tables import Fine, Kind, Policy, Vehicle, in_schema
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.postgres import connect

@@ -19,8 +19,7 @@ from app.storage import versions
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
-from app.storage.schema import migrate
-from app.storage.stores import store_of
+from app.storage.stores import migrate, store_of
 
 FORMER = (
     "INSERT INTO account (tag, name, plan_id, created_at) VALUES ('aaaaaa', 'acme', 'free', 1)",

@@ -104,9 +104,9 @@ def test_a_request_that_was_left_is_answered_when_the_last_worker_stops():
         client = left.client()
         left.loop.turn()
         client.send(REQUEST)
-        left.loop.leave_idle()
+        left.loop.hand_over_idle()
         last.shared.now_ns = clock.monotonic_ns()
-        last.loop.stop(LINGER_SECONDS, takes_left=True)
+        last.loop.stop(LINGER_SECONDS, takes_waiting=True)
         assert received(client) == ANSWER
 
 
@@ -122,7 +122,7 @@ def test_an_answer_is_sent_to_a_connection_with_the_number_of_another():
         long.send(REQUEST.replace(b"GET", b"POST"))  # It makes its worker leave `ready`.
         quick.send(REQUEST)
         quick.shutdown(socket.SHUT_WR)
-        left.loop.leave_idle()
+        left.loop.hand_over_idle()
         taker.loop.turn()
         assert [received(client) for client in (long, quick, ready)] == [ANSWER] * 3
 
@@ -133,7 +133,7 @@ def test_a_request_that_came_during_the_last_turn_is_answered(server):
     for client in (asking, idle):
         server.take(client)
     asking.send(REQUEST)
-    server.loop.stop(LINGER_SECONDS, takes_left=True)
+    server.loop.stop(LINGER_SECONDS, takes_waiting=True)
     server.loop.close_idle()
     assert received(asking) == ANSWER
     assert server.phases() == [Phase.CLOSING]
@@ -187,7 +187,7 @@ def test_each_client_gets_its_answers_once_and_in_order(seed):
             for server in servers:
                 server.loop.turn()
             if chance.random() < 0.1:
-                servers[0].loop.leave_idle()
+                servers[0].loop.hand_over_idle()
 
 
 def echo(environ: Environ, is_last: bool) -> tuple[bytes, bool]:

@@ -86,7 +86,7 @@ def test_a_connection_that_moves_keeps_its_listener():
         clients = [one.client(listener=number) for number in (1, 0)]
         for client in clients:
             one.take(client)
-        one.shared.leave_idle_connections()
+        one.shared.hand_over_idle()
         for client in clients:
             other.take(client)
         for server in (one, other):
@@ -198,7 +198,7 @@ def test_a_client_that_reads_its_answer_after_the_stop_is_not_waited_for_longer(
     client = server.client()
     server.take(client, LONG_REQUEST)
     assert server.phases() == [Phase.WRITING]
-    server.loop.stop(LINGER_SECONDS, takes_left=True)
+    server.loop.stop(LINGER_SECONDS, takes_waiting=True)
     while server.phases() == [Phase.WRITING]:
         received(client)
         server.loop.turn()
@@ -291,7 +291,7 @@ def test_a_connection_that_is_left_has_no_more_time(servers):
     left.loop.turn()
     (connection,) = left.loop.connections
     before = connection.since_ns, connection.deadline_ns
-    left.loop.leave_idle()
+    left.loop.hand_over_idle()
     taker.loop.turn()
     (connection,) = taker.loop.connections
     assert (connection.since_ns, connection.deadline_ns) == before
@@ -304,7 +304,7 @@ def test_all_who_were_left_are_answered_in_one_turn(servers):
     clients = [left.client() for _ in range(5)]
     for client in clients:
         left.take(client)
-    left.loop.leave_idle()
+    left.loop.hand_over_idle()
     for client in clients:
         client.send(REQUEST)
     taker.loop.turn()

@@ -216,7 +216,7 @@ class Workers(RuleBasedStateMachine):
             if is_last:
                 client.finish()
         if left_by is not None:
-            self._servers[left_by].loop.leave_idle()
+            self._servers[left_by].loop.hand_over_idle()
             self._fill_gaps()
             self._servers[left_by - 1].turn()
 
@@ -247,8 +247,8 @@ class Workers(RuleBasedStateMachine):
             self._servers[worker].turn()
 
     @precondition(lambda self: len(self._clients) >= 4 * CLIENTS)
-    @rule(worker=WORKER, takes_left=st.booleans(), is_quick=st.booleans())
-    def stop(self, worker: int, takes_left: bool, is_quick: bool) -> None:
+    @rule(worker=WORKER, takes_waiting=st.booleans(), is_quick=st.booleans())
+    def stop(self, worker: int, takes_waiting: bool, is_quick: bool) -> None:
         """A worker stops; the last one takes the connections that were left."""
         server = self._servers[worker]
         if server in self._stopped:
@@ -256,7 +256,7 @@ class Workers(RuleBasedStateMachine):
         self._stopped.add(server)
         self._excuse()
         is_last = len(self._stopped) == WORKERS
-        server.loop.stop(LINGER_SECONDS, takes_left=takes_left or is_last)
+        server.loop.stop(LINGER_SECONDS, takes_waiting=takes_waiting or is_last)
         if is_quick:
             server.loop.close_idle()
 

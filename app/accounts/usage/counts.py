@@ -6,6 +6,7 @@ changes it: what was counted only grows, and the writer notes how much of it was
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from app import clock
@@ -22,25 +23,18 @@ _Place = tuple[str, str, str, int]
 """Key id, path template, method, status."""
 
 
+@dataclass(slots=True, eq=False)
 class Count:
     """The answers of one kind to one key in one quarter of an hour."""
 
-    __slots__ = (
-        "answers",
-        "caller",
-        "operation",
-        "status",
-        "vehicles",
-        "written_answers",
-        "written_vehicles",
-    )
-
-    def __init__(self, caller: Caller, operation: str, status: int) -> None:
-        self.caller = caller
-        self.operation = operation
-        self.status = _class_of(status)
-        self.answers = self.vehicles = 0
-        self.written_answers = self.written_vehicles = 0
+    caller: Caller
+    operation: str
+    status: str
+    """The class of the answers, such as `4xx`."""
+    answers: int = 0
+    vehicles: int = 0
+    written_answers: int = 0
+    written_vehicles: int = 0
 
 
 class Change(NamedTuple):
@@ -139,7 +133,7 @@ class Counts:
         if self._room <= 0:
             return None
         self._room -= 1
-        count = self._counts[place] = Count(caller, operation, status)
+        count = self._counts[place] = Count(caller, operation, class_of(status))
         return count
 
 
@@ -157,7 +151,8 @@ def _quarter_began_at() -> int:
     return now - now % QUARTER_SECONDS
 
 
-def _class_of(status: int) -> str:
+def class_of(status: int) -> str:
+    """Return the class that an answer of this status is counted in."""
     if status == 429:
         return "429"
     return "5xx" if status >= 500 else "4xx" if status >= 400 else "2xx"

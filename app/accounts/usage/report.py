@@ -1,10 +1,10 @@
-"""Adds usage up, by account, key, day, hour or operation (D128)."""
+"""Adds usage up, by account, key, day, hour or operation."""
 
 from calendar import monthrange
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, date, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import peewee
 from peewee import Case, fn
@@ -14,12 +14,13 @@ from app.accounts.usage.store import (
     CLASSES,
     KEPT_DAYS,
     KEPT_HOURS,
+    Usage,
     UsageAccount,
     UsageDay,
     UsageHour,
     first_hour,
 )
-from app.csv_cells import text_cell
+from app.csv_cells import csv_line
 from app.storage.engine import Engine, Row
 
 _RECENT_DAYS = 4
@@ -77,7 +78,7 @@ def usage_of_days(
     """Return the usage of some days by groups, in the order of accounts, days and keys.
 
     Args:
-        first: the first day, in the time zone of the service (D20).
+        first: the first day, in the time zone of the service.
         last: the last day, which is included.
         by: what to group by. Without anything the result is one sum, or empty without usage.
 
@@ -143,14 +144,14 @@ def is_known(engine: Engine, account: str) -> bool:
 
 
 def _usage(
-    engine: Engine, table: Any, when: peewee.Expression, by: Collection[By], whose: Whose
+    engine: Engine, table: type[Usage], when: peewee.Expression, by: Collection[By], whose: Whose
 ) -> list[Used]:
     """Return the sums of a table of usage."""
     nothing = peewee.SQL("NULL")
-    groups = {
+    groups: dict[By, list[peewee.Node]] = {
         By.ACCOUNT: [UsageAccount.name, table.account_id],
-        By.DAY: [table.day if table is UsageDay else nothing],
-        By.HOUR: [table.hour if table is UsageHour else nothing],
+        By.DAY: [UsageDay.day if table is UsageDay else nothing],
+        By.HOUR: [UsageHour.hour if table is UsageHour else nothing],
         By.KEY: [table.key_id],
         By.OPERATION: [table.operation],
     }
@@ -173,7 +174,7 @@ def _usage(
     return [_used(row) for row in rows if row[-1] is not None]
 
 
-def _of_accounts(table: Any, whose: Whose) -> Iterator[peewee.Expression]:
+def _of_accounts(table: type[Usage], whose: Whose) -> Iterator[peewee.Expression]:
     """Yield what the accounts of rows must fulfil."""
     if whose.account_id is not None:
         yield table.account_id == whose.account_id
@@ -183,7 +184,7 @@ def _of_accounts(table: Any, whose: Whose) -> Iterator[peewee.Expression]:
         yield table.account_id.in_(named)
 
 
-def _sum(numbers: Any) -> Any:
+def _sum(numbers: peewee.Node) -> peewee.Node:
     # The sum of such numbers is a decimal on Postgres.
     return fn.SUM(numbers).cast("BIGINT")
 
@@ -193,8 +194,6 @@ def _used(row: Row) -> Used:
     iso_day = day and str(day)
     return Used(account, account_id, iso_day, hour, key, operation, tuple(by_class), vehicles)
 
-
-# The days that somebody asks for the usage of (D128, D129).
 
 DAYS_MAX = KEPT_DAYS
 """The most days that one request can ask for."""
@@ -251,12 +250,6 @@ def parse_month(text: str) -> Period | None:
     return None if first is None else month_of(first)
 
 
-# Usage as lines of tables and CSV files, for the command line and for the console.
-
-_DELIMITER = ","
-_LINE_END = "\r\n"
-
-
 def columns_of(by: Sequence[By]) -> tuple[str, ...]:
     """Return the names of the columns of usage that is added up by something."""
     return (*by, "answers", *CLASSES, "vehicles")
@@ -264,13 +257,7 @@ def columns_of(by: Sequence[By]) -> tuple[str, ...]:
 
 def line_of(used: Used, by: Sequence[By]) -> Mapping[str, object]:
     """Return one line, by the names of its columns."""
-    groups = {
-        By.ACCOUNT: used.account,
-        By.KEY: used.key,
-        By.DAY: used.day,
-        By.HOUR: None if used.hour is None else clock.iso_utc(used.hour),
-        By.OPERATION: used.operation,
-    }
+    groups = used._asdict() | {"hour": None if used.hour is None else clock.iso_utc(used.hour)}
     return {
         **{str(each): groups[each] for each in by},
         "answers": used.answers,
@@ -281,8 +268,6 @@ def line_of(used: Used, by: Sequence[By]) -> Mapping[str, object]:
 
 def csv_lines(used: Sequence[Used], by: Sequence[By]) -> Iterator[str]:
     """Yield a heading, and a line for each group, without thousands separators."""
-    cell, columns = text_cell(_DELIMITER), columns_of(by)
-    yield _DELIMITER.join(columns) + _LINE_END
+    yield csv_line(columns_of(by))
     for each in used:
-        line = line_of(each, by)
-        yield _DELIMITER.join(cell(str(line[name])) for name in columns) + _LINE_END
+        yield csv_line(map(str, line_of(each, by).values()))

@@ -1,4 +1,8 @@
-"""Writes counts into the database, and removes old ones (D128)."""
+"""Writes counts into the database, and removes old ones.
+
+Every answer is counted in an hour and in a day. So nothing has to be moved from one table to the
+other, and any process can remove the oldest rows of both at any time.
+"""
 
 import logging
 import signal
@@ -15,11 +19,6 @@ from app.accounts.usage.counts import Change, Counts, Pending
 from app.storage.engine import Engine, Row, close_quietly
 from app.storage.errors import is_outcome_unknown, message_of
 
-# The tables of usage (D128).
-#
-# Every answer is counted in an hour and in a day. So nothing has to be moved from one table to the
-# other, and both can be emptied from their old end at any time, by any process.
-
 CLASSES = ("2xx", "4xx", "429", "5xx")
 """The classes of answers. Those of 4xx are without 429."""
 
@@ -28,7 +27,7 @@ class UsageAccount(peewee.Model):
     """The name of an account that has usage. It stays when the account is deleted."""
 
     id = peewee.IntegerField(primary_key=True)
-    """The account's number, which is never given again (D81)."""
+    """The account's number, which is never given again."""
     name = peewee.CharField(100)
 
     class Meta:
@@ -59,7 +58,7 @@ class UsageHour(Usage):
 
 
 class UsageDay(Usage):
-    """Usage on one day in the time zone of the service (D20)."""
+    """Usage on one day in the time zone of the service."""
 
     day = peewee.DateField()
 
@@ -84,7 +83,7 @@ def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, *, prunes: bo
     """Add what was counted to the usage in the database, in one transaction.
 
     Args:
-        zone: the time zone that decides which day it was (D20).
+        zone: the time zone that decides which day it was.
         prunes: also remove hours and days that are too old.
 
     Raises peewee.PeeweeException if nothing was written, and UnknownOutcome.
@@ -167,8 +166,6 @@ def _prune(engine: Engine, zone: tzinfo) -> None:
     ).execute(engine)
 
 
-# Writes the counts of a worker every ten seconds, in a thread of its own (D128).
-
 INTERVAL_SECONDS = 10
 LAST_SECONDS = 10
 """How long the end of a worker waits for its last counts to be written."""
@@ -178,13 +175,13 @@ _log = logging.getLogger("verifyd.usage")
 
 
 class UsageWriter:
-    """Writes what a process has counted.
+    """Writes what a process has counted, every ten seconds, in a thread of its own.
 
-    Nobody waits for it. Counts that cannot be written now are added to the next ones.
+    Counts that cannot be written now are added to the next ones.
 
     Args:
         engine: the database. The thread has a connection of its own.
-        zone: the time zone that decides which day it is (D20).
+        zone: the time zone that decides which day it is.
     """
 
     def __init__(self, counts: Counts, engine: Engine, zone: tzinfo) -> None:
@@ -249,7 +246,7 @@ class UsageWriter:
         try:
             write(self._engine, pending.changes, self._zone, prunes=prunes)
         except UnknownOutcome as error:
-            # Whoever is billed by these numbers must not be billed twice.
+            # A customer who is billed by these numbers must not be billed twice.
             self._counts.note_written(pending)
             self._engine.recover(error)
             _log.error(

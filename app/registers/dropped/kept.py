@@ -17,8 +17,8 @@ from typing import NamedTuple
 from app import clock
 from app.registers.dropped.uploads import is_marker, marked_name
 from app.setting_values import is_register_name
-from app.storage.disk import free_bytes_of
 from app.storage.file_lock import make_directory
+from app.storage.files import free_bytes_of
 
 LOADED, FAILED = "loaded", "failed"
 OURS = (LOADED, FAILED)

@@ -54,8 +54,6 @@ def _parsed(text: str) -> Address | None:
 _peer = lru_cache(_PEERS_CACHED_MAX)(_parsed)
 
 
-# The address of this service as a client knows it (D94).
-
 _NAME = r"[0-9A-Za-z](?:[0-9A-Za-z.-]{0,251}[0-9A-Za-z])?"
 _HOST = re.compile(rf"({_NAME}|\[[0-9A-Fa-f:.]{{2,45}}\])(?::([0-9]{{1,5}}))?")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}

@@ -1,4 +1,4 @@
-"""Every path needs a key, except the open paths (D2)."""
+"""Every path needs a key, except the open paths."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ def is_open(path: str) -> bool:
 
 
 class Authentication:
-    """Finds the account of the presented key, before the path is looked at."""
+    """Finds the account of the presented key, before the path is checked."""
 
     def __init__(self, authenticator: Authenticator, trusted_proxies: Sequence[Network]) -> None:
         self._authenticator = authenticator

@@ -33,14 +33,14 @@ _OTHER_TYPES = {
 
 
 class RequestBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What a client sends as JSON; a member that the operation does not have is refused (D6)."""
+    """What a client sends as JSON; a member that the operation does not have is refused."""
 
 
 _T = TypeVar("_T", bound=RequestBody)
 
 
 class BodyIntake:
-    """Reads every body before anything else happens (D5).
+    """Reads every body before anything else happens.
 
     NOTE: if a request is refused with its body unread, nginx answers 502 in place of the refusal.
     A fault of the body is kept in the context until it is its turn in the order of checks.
@@ -85,7 +85,7 @@ def _drain(stream: InputStream, bytes_max: int) -> None:
 
 
 def refuse_broken_body(req: Request) -> None:
-    """Refuse a chunked or incomplete body where none is needed; ignore a complete one (D5).
+    """Refuse a chunked or incomplete body where none is needed; ignore a complete one.
 
     Raises Problem invalid_request.
     """
@@ -95,7 +95,7 @@ def refuse_broken_body(req: Request) -> None:
 
 
 def read_json(req: falcon.Request, shape: type[_T]) -> _T:
-    """Return the request's JSON body, checked (D6).
+    """Return the request's JSON body, checked.
 
     Raises Problem: body_too_large, unsupported_media_type, invalid_request, invalid_json, or
     invalid_body or unknown_member with a pointer to the member at fault.
@@ -151,15 +151,14 @@ def answer(resp: falcon.Response, members: object) -> None:
     resp.data = msgspec.json.encode(members)
 
 
-# An answer's body that is a file, which the worker sends piece by piece (D138).
-
 _PIECE_BYTES = 256 * 1024
 
 
 class FileBody:
-    """The bytes of a file that nobody changes. Raises OSError if it does not exist.
+    """The body of an answer: a file that nobody changes, which the worker sends piece by piece.
 
-    It is opened when the first piece is asked for, and closed after the last one.
+    It is opened when the first piece is asked for, and closed after the last one. Raises OSError if
+    it does not exist.
     """
 
     def __init__(self, path: Path) -> None:

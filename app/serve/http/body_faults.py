@@ -1,4 +1,7 @@
-"""Says what is wrong with a body, and where, without quoting its values (D5, D90)."""
+"""Says what is wrong with a body, and where, without quoting its values (D5, D90).
+
+Of a body that is not JSON, a hint says in a sentence what it seems to be.
+"""
 
 import json
 import re
@@ -11,10 +14,6 @@ import msgspec
 
 from app.errors import Problem
 from app.serve.http.parameters import is_plain_name, unknown
-
-# Guesses what a body was meant to be that is not JSON, so that its sender can correct it (D103).
-#
-# A hint is a sentence, and quotes nothing of the body.
 
 _COMPRESSED = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"PK\x03\x04")
 _OTHER_UNICODE = (b"\xff\xfe", b"\xfe\xff")
@@ -200,7 +199,7 @@ def _first_fault(
 
 
 def _fault(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> tuple[str, str] | None:
-    """Return what of a value does not fit a type: a JSON pointer and a sentence, or None.
+    """Return how a value does not fit a type: a JSON pointer and a sentence; None if it fits.
 
     Args:
         pointer: where the value is.

@@ -1,4 +1,4 @@
-"""Documents that a client may keep, but must check before each use (D7)."""
+"""Documents that a client must check before each use, and files whose names change with them."""
 
 import hashlib
 import importlib.resources
@@ -28,8 +28,6 @@ def send_document(
     resp.data = body
 
 
-# Files that pages load, under names that change with their content (D97).
-
 CSS = "text/css; charset=utf-8"
 JAVASCRIPT = "text/javascript; charset=utf-8"
 SVG = "image/svg+xml"
@@ -38,7 +36,7 @@ _IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 class Asset(NamedTuple):
-    """A file of a package that a page loads."""
+    """A file of a package that a page loads, under a name that changes with its content."""
 
     file: Traversable
     content_type: str

@@ -2,7 +2,8 @@
 
 import random
 import time
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
 import falcon
 
@@ -31,35 +32,24 @@ class Share(NamedTuple):
     was_charged: bool
 
 
+@dataclass(slots=True, eq=False)
 class RequestContext:
     """Fields that middleware fills in and resources read."""
 
-    __slots__ = (
-        "_request_id",
-        "body",
-        "caller",
-        "has_database_error",
-        "refusal",
-        "share",
-        "started_ns",
-        "vehicles",
-    )
-
-    def __init__(self) -> None:
-        self._request_id: str = ""
-        self.started_ns: int = time.perf_counter_ns()
-        self.body: bytes | Problem = b""
-        """The whole body, or why it was refused; raised after the key was checked (D5)."""
-        self.caller: Caller | None = None
-        """The account behind the key; always there where a key is needed."""
-        self.has_database_error: bool = False
-        self.refusal: Problem | None = None
-        """Why a caller is missing, or why the request cannot be read; raised after the address was
-        charged (D10)."""
-        self.share: Share | None = None
-        """What was found in the bucket of the account or the address, once it is known."""
-        self.vehicles: int = 0
-        """How many vehicles the request was answered for, known ones or not (D128)."""
+    _request_id: str = ""
+    started_ns: int = field(default_factory=time.perf_counter_ns)
+    body: bytes | Problem = b""
+    """The whole body, or why it was refused; raised after the key was checked."""
+    caller: Caller | None = None
+    """The account of the key; never None where a key is needed."""
+    has_database_error: bool = False
+    refusal: Problem | None = None
+    """Why a caller is missing, or why the request cannot be read; raised after the address was
+    charged."""
+    share: Share | None = None
+    """What was found in the bucket of the account or the address, once it is known."""
+    vehicles: int = 0
+    """How many vehicles the request was answered for, known ones or not."""
 
     @property
     def request_id(self) -> str:
@@ -80,13 +70,13 @@ class RequestContext:
 class Request(falcon.Request):
     """A request whose context has its fields even if no middleware ran."""
 
-    context_type = RequestContext
+    context_type: ClassVar[type[RequestContext]] = RequestContext
     # Falcon lets an application choose the type, and declares its own.
     context: RequestContext  # type: ignore[assignment]
 
 
 def caller_of(req: falcon.Request) -> Caller:
-    """Return the account behind the request's key; only for paths that need one."""
+    """Return the account of the request's key, on a path that needs one."""
     caller: Caller | None = req.context.caller
     assert caller is not None  # noqa: S101 - Limits has refused requests without a valid key
     return caller

@@ -1,8 +1,8 @@
-"""What a client says about a look-up: why, for which case, and who asks (D124)."""
+"""What a client says about a look-up: why, for which case, and who asks."""
 
 from typing import NamedTuple
 
-from app.accounts.enquiry import enquiry_text_fault, split_reasons
+from app.accounts.models import enquiry_text_fault, split_reasons
 from app.errors import Problem, listed
 from app.serve.http.context import REPEATED, Request, caller_of
 

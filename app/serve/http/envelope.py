@@ -1,4 +1,4 @@
-"""The outermost middleware: request id, the headers of every answer, the access log (D7)."""
+"""The outermost middleware: request id, the headers of every answer, the access log."""
 
 import re
 import time
@@ -15,8 +15,6 @@ from app.serve.http.address import comes_from_proxy
 from app.serve.http.context import REFUSAL, Request
 from app.setting_values import Network
 
-# Requests that take too long are given up, and answered like any other failure (D5, D45).
-
 _GIVEN_UP = "verifyd.given_up"
 
 Environ = MutableMapping[str, Any]
@@ -27,7 +25,7 @@ Application = Callable[..., Iterable[bytes]]
 class GivenUp(BaseException):
     """A request took too long; raised by the handler of a signal, wherever the program is.
 
-    NOTE: it is not an Exception, because code that ignores those would ignore it and go on. It is
+    NOTE: it is not an Exception, because code that ignores Exceptions would ignore it, too. It is
     no KeyboardInterrupt or SystemExit either, because psycopg cancels the statement for those:
     a COMMIT that waits for the standby would end, and others would see what only the primary has.
     """
@@ -81,7 +79,7 @@ class Envelope:
 
     Args:
         log: takes one access log line, or None for no access log.
-        trusted_proxies: whose request id is taken (D10), besides a peer's on a Unix socket.
+        trusted_proxies: whose request id is taken, besides a peer's on a Unix socket.
     """
 
     def __init__(
@@ -93,7 +91,7 @@ class Envelope:
     def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Take over a well-formed request id of a proxy; otherwise keep the generated one.
 
-        A request that the worker could not read brings its refusal along (D105). A path with a
+        A request that the worker could not read brings its refusal along. A path with a
         segment `.` or `..` is refused like it.
 
         A request that was given up comes a second time, with the context it had; for it this raises

@@ -1,4 +1,4 @@
-"""Every request takes a token before its path is looked at; headers tell what is left (D5, D7)."""
+"""Every request takes a token before its path is checked; headers say what remains (D5, D7)."""
 
 import logging
 from contextlib import suppress
@@ -21,10 +21,10 @@ _log = logging.getLogger("verifyd.limits")
 
 
 class Limits:
-    """Charges the account of the key; without a valid key, the client's address (D8, D10).
+    """Charges the account of the key; without a valid key, the client's address.
 
-    Comes after Authentication, which leaves a caller or a refusal in the context, or neither where
-    no key is needed.
+    Comes after Authentication, which puts a caller or a refusal into the context; neither where no
+    key is needed.
     """
 
     def __init__(self, store: LimitStore, config: Config) -> None:
@@ -58,7 +58,7 @@ class Limits:
     def process_response(
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
-        """Set the three headers; estimate them where no bucket could be read (D7)."""
+        """Set the three headers; estimate them where no bucket could be read."""
         share = req.context.share
         if share is not None:
             limit, remaining = share.rate.limit, share.outcome.remaining

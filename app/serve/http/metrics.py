@@ -67,7 +67,7 @@ class Measures:
 
     def renew(self) -> None:
         """Begin to count, in files of this process. Raises OSError if they cannot be created."""
-        # NOTE: imported here, because the library looks at its environment when it is imported,
+        # NOTE: imported here, because the library reads its environment when it is imported,
         # and app.server sets that only when it starts.
         from prometheus_client import (  # noqa: PLC0415
             CollectorRegistry,
@@ -77,7 +77,7 @@ class Measures:
 
         self.is_kept = False
         self._prepare()
-        # Otherwise the library goes on counting in the files that it opened first.
+        # Otherwise the library would still count in the files that it opened first.
         values.close_all_multiprocess_files()
         kind = values.get_value_class()
         values.ValueClass = (
@@ -136,8 +136,8 @@ class Metrics:
     """The outermost middleware: counts each request when it is answered.
 
     Args:
-        usage: counts the answers to each key (D128).
-        router: finds the path template of a request that was refused before its path was looked at.
+        usage: counts the answers to each key.
+        router: finds the path template of a request that was refused before its path was routed.
     """
 
     def __init__(self, measures: Measures, usage: Counts, router: CompiledRouter) -> None:

@@ -1,4 +1,4 @@
-"""Query parameters: only known ones, each at most once, each checked (D90)."""
+"""Query parameters: only known ones, each at most once, each checked."""
 
 import re
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Suggests the path that a wrong one was probably meant to be."""
+"""Refuses methods that a path does not take, and suggests the path that was probably meant."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -105,7 +105,7 @@ def _likeness(given: list[str], template: str) -> float:
 
 
 def _joined(given: list[str], expected: list[str]) -> list[str] | None:
-    """Return the segments with one parameter for all those that slashes made of it."""
+    """Return the segments, with those that slashes within a parameter made joined to one."""
     for place, segment in enumerate(expected):
         if _is_parameter(segment):
             following = len(expected) - place - 1
@@ -139,9 +139,6 @@ def _similarity(given: str, expected: str) -> float:
     if len(given) > _SEGMENT_CHARACTERS_MAX:
         return 0
     return SequenceMatcher(None, given, expected).ratio()
-
-
-# Methods of known paths, and bodies where none is needed (D1, D5).
 
 
 class Methods:

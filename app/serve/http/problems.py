@@ -112,13 +112,11 @@ def _extra(req: Request) -> dict[str, str]:
     return {"request_id": req.context.request_id}
 
 
-# Logs that something which requests need fails: not with each request (D11, D125).
-
 _REMINDER_SECONDS = 60
 
 
 class FailureLog:
-    """Logs why something fails: at once, then once a minute, and when it works again.
+    """Logs why something that requests need fails: at once, then once a minute; and its recovery.
 
     Args:
         what: what fails, as each message begins.

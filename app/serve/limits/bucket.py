@@ -44,10 +44,10 @@ class Outcome(NamedTuple):
 
 
 def take(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
-    """Take a token if there is one. A refused request takes none (D8).
+    """Take a token if there is one. A refused request takes none.
 
     The stored time is limited to one empty bucket from now, for a refused request too. So after a
-    change of the plan, or a step back of the clock, nobody waits longer than one window. The
+    change of the plan, or a step back of the clock, no client waits longer than one window. The
     change itself adds no token.
     """
     before_ns = _clamped(rate, full_at_ns, now_ns)

@@ -129,7 +129,7 @@ def _write_new(path: Path, identity: Identity, put: Callable[[Path, Path], None]
     try:
         os.posix_fallocate(descriptor, 0, FILE_BYTES)
         os.pwrite(descriptor, identity.header, 0)
-        # A power cut must not leave a file with the name and without a header.
+        # After a power cut, no file of this name may lack its header.
         os.fsync(descriptor)
         put(new, path)
     finally:

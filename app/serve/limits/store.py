@@ -1,4 +1,4 @@
-"""The buckets of one installation, which all processes of the host share (D11)."""
+"""The buckets of one installation, which all processes of the host share."""
 
 import fcntl
 import hashlib
@@ -6,7 +6,6 @@ import ipaddress
 import os
 import struct
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from app import clock
 from app.actions import Actor, Subject, changing, record
 from app.serve.limits import bucket
-from app.serve.limits.bucket import SECOND_NS, Outcome, Rate
+from app.serve.limits.bucket import Outcome, Rate
 from app.serve.limits.file import (
     ACCOUNT_SLOTS,
     ADDRESS_SLOTS,
@@ -27,11 +26,11 @@ from app.serve.limits.file import (
     open_checked,
 )
 from app.storage.engine import Engine
+from app.storage.file_lock import locked_soon
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _WAIT_SECONDS = 2
-"""How long to wait for the lock. It is held for microseconds, unless a process was stopped."""
-_PAUSE_SECONDS = 20e-6
+"""How long a thread waits for another one."""
 _OPENINGS_MAX = 3
 _IPV6_PREFIX_BYTES = 8
 _FULL_AT = struct.Struct("<Q")
@@ -90,7 +89,7 @@ class LimitStore:
         _stores.add(self)
 
     def take(self, slot: int, rate: Rate) -> Outcome:
-        """Take a token from a bucket if there is one (D8).
+        """Take a token from a bucket if there is one.
 
         Raises StoreError if the file cannot be used. Then no token is taken.
         """
@@ -109,7 +108,7 @@ class LimitStore:
         self.peek(0, bucket.rate(1, 1))
 
     def address_slot(self, address: Address | None) -> int:
-        """Return the bucket of an IPv4 /32 or IPv6 /64 (D10); None stands for local clients.
+        """Return the bucket of an IPv4 /32 or IPv6 /64; None stands for local clients.
 
         SEC: the hash has a key, so that nobody can find addresses that share a bucket.
         """
@@ -154,7 +153,9 @@ class LimitStore:
         for _ in range(_OPENINGS_MAX):
             if self._descriptor < 0:
                 self._open()
-            self._lock()
+            # This process has opened the file itself: a fork would share the lock.
+            if not locked_soon(self._descriptor):
+                raise StoreError(f"{self._path} is locked by a stopped process")
             try:
                 found = os.lstat(self._path)
             except FileNotFoundError:
@@ -170,18 +171,6 @@ class LimitStore:
         self._descriptor = open_checked(Path(self._path), self._identity())
         found = os.fstat(self._descriptor)
         self._inode = (found.st_dev, found.st_ino)
-
-    def _lock(self) -> None:
-        """Lock the file, which this process has opened itself: a fork would share the lock."""
-        ends_at_ns = 0
-        while True:
-            try:
-                return fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                ends_at_ns = ends_at_ns or clock.monotonic_ns() + _WAIT_SECONDS * SECOND_NS
-                if clock.monotonic_ns() > ends_at_ns:
-                    raise StoreError(f"{self._path} is locked by a stopped process") from None
-                time.sleep(_PAUSE_SECONDS)
 
 
 def account_slot(account_number: int) -> int:
@@ -207,9 +196,6 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
-# Lets an operator give an account all its requests back (D8).
-
-
 def reset_limit(
     engine: Engine,
     store: LimitStore,
@@ -219,11 +205,11 @@ def reset_limit(
     *,
     actor: Actor | None = None,
 ) -> Outcome:
-    """Fill the bucket of an account, and record who did it (D130).
+    """Fill the bucket of an account, and record who did it.
 
     Args:
         rate: the rate of the account's plan.
-        actor: None for whoever runs this process.
+        actor: None for the user of this process.
 
     Raises StoreError if the file cannot be used; then nothing is recorded.
     """

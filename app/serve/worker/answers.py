@@ -17,7 +17,7 @@ from app.serve.worker.head import Environ
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 REST = "verifyd.rest"
-"""Where `answer_of` leaves the rest of an answer in the environment of its request."""
+"""Where `answer_of` puts the rest of an answer in the environment of its request."""
 _BYTES_OF_TEXT = bytes([ord("\t"), *range(0x20, 0x7F), *range(0x80, 0x100)])
 _WITHOUT_BODY = ("1", "204", "304")
 _WITHOUT_LENGTH = ("1", "204")
@@ -79,7 +79,7 @@ class Answer:
 def answer_of(application: Application, environ: Environ, *, is_last: bool) -> bytes:
     """Call the application with a whole request, and return its whole answer.
 
-    Of a file that is the body, return the beginning, and leave the rest in the environment.
+    Of a file that is the body, return the beginning, and put the rest into the environment.
     """
     answer = Answer()
     parts: Iterable[bytes] = application(environ, answer.start)
@@ -122,11 +122,8 @@ def _refuse_to_write(_data: bytes) -> None:
     raise NotImplementedError("the application must return its body")
 
 
-# The end of an answer, which its client has not read yet.
-
-
 class Outgoing:
-    """What is left of an answer.
+    """The part of an answer that the client has not read yet.
 
     Args:
         answer: the answer, or its beginning.

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from app import clock
 from app.errors import Problem
@@ -19,16 +19,11 @@ from app.serve.worker.head import Environ, Malformed
 from app.serve.worker.intake import Intake, is_last, problem_of
 from app.serve.worker.lobby import IdleSocket, Lobby
 
-# What all connections of a worker have in common.
-
-if TYPE_CHECKING:
-    pass  # REMOVED
-
 SECOND_NS = 1_000_000_000
 HELD_BYTES_MAX = 32 * 1024 * 1024
 """How much of requests and answers is kept in memory for slow clients. An answer can exceed it."""
 _PAUSE_NS = SECOND_NS // 1_000
-"""For each connection that is left. To leave and take it takes about 0.1 ms."""
+"""The pause per connection handed over; a hand-over costs about 0.1 ms."""
 _TOGETHER_NS = SECOND_NS // 1_000
 _TOGETHER_BYTES = 64 * 1024
 
@@ -50,7 +45,7 @@ class Patience(NamedTuple):
     """How long a connection waits for its client, in nanoseconds."""
 
     idle_ns: int
-    """For the next request. Whoever connects has only the time for a head."""
+    """For the next request. The first request of a connection has only `head_ns`."""
     head_ns: int
     """For the rest of a head."""
     transfer_ns: int
@@ -62,7 +57,7 @@ class Shared:
 
     Args:
         answer: takes a request, and whether the connection closes after it; returns the answer, and
-            the same again, which may have become true.
+            whether to close.
         lobby: where other workers find idle connections.
     """
 
@@ -78,7 +73,7 @@ class Shared:
         self.epoll = select.epoll()
         self.connections: dict[int, Connection] = {}
         self.queue: deque[Connection] = deque()
-        """Those that have received another request already, in the order of their turns."""
+        """Connections that have already received another request, in the order of their turns."""
         self.now_ns = clock.monotonic_ns()
         """When the last turn began."""
         self.held_bytes = 0
@@ -110,25 +105,25 @@ class Shared:
             connection.send(answer)
 
     @property
-    def may_leave(self) -> bool:
+    def may_hand_over(self) -> bool:
         """Whether others can take connections while this worker is busy."""
         return self.lobby.is_shared and not self.is_ending
 
     def make_way(self) -> None:
-        """Leave idle connections before a request that can take long (D106).
+        """Hand idle connections over before a request that can take long (D106).
 
         PERF: the workers would spend their time with this if there were many such requests.
         """
-        if self.may_leave and self.now_ns >= self._make_way_at_ns:
-            left = self.leave_idle_connections()
-            self._make_way_at_ns = self.now_ns + left * _PAUSE_NS
+        if self.may_hand_over and self.now_ns >= self._make_way_at_ns:
+            number = self.hand_over_idle()
+            self._make_way_at_ns = self.now_ns + number * _PAUSE_NS
 
-    def leave_idle_connections(self) -> int:
-        """Leave idle connections to other workers, as far as there is room; return how many."""
+    def hand_over_idle(self) -> int:
+        """Hand idle connections over to other workers while there is room; return how many."""
         idle = [each for each in self.connections.values() if each.phase is Phase.IDLE]
-        for left, connection in enumerate(idle):
-            if not connection.leave(self.lobby):
-                return left
+        for number, connection in enumerate(idle):
+            if not connection.hand_over(self.lobby):
+                return number
         return len(idle)
 
     def free_memory(self) -> None:
@@ -189,7 +184,7 @@ class Connection:
         shared.epoll.register(idle.socket, select.EPOLLIN)
 
     def is_ready(self) -> None:
-        """Go on: the client has sent something, has read something, or has gone."""
+        """Continue after the client has sent something, read something, or disconnected."""
         if self.phase is Phase.WRITING:
             self._write()
         elif self.phase is Phase.CLOSING:
@@ -210,12 +205,12 @@ class Connection:
         else:
             self.close()
 
-    def leave(self, lobby: Lobby) -> bool:
-        """Leave this idle connection to another worker. Return False if that is impossible."""
+    def hand_over(self, lobby: Lobby) -> bool:
+        """Hand this idle connection over to another worker. Return False if that is impossible."""
         idle = self._accepted._replace(since_ns=self.since_ns, deadline_ns=self.deadline_ns)
-        if not lobby.leave(idle):
+        if not lobby.add(idle):
             return False
-        # NOTE: closing it here does not end its registration, because it stays open elsewhere.
+        # NOTE: closing the socket does not unregister it, because another process has it open.
         self._shared.epoll.unregister(self._socket)
         self.close()
         return True
@@ -293,10 +288,10 @@ class Connection:
         shared.reply(self, answer, at_once=may_be_long)
         if may_be_long and self.phase is Phase.IDLE and not shared.lobby.is_empty:
             # Its next request comes after those of the clients that wait there.
-            self.leave(shared.lobby)
+            self.hand_over(shared.lobby)
 
     def send(self, answer: bytes) -> None:
-        """Send an answer, as much as the client takes now; the rest when it has read that."""
+        """Send what the client takes of an answer now, and the rest when it has read that."""
         try:
             sent = self._socket.send(answer)
         except BlockingIOError:

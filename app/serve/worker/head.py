@@ -1,6 +1,6 @@
 """Reads the head of a request: its line and its fields, strictly (D104).
 
-The rules are those of RFC 9112, without what it merely tolerates: no bare line feeds, no folded
+The rules are those of RFC 9112, without what it only tolerates: no bare line feeds, no folded
 lines, no space before a colon. What one program reads differently from another can smuggle a
 request past the first.
 """
@@ -49,7 +49,7 @@ def head_length(received: bytes | bytearray, searched: int) -> int:
     """Return the length of the head that begins here, with the empty line; 0 if it is incomplete.
 
     Args:
-        searched: how many bytes of it were looked at before.
+        searched: how many of its bytes were searched before.
 
     Raises Malformed if the head cannot become a good one, whatever follows.
     """

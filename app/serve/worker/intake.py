@@ -1,6 +1,6 @@
 """Turns the bytes of one connection into whole requests, one after the other.
 
-It knows no socket and no time. A request is complete when all of its body is there, so that the
+It uses no socket and no clock. A request is complete when its whole body has arrived, so the
 application never waits for a client.
 """
 
@@ -39,7 +39,7 @@ class Intake:
         self._common = environ
         self._received: bytes | bytearray = b""
         self._searched = 0
-        """How much of an incomplete head was looked at."""
+        """How many bytes of an incomplete head were searched for its end."""
         self._begun: Environ | None = None
         """The request whose body is incomplete."""
         self._left = 0
@@ -76,7 +76,8 @@ class Intake:
             if "CONTENT_LENGTH" not in environ and "HTTP_TRANSFER_ENCODING" not in environ:
                 environ["wsgi.input"] = io.BytesIO()
                 return environ
-            self._begun, self._left = environ, _bytes_to_take(environ)
+            # A chunked body is discarded after the answer, so its end does not matter.
+            self._begun, self._left = environ, min(_length(environ), DRAINED_BYTES_MAX)
             if self.expects_continue and _is_refused(environ):
                 # The client does not send its body before it has an answer.
                 self.expects_continue, self._left = False, 0
@@ -163,7 +164,7 @@ def is_last(environ: Environ) -> bool:
 
 
 def problem_of(error: Malformed) -> Problem:
-    """Return the answer to a malformed request (D40)."""
+    """Return the answer to a malformed request."""
     if isinstance(error, LineTooLong):
         detail = f"The request line is longer than {LINE_BYTES_MAX:,} bytes."
         return Problem("uri_too_long", detail)
@@ -173,14 +174,6 @@ def problem_of(error: Malformed) -> Problem:
 def _is_refused(environ: Environ) -> bool:
     """Tell whether the application refuses the body for its length or its coding (D5)."""
     return "HTTP_TRANSFER_ENCODING" in environ or _length(environ) > BODY_BYTES_MAX
-
-
-def _bytes_to_take(environ: Environ) -> int:
-    """Return how many bytes of the body must be there before the application is called.
-
-    A chunked body is discarded after the answer: where it ends does not matter to anybody.
-    """
-    return min(_length(environ), DRAINED_BYTES_MAX)
 
 
 def _length(environ: Environ) -> int:

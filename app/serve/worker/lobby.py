@@ -1,4 +1,4 @@
-"""Where a worker that is busy leaves connections, and others that are idle find them (D106).
+"""Where busy workers hand connections over to idle ones (D106).
 
 All workers of a server have the same lobby. A connection in it is like one that waits to be
 accepted: the next worker that is free takes it, with what its client has sent meanwhile.
@@ -35,7 +35,7 @@ class Lobby:
     """A queue of connections, created before the workers are forked.
 
     Args:
-        is_shared: whether there is more than one worker. If not, nobody can leave a connection.
+        is_shared: whether there is more than one worker. If not, no connection is handed over.
     """
 
     def __init__(self, *, is_shared: bool) -> None:
@@ -65,7 +65,7 @@ class Lobby:
             number: of this worker; a later worker has a greater one.
         """
         self._place = number % _WORKERS_MAX
-        # Those that were killed leave the places of workers that wait. Others soon correct theirs.
+        # Killed workers may still be marked as waiting. The living ones soon mark themselves again.
         self._states[:] = bytes(_WORKERS_MAX)
 
     def wait(self) -> None:
@@ -81,10 +81,10 @@ class Lobby:
         """Whether another worker waits for something to do; only to be asked between requests."""
         return self._states.find(_WAITING.to_bytes()) >= 0
 
-    def leave(self, idle: IdleSocket) -> bool:
-        """Leave a connection to other workers. Return False if there is no room for it.
+    def add(self, idle: IdleSocket) -> bool:
+        """Hand a connection over to other workers. Return False if there is no room for it.
 
-        It stays open in this process until it is closed here.
+        The socket stays open in this process until the caller closes it.
         """
         fixed = _FIXED.pack(idle.listener, idle.since_ns, idle.deadline_ns)
         message = [fixed, idle.address.encode("ascii")]

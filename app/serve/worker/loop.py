@@ -17,7 +17,7 @@ _LATE_NS = SECOND_NS
 _ACCEPTING_NS = SECOND_NS // 200
 """How long a worker accepts new connections in a turn."""
 _TAKING_NS = SECOND_NS // 100
-"""How long a worker takes connections that others have left before it looks at the next ones."""
+"""How long a worker takes connections from the lobby before it looks at its own."""
 _SHARE_EVERY_NS = SECOND_NS // 100
 _AT_REST = (Phase.IDLE, Phase.CLOSING)
 
@@ -101,12 +101,12 @@ class Loop:
     def _turns(
         self, descriptors: Sequence[int], ready: Sequence[Connection]
     ) -> Iterator[Callable[[], None]]:
-        """Yield the turns of connections: those that were left, are ready, queued, or new."""
+        """Yield the turns of connections: those in the lobby, ready, queued, or new."""
         shared = self._shared
         if shared.lobby.fileno() in descriptors:
-            # Nobody has waited longer than those. Any of the next connections can take long.
+            # They have waited longest. Any of the next connections can take long.
             until_ns = shared.now_ns + _TAKING_NS
-            while clock.monotonic_ns() < until_ns and (taken := self._take_left()):
+            while clock.monotonic_ns() < until_ns and (taken := self._take_waiting()):
                 yield taken.is_ready
         for connection in ready:
             yield connection.is_ready
@@ -121,23 +121,23 @@ class Loop:
             os.read(self._wakeup, 4096)
 
     def interrupt(self) -> None:
-        """End this turn with the current request; the others can then be left to other workers."""
+        """End this turn after the current request; others can then be handed over."""
         self._is_interrupted = True
 
     def _share(self, ready: Sequence[Connection]) -> None:
-        """Leave one of the connections that were ready together to a worker that waits.
+        """Hand one of the connections that were ready together over to a waiting worker.
 
         PERF: otherwise 16 connections that are opened at once stay at one worker in one case of
         six, and it alone answers half as much as two. A move costs 0.1 ms.
         """
         shared = self._shared
         is_too_soon = shared.now_ns < self._shared_at_ns + _SHARE_EVERY_NS
-        if is_too_soon or not (shared.may_leave and shared.lobby.is_one_waiting):
+        if is_too_soon or not (shared.may_hand_over and shared.lobby.is_one_waiting):
             return
         self._shared_at_ns = shared.now_ns
         for connection in ready:
             if connection.phase is Phase.IDLE:
-                connection.leave(shared.lobby)
+                connection.hand_over(shared.lobby)
                 return
 
     def look(self) -> None:
@@ -153,12 +153,12 @@ class Loop:
                 connection.expire()
         shared.send_answers()
 
-    def stop(self, linger_seconds: float, *, takes_left: bool) -> None:
+    def stop(self, linger_seconds: float, *, takes_waiting: bool) -> None:
         """Accept no more connections, and close each one after its next answer.
 
         Args:
             linger_seconds: how long an idle connection may wait for one more request.
-            takes_left: first take the connections that workers have left: nobody else may come.
+            takes_waiting: first take the connections in the lobby: perhaps no other worker will.
         """
         shared = self._shared
         shared.is_ending = True
@@ -167,7 +167,7 @@ class Loop:
             listener.close()
         self._listeners = {}
         shared.epoll.unregister(shared.lobby)
-        while takes_left and (taken := self._take_left()):  # Perhaps all workers end.
+        while takes_waiting and (taken := self._take_waiting()):
             taken.is_ready()
         shared.send_answers()
         linger_ns = int(linger_seconds * SECOND_NS)
@@ -178,9 +178,9 @@ class Loop:
             if connection.phase is Phase.IDLE:
                 connection.deadline_ns = min(connection.deadline_ns, until_ns)
 
-    def leave_idle(self) -> None:
-        """Leave the connections that have no request to other workers."""
-        self._shared.leave_idle_connections()
+    def hand_over_idle(self) -> None:
+        """Hand the connections that have no request over to other workers."""
+        self._shared.hand_over_idle()
 
     def close_idle(self) -> None:
         """Close the connections that have no request, after a last look at what has come.
@@ -230,8 +230,8 @@ class Loop:
         place = [*self._listeners].index(listener.fileno())
         return self._add(IdleSocket(connected, remote, now_ns, deadline_ns, place))
 
-    def _take_left(self) -> Connection | None:
-        """Take a connection that another worker has left. Return None if there is none."""
+    def _take_waiting(self) -> Connection | None:
+        """Take a connection from the lobby. Return None if there is none."""
         taken = self._shared.lobby.take()
         return taken and self._add(taken)
 
@@ -243,6 +243,7 @@ class Loop:
 
     def _make_room(self) -> None:
         """Close the connection that has been idle longest, or else has waited longest."""
-        self._shared.send_answers()  # Whoever has its answer needs its connection least.
+        # Send pending answers first; those connections can then be closed.
+        self._shared.send_answers()
         if connections := self.connections:
             min(connections, key=lambda each: (each.phase not in _AT_REST, each.since_ns)).close()

@@ -64,8 +64,8 @@ class Worker(Base):
         """Load the application, and wrap it so that requests that were given up are answered."""
         super().load_wsgi()
         self.wsgi = self._deadline = Deadline(self.wsgi)
-        # PERF: a full collection takes 0.02 ms, and not 20 to 130, for the worker is not looked at.
-        # NOTE: without one here, because looking at what the workers share would copy it.
+        # PERF: frozen objects are skipped: a full collection takes 0.02 ms instead of 20 to 130 ms.
+        # NOTE: no collection here: touching objects after a fork copies their pages.
         gc.freeze()
 
     def run(self) -> None:
@@ -80,10 +80,9 @@ class Worker(Base):
         while self.alive:
             self._turn(loop)
         if self._is_given_up:
-            # Its connection to the database may still be busy with the request. The next worker
-            # takes the clients.
-            loop.leave_idle()
-        loop.stop(LINGER_SECONDS, takes_left=not self._is_given_up)
+            # Its connection to the database may still be busy with the request.
+            loop.hand_over_idle()
+        loop.stop(LINGER_SECONDS, takes_waiting=not self._is_given_up)
         while loop.connections:
             if self._is_quick or self._is_orphaned:
                 loop.close_idle()

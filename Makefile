@@ -18,7 +18,7 @@ DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-system check bench bench-intake bench-peers screenshots binary clean
+.PHONY: help run test test-samples test-system check bench bench-intake bench-peers screenshots binary clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -32,13 +32,16 @@ run: $(RUN_READY) ## Serve a demo on 127.0.0.1:8000, with keys and curl lines to
 	@exec $(BIN)/verifyd demo --serve
 
 # Every process that a test starts would compile the program again.
-test test-system: export PYTHONDONTWRITEBYTECODE :=
+test test-samples test-system: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(DEV_READY) ## Run all tests but the long ones
+test: $(DEV_READY) ## Run the tests of every change
 	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
-test-system: export HYPOTHESIS_PROFILE := thorough
-test-system: $(DEV_READY) $(BINARY_READY) ## Run the long tests of the whole system, and property tests at length
+test-samples test-system: export HYPOTHESIS_PROFILE := thorough
+test-samples: $(DEV_READY) $(BINARY_READY) ## Run one test of each kind of test-system
+	@$(BIN)/python -m pytest -m 'sample and (system_long or hypothesis)' $(PYTEST_ARGS)
+
+test-system: $(DEV_READY) $(BINARY_READY) ## Run all other tests: memory, hostile input, Postgres, browser, machine, kills
 	@$(BIN)/python -m pytest -m 'system_long or hypothesis' $(PYTEST_ARGS)
 
 check: $(DEV_READY) ## Check lint, format, types and import contracts

@@ -34,8 +34,12 @@ from tests.contract.answers import require_documented
 from tests.postgres import connect, database_url, server_url
 from tests.stores import PostgresTemplate, SqliteStore, SqliteTemplate, Store, Template
 
+STORAGE = pytest.mark.storage
+"""For tests of what is stored and how: `make test` runs them on Postgres, too."""
 ON_SQLITE = pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
-ON_POSTGRES = pytest.mark.parametrize("database_kind", ["postgres"], indirect=True)
+ON_POSTGRES = pytest.mark.parametrize(
+    "database_kind", [pytest.param("postgres", marks=STORAGE)], indirect=True
+)
 """For tests of what exists on one engine only."""
 SHARED = pytest.mark.shared_world
 """For tests that change nothing: those of a module use the same installation and application."""
@@ -242,7 +246,7 @@ def shared_postgres_template(postgres_server: str) -> Iterator[Template]:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def database_kind(request: pytest.FixtureRequest) -> str:
-    """The kind of database; each test with a world runs on both."""
+    """The kind of database; each test with a world runs on both, see `STORAGE`."""
     chosen: str = request.param
     return chosen
 
@@ -285,6 +289,16 @@ def world(request: pytest.FixtureRequest, database_kind: str) -> Iterator[World]
     yield world
     world.close()
     template.take_back(store)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave Postgres to `make test-system`, except in tests of storage."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        is_on_postgres = callspec and callspec.params.get("database_kind") == "postgres"
+        if is_on_postgres and not item.get_closest_marker("storage"):
+            item.add_marker("system_long")
 
 
 def pytest_collection() -> None:

@@ -10,6 +10,7 @@ from app.accounts.models import ApiKey
 from app.documentation.resources import ASSETS
 from tests.conftest import SHARED, engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
+from tests.rows import each_row
 
 DOMAINS = "/api/domains"
 KEYED = [
@@ -58,7 +59,7 @@ def mistyped(key):
 
 
 @engine_independent
-@pytest.mark.parametrize(("method", "path"), KEYED)
+@each_row(("method", "path"), KEYED)
 def test_spec_5_1_all_requests_require_a_key(stranger, method, path):
     """Without a key every path but the open ones gets 401, even an unknown path."""
     response = stranger.request(method, path)
@@ -67,7 +68,7 @@ def test_spec_5_1_all_requests_require_a_key(stranger, method, path):
 
 
 @engine_independent
-@pytest.mark.parametrize("path", OPEN)
+@each_row("path", OPEN)
 def test_open_paths_need_no_key(stranger, path):
     """Health and documentation need no key, and a wrong one does no harm (D2)."""
     assert stranger.get(path).status_int in (200, 404)
@@ -76,7 +77,7 @@ def test_open_paths_need_no_key(stranger, path):
 
 class Test200:
     @SHARED
-    @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
+    @each_row("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
     def test_spec_5_2_key_is_sent_as_authorization_bearer(self, stranger, world, scheme):
         """`Authorization: Bearer KEY` gives access, with the scheme in any case."""
         headers = {"Authorization": f"{scheme} {world.alice_key}"}
@@ -135,7 +136,7 @@ class Test200:
 
 class Test401:
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         "headers",
         [
             {"Authorization": ""},

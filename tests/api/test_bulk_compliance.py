@@ -4,6 +4,7 @@ import pytest
 
 from app.accounts.administration import set_plan
 from tests.conftest import SHARED, engine_independent
+from tests.rows import each_row
 
 ADDRESS = "/v1/compliance/bulk"
 DAY = "2025-07-01"
@@ -55,8 +56,8 @@ class Test200:
         assert (answer["processed"], answer["successful"], answer["failed"]) == (5, 3, 2)
 
     @SHARED
-    @pytest.mark.parametrize("explain", [None, False, True])
-    @pytest.mark.parametrize("plate", ["AB12CDE", "XY34ZZZ"])
+    @each_row("explain", [None, False, True])
+    @each_row("plate", ["AB12CDE", "XY34ZZZ"])
     def test_an_item_says_what_the_single_check_says(self, alice, fleet, plate, explain):
         """Checks and reasons are those of GET /v1/compliance/{registration}."""
         query = f"?asOf={DAY}&explain={'true' if explain else 'false'}"
@@ -129,7 +130,7 @@ class Test200:
 
 @engine_independent
 class Test400:
-    @pytest.mark.parametrize(
+    @each_row(
         ("document", "expected"),
         [
             ({}, ("invalid_body", "/registrations")),

@@ -9,6 +9,7 @@ from app import clock
 from app.accounts.administration import set_plan
 from tests.conftest import SHARED, engine_independent
 from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
+from tests.rows import each_row
 
 ADDRESS = "/v1/vehicle/bulk-insurance"
 INVALID = "Invalid registration number: "
@@ -106,7 +107,7 @@ class Test200:
         assert set(response.json) == {"results", "processed", "successful", "failed", "asOf"}
 
     @SHARED
-    @pytest.mark.parametrize("members", [{}, {"asOf": None}, {"details": None}, {"details": False}])
+    @each_row("members", [{}, {"asOf": None}, {"details": None}, {"details": False}])
     def test_nothing_is_added_that_was_not_asked_for(self, alice, fleet, members):
         """Without a day and without details, the answer has exactly the spec's members."""
         answer = alice.post(ADDRESS, {"registrations": ["AB12CDE"], **members}).json
@@ -149,7 +150,7 @@ class Test200:
         assert [r["registration"] for r in results] == ["AB12CDE", "AB12CDE", "MÜAB123"]
 
     @SHARED
-    @pytest.mark.parametrize(
+    @each_row(
         ("plate", "insured"),
         [("AB12CDE", True), ("XY34ZZZ", False), ("0001TJ", True), ("MÜAB123", False)],
     )
@@ -172,7 +173,7 @@ class Test200:
         assert item(alice, plate)["policy"] is None
 
     @SHARED
-    @pytest.mark.parametrize(
+    @each_row(
         ("plate", "error"),
         [
             ("NONE1", "Vehicle not found"),
@@ -209,16 +210,14 @@ class Test200:
         assert bulk(alice, "AB12CDE", "NONE1", "?")["failed"] == 2
 
     @SHARED
-    @pytest.mark.parametrize(
-        "plates", [["AB12CDE"], ["NONE1"], ["?", "?"], ["AB12CDE", "NONE1", "?", "XY34ZZZ"]]
-    )
+    @each_row("plates", [["AB12CDE"], ["NONE1"], ["?", "?"], ["AB12CDE", "NONE1", "?", "XY34ZZZ"]])
     def test_spec_2_bulk_processed_is_successful_plus_failed(self, alice, fleet, plates):
         """The numbers of the envelope add up."""
         envelope = bulk(alice, *plates)
         assert envelope["processed"] == envelope["successful"] + envelope["failed"] == len(plates)
 
     @SHARED
-    @pytest.mark.parametrize("sent", BAD_PLATES.values(), ids=BAD_PLATES)
+    @each_row("sent", BAD_PLATES.values(), ids=BAD_PLATES)
     def test_a_malformed_plate_is_echoed_as_sent(self, alice, fleet, sent):
         """A malformed plate fails alone and is returned as sent, so that the client can find it."""
         failed = item(alice, sent)
@@ -346,12 +345,12 @@ class TestMany:
 
 @engine_independent
 class Test400:
-    @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON)
+    @each_row("body", NOT_JSON.values(), ids=NOT_JSON)
     def test_spec_7_bad_request_malformed_json(self, alice, body):
         """A body that is not entirely JSON in UTF-8 is refused (D6)."""
         assert refusal(alice, body) == (400, "invalid_json")
 
-    @pytest.mark.parametrize("body", NO_OBJECTS.values(), ids=NO_OBJECTS)
+    @each_row("body", NO_OBJECTS.values(), ids=NO_OBJECTS)
     def test_spec_7_bad_request_no_object(self, alice, body):
         """The error of a JSON value that is no object points at the root."""
         assert refusal(alice, body) == (400, "invalid_body", "")
@@ -361,7 +360,7 @@ class Test400:
         """The error names the missing member."""
         assert refusal(alice, sent) == (400, "invalid_body", "/registrations")
 
-    @pytest.mark.parametrize("value", BAD_REGISTRATIONS.values(), ids=BAD_REGISTRATIONS)
+    @each_row("value", BAD_REGISTRATIONS.values(), ids=BAD_REGISTRATIONS)
     def test_spec_7_bad_request_registrations_no_array(self, alice, value):
         """The member must be an array."""
         sent = {"registrations": value}
@@ -371,21 +370,21 @@ class Test400:
         """An empty list is refused."""
         assert refusal(alice, {"registrations": []}) == (400, "invalid_body", "/registrations")
 
-    @pytest.mark.parametrize("value", BAD_ELEMENTS.values(), ids=BAD_ELEMENTS)
-    @pytest.mark.parametrize("place", [0, 2])
+    @each_row("value", BAD_ELEMENTS.values(), ids=BAD_ELEMENTS)
+    @each_row("place", [0, 2])
     def test_spec_7_bad_request_element_no_string(self, alice, value, place):
         """The error points at the element that is no string."""
         elements = ["AB12CDE"] * 3
         sent = {"registrations": [*elements[:place], value, *elements[place:]]}
         assert refusal(alice, sent) == (400, "invalid_body", f"/registrations/{place}")
 
-    @pytest.mark.parametrize("value", BAD_DAYS.values(), ids=BAD_DAYS)
+    @each_row("value", BAD_DAYS.values(), ids=BAD_DAYS)
     def test_spec_7_bad_request_as_of(self, alice, value):
         """The error of an invalid day points at the member."""
         sent = {"registrations": ["AB12CDE"], "asOf": value}
         assert refusal(alice, sent) == (400, "invalid_body", "/asOf")
 
-    @pytest.mark.parametrize(
+    @each_row(
         "elements",
         [
             rb'"AB12\u0000"',
@@ -408,7 +407,7 @@ class Test400:
         assert status == 400
         assert code in ("invalid_json", "invalid_body")
 
-    @pytest.mark.parametrize("number", [b"1e999", b"-0", b"9" * 5_000, b"1." + b"0" * 5_000])
+    @each_row("number", [b"1e999", b"-0", b"9" * 5_000, b"1." + b"0" * 5_000])
     def test_numbers_of_any_size_are_no_registrations(self, alice, number):
         """Any number, however large, is refused as an element."""
         status, code, *_ = refusal(alice, b'{"registrations": ["A1", %b]}' % number)
@@ -432,7 +431,7 @@ class Test401:
 
 @engine_independent
 class Test405:
-    @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
+    @each_row("method", ["GET", "HEAD", "PUT", "DELETE"])
     def test_it_can_only_be_posted_to(self, alice, method):
         """Plates belong in a body: addresses are logged."""
         response = alice.request(method, ADDRESS)
@@ -451,7 +450,7 @@ class Test413:
 
 @engine_independent
 class Test415:
-    @pytest.mark.parametrize(
+    @each_row(
         "content_type",
         [
             "",

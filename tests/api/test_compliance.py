@@ -8,6 +8,7 @@ import pytest
 from app import clock
 from tests.api.test_insurance import BAD_DAYS, IMPOSSIBLE
 from tests.conftest import SHARED, engine_independent
+from tests.rows import each_row
 
 DAY = "2025-07-01"
 ADDRESS = f"/v1/compliance/AB12CDE?asOf={DAY}"
@@ -175,7 +176,7 @@ class TestExplain:
         assert "reasons" not in compliance(alice, f"?asOf={DAY}&explain=false")
 
     @SHARED
-    @pytest.mark.parametrize(
+    @each_row(
         ("day", "expected"),
         [
             ("2024-12-31", ["future", "valid", "valid", "none"]),
@@ -263,21 +264,21 @@ class TestSettings:
 
 @engine_independent
 class Test400:
-    @pytest.mark.parametrize("plate", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+    @each_row("plate", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
     def test_spec_7_bad_request_registration(self, alice, plate):
         """A malformed registration is refused (D19)."""
         response = alice.get(f"/v1/compliance/{plate}")
         assert (response.status_int, response.json["code"]) == (400, "invalid_registration")
         assert response.json["title"] == "Bad Request"
 
-    @pytest.mark.parametrize("query", BAD_DAYS.values(), ids=BAD_DAYS)
+    @each_row("query", BAD_DAYS.values(), ids=BAD_DAYS)
     def test_spec_7_bad_request_as_of(self, alice, query):
         """An invalid day, or two days, are refused; the error names the parameter."""
         response = alice.get(f"/v1/compliance/AB12CDE?{query}")
         assert (response.status_int, response.json["code"]) == (400, "invalid_parameter")
         assert "asOf" in response.json["detail"]
 
-    @pytest.mark.parametrize("query", BAD_FLAGS.values(), ids=BAD_FLAGS)
+    @each_row("query", BAD_FLAGS.values(), ids=BAD_FLAGS)
     def test_spec_7_bad_request_explain(self, alice, query):
         """Only true and false are accepted, once."""
         response = alice.get(f"/v1/compliance/AB12CDE?{query}")
@@ -308,7 +309,7 @@ class Test404:
         assert alice.get(ADDRESS).json["code"] == "vehicle_not_found"
 
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         "path",
         [
             "/v1/compliance/AB12CDE/",
@@ -326,7 +327,7 @@ class Test404:
 
 @engine_independent
 class Test405:
-    @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+    @each_row("method", ["POST", "PUT", "PATCH", "DELETE"])
     def test_it_can_only_be_read(self, alice, method):
         """Other methods get 405 with the allowed methods."""
         response = alice.request(method, ADDRESS)

@@ -1,10 +1,7 @@
 """The pages of accounts, and with them what all lists and forms of the console do (D134)."""
 
-from functools import partial
-
 import pytest
 
-from app import clock
 from app.accounts.administration import create_account, require_account, set_account_plan
 from app.accounts.lifecycle import delete_account, suspend_account
 from app.accounts.models import Account
@@ -16,7 +13,8 @@ from app.console.sessions import list_sessions
 from app.domains.repository import Domains
 from app.version import VERSION
 from tests.api.console import SAME_ORIGIN, Browser, signed_in, stored
-from tests.conftest import ON_SQLITE, SHARED, engine_independent
+from tests.conftest import ON_SQLITE, SHARED, STORAGE, engine_independent
+from tests.rows import each_row
 
 ACCOUNTS = f"{ROOT}/accounts"
 MARKUP = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
@@ -60,7 +58,8 @@ class TestList:
         assert names_on(browser.get(f"{ACCOUNTS}?sort=plan")) == ["bob", "alice"]
         assert names_on(browser.get(f"{ACCOUNTS}?sort=-plan")) == ["alice", "bob"]
 
-    @pytest.mark.parametrize(
+    @STORAGE
+    @each_row(
         ("query", "names"),
         [
             ("q=LIC", ["alice"]),
@@ -83,7 +82,7 @@ class TestList:
         assert ("No account fits" in page.text) == (not names)
 
     @SHARED
-    @pytest.mark.parametrize(
+    @each_row(
         "query",
         [
             "sort=nothing",
@@ -141,12 +140,8 @@ class TestDetail:
         assert world.alice_key[18:40] not in page.text
 
     @SHARED
-    @pytest.mark.parametrize(
-        "tag", ["AAAAAA", "1", "alice", "%3Cscript%3E", "..%5c..%5cetc", "%00"]
-    )
-    @pytest.mark.parametrize(
-        "rest", ["", "/suspend", "/resume", "/plan", "/reset", "/delete", "/keys/new"]
-    )
+    @each_row("tag", ["AAAAAA", "1", "alice", "%3Cscript%3E", "..%5c..%5cetc", "%00"])
+    @each_row("rest", ["", "/suspend", "/resume", "/plan", "/reset", "/delete", "/keys/new"])
     def test_an_account_that_nobody_has_is_not_found(self, browser, tag, rest):
         """Any other tag is 404, with a way back."""
         page = browser.get(f"{ACCOUNTS}/{tag}{rest}")
@@ -179,7 +174,7 @@ class TestCreate:
         assert "The account was created" in page.text
 
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         ("fields", "fault"),
         [
             ({}, "Name is needed"),
@@ -343,10 +338,8 @@ class TestPlan:
 
 
 class TestReset:
-    def test_an_account_gets_its_requests_back(self, world, browser, monkeypatch):
+    def test_an_account_gets_its_requests_back(self, stopped_clock, world, browser):
         """The account's page shows how many are left, and the form fills them up."""
-        for name in ("now_ns", "monotonic_ns"):  # Otherwise some come back meanwhile.
-            monkeypatch.setattr(clock, name, partial(int, getattr(clock, name)()))
         client, path = world.client(world.alice_key), page_of(world, "alice")
         for _ in range(3):
             client.get("/v1/account")
@@ -386,7 +379,7 @@ class TestDelete:
         assert (action.actor, action.action) == ("ann", "accounts.delete")
 
     @ON_SQLITE
-    @pytest.mark.parametrize("name", ["", "Alice", "bob", "alic", "a" * 101, "a\nb", MARKUP])
+    @each_row("name", ["", "Alice", "bob", "alic", "a" * 101, "a\nb", MARKUP])
     def test_another_name_deletes_nothing(self, world, browser, name):
         """The form comes back with a sentence at the name."""
         before = stored(world)
@@ -423,7 +416,7 @@ class TestForms:
     KIND = "application/x-www-form-urlencoded"
 
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         ("kind", "body"),
         [
             ("application/json", b'{"name": "x", "plan": "free"}'),

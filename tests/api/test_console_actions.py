@@ -20,7 +20,8 @@ from app.console.rendering import ROOT
 from app.console.roles import Role
 from tests.api.console import signed_in
 from tests.api.test_console_accounts import MARKUP
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_SQLITE, STORAGE
+from tests.rows import each_row
 
 ACTIONS = f"{ROOT}/actions"
 ANN, BEN = Actor("ann", "command", "bea"), Actor("ben", "console")
@@ -143,8 +144,9 @@ class TestFilters:
         for number, at in zip(numbers, times, strict=True):
             Action.update(at=at).where(Action.id == number).execute(world.engine)
 
+    @STORAGE
     @pytest.mark.usefixtures("record_of_four")
-    @pytest.mark.parametrize(
+    @each_row(
         ("query", "expected"),
         [
             ({}, "plans.set keys.create accounts.set-plan accounts.create"),

@@ -20,6 +20,7 @@ from app.storage.versions import database_id
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 from tests.unit.audit_trails import lines, look_up
 
 pytestmark = ON_SQLITE  # What the database does of it is in tests/unit/test_audit_tasks.py.
@@ -235,7 +236,7 @@ class TestOthers:
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(
+    @each_row(
         ("path", "fields", "name", "fault"),
         [
             ("", {"by": "plate", "value": ""}, "value", "is needed"),

@@ -9,7 +9,8 @@ from app.console.roles import Role
 from app.domains.repository import Domains
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
-from tests.conftest import SHARED
+from tests.conftest import SHARED, STORAGE
+from tests.rows import each_row
 
 DOMAINS = f"{ROOT}/domains"
 
@@ -60,6 +61,7 @@ class TestList:
         owners = [cell.text for cell in page.html.select('td[data-title="Account"]')]
         assert sorted(owners[1:]) == ["alice", "bob"]
 
+    @STORAGE
     @pytest.mark.parametrize(
         ("query", "names"),
         [
@@ -152,8 +154,8 @@ class TestStatus:
         assert status_of(world, "b.example") == "active"
 
     @SHARED
-    @pytest.mark.parametrize("rest", ["", "/suspend", "/activate"])
-    @pytest.mark.parametrize(
+    @each_row("rest", ["", "/suspend", "/activate"])
+    @each_row(
         "domain_id", ["dom_" + "A" * 20, "1", "example.com", "%3Cscript%3E", "%00", "x" * 300]
     )
     def test_a_domain_that_nobody_has_is_not_found(self, world, browser, domain_id, rest):

@@ -26,6 +26,7 @@ from app.console.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE, SHARED, engine_independent
+from tests.rows import each_row
 
 KEYS = f"{ROOT}/keys"
 
@@ -201,10 +202,8 @@ class TestDetail:
         assert [a.text for a in new.html.select(".actions a")] == ["Rotate", "Revoke"]
 
     @SHARED
-    @pytest.mark.parametrize("rest", ["", "/rotate", "/revoke"])
-    @pytest.mark.parametrize(
-        "key_id", ["AAAAAAAA", "1", "%3Cscript%3E", "%00", "AAAAAAA%20", "%FF", "x" * 300]
-    )
+    @each_row("rest", ["", "/rotate", "/revoke"])
+    @each_row("key_id", ["AAAAAAAA", "1", "%3Cscript%3E", "%00", "AAAAAAA%20", "%FF", "x" * 300])
     def test_a_key_that_nobody_has_is_not_found(self, world, browser, key_id, rest):
         """Any other id is 404 with a way back, also for a form that is sent by hand."""
         before = stored(world)
@@ -227,7 +226,7 @@ class TestFind:
             assert response.location.endswith(f"/keys/{alice_id}")
 
     @SHARED
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         ["", " ", "x", "AAAAAAAA", "x" * 101, "a\nb", "\x07", MARKUP, "vfd_" + "A" * 64],
     )
@@ -292,7 +291,7 @@ class TestCreate:
         assert stored(world) == before
 
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         ("fields", "name", "fault"),
         [
             ({"label": "x" * 101}, "label", "at most 100 characters; this one has 101"),
@@ -363,9 +362,7 @@ class TestRotate:
         assert page.html.find(id="field-grace")["value"] == "24"
 
     @ON_SQLITE
-    @pytest.mark.parametrize(
-        "grace", ["", " ", "-1", "1.5", "1e3", "x", "8785", "9" * 5000, "²", "٣", MARKUP]
-    )
+    @each_row("grace", ["", " ", "-1", "1.5", "1e3", "x", "8785", "9" * 5000, "²", "٣", MARKUP])
     def test_wrong_hours_change_nothing(self, world, browser, alice_id, grace):
         """Anything but a whole number of hours, up to 366 days, is refused at its field."""
         before = stored(world)

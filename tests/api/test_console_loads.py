@@ -9,7 +9,8 @@ from app.registers.generations import locked
 from app.registers.history import History, RegisterLoad, json_text, list_loads, note_refused
 from app.registers.reading.reader import Progress
 from tests.api.console import signed_in
-from tests.conftest import SHARED
+from tests.conftest import SHARED, STORAGE
+from tests.rows import each_row
 from tests.unit.held import HEADER, begun, loaded, vehicles
 
 LOADS = f"{ROOT}/loads"
@@ -52,7 +53,8 @@ class TestList:
         (heading,) = page.html.select("th[aria-sort]")
         assert (heading["aria-sort"], heading.a["href"]) == ("descending", "?sort=started")
 
-    @pytest.mark.parametrize(
+    @STORAGE
+    @each_row(
         ("query", "numbers"),
         [
             ("register=native", [4, 3, 1]),
@@ -150,7 +152,7 @@ class TestDetail:
         assert "at 900 rows" in browser.get(path).text
 
     @SHARED
-    @pytest.mark.parametrize("number", ["0", "99", "x", "-1", "1.0", "%C2%B2", "9" * 40])
+    @each_row("number", ["0", "99", "x", "-1", "1.0", "%C2%B2", "9" * 40])
     def test_one_that_nobody_ran_is_not_found(self, several, browser, number):
         """Any other number is 404, with a way back."""
         page = browser.get(f"{LOADS}/{number}")

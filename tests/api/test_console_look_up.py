@@ -19,6 +19,7 @@ from app.vehicles.reader import BATCH_PLATES
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import engine_independent
+from tests.rows import each_row
 from tests.unit.audit_trails import lines
 
 LOOK_UP = f"{ROOT}/look-up"
@@ -135,7 +136,7 @@ class TestOne:
         assert "Answer for 2" in page.html.find(id="answers").text
 
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         ("plate", "text"),
         [
             ("ZZ99ZZZ", "No register mentions it: native, fines."),
@@ -221,7 +222,7 @@ class TestFile:
 
 class TestFields:
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         ("fields", "name", "fault"),
         [
             ({"plates": ""}, "plates", "Enter at least one plate"),
@@ -241,7 +242,7 @@ class TestFields:
             ({"reference": "№ 1"}, "reference", "must have 1 to 64 printable ASCII characters"),
         ],
     )
-    @pytest.mark.parametrize("kind", ["page", "csv"])
+    @each_row("kind", ["page", "csv"])
     def test_a_wrong_field_is_named(self, browser, fields, name, fault, kind):
         """The form comes back with what was typed and a sentence at the field, also for a file."""
         response = browser.post(LOOK_UP, {"plates": "AB12CDE", "as": kind, **fields})

@@ -23,6 +23,7 @@ from app.registers.history import insert_line
 from app.storage.registers import Register
 from tests.api.console import Browser, signed_in
 from tests.conftest import ON_SQLITE, engine_independent
+from tests.rows import each_row
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -87,7 +88,7 @@ class TestHeaders:
                 assert each.get(path).headers["Cache-Control"] == "no-store"
 
     @engine_independent
-    @pytest.mark.parametrize("path", READ)
+    @each_row("path", READ)
     def test_pages_have_nothing_that_the_policy_forbids(self, browser, path):
         """No inline style, no inline script, and nothing of another host."""
         html = browser.get(path).html
@@ -268,7 +269,7 @@ def test_without_the_setting_nothing_of_the_console_is_imported():
 
 
 class TestTimes:
-    @pytest.mark.parametrize(
+    @each_row(
         ("zone", "at", "text"),
         [
             ("UTC", datetime(2026, 7, 1, 9, 5, tzinfo=UTC), "1 Jul 2026, 09:05 UTC"),
@@ -304,7 +305,7 @@ class TestCharts:
         assert "<title>&lt;2&gt;: 0 done, 0 failed</title>" in svg
         assert "style" not in svg
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("most", "scale"),
         [
             *((0, "1"), (1, "1"), (2, "2"), (9, "9"), (10, "10"), (11, "12"), (19, "20")),
@@ -325,7 +326,7 @@ class TestCharts:
         assert "<svg" in charts.columns_chart("Loads", [], [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rows", "pages", "last"), [(0, 1, 0), (1, 1, 1), (50, 1, 50), (51, 2, 51), (100, 2, 100)]
 )
 def test_an_empty_list_has_one_page(rows, pages, last):

@@ -19,6 +19,7 @@ from app.console.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE, SHARED, engine_independent
+from tests.rows import each_row
 
 PLANS = f"{ROOT}/plans"
 LIMITS = {"requests": "7", "window_seconds": "60", "bulk_max": "10", "domains_max": "0"}
@@ -96,10 +97,8 @@ class TestDetail:
         assert name not in {plan.name for plan in list_plans(world.engine)}
 
     @SHARED
-    @pytest.mark.parametrize("rest", ["", "/change", "/delete"])
-    @pytest.mark.parametrize(
-        "segment", ["gold", "~zz", "~00", "~ff", "~", "%00", "%3Cscript%3E", "x" * 300]
-    )
+    @each_row("rest", ["", "/change", "/delete"])
+    @each_row("segment", ["gold", "~zz", "~00", "~ff", "~", "%00", "%3Cscript%3E", "x" * 300])
     def test_a_plan_that_nobody_has_is_not_found(self, world, browser, segment, rest):
         """Any other path is 404, also for a form that is sent by hand."""
         before = stored(world)
@@ -135,7 +134,7 @@ class TestCreate:
         assert stored(world) == before
 
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         ("field", "value"),
         [
             *(("name", value) for value in NO_TEXT),
@@ -157,7 +156,7 @@ class TestCreate:
         assert stored(world) == before
 
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         ("field", "value"),
         [
             ("requests", "0"),
@@ -202,8 +201,8 @@ class TestChange:
         assert form.find(id="field-requests")["value"] == "7"
 
     @engine_independent
-    @pytest.mark.parametrize("field", LIMITS)
-    @pytest.mark.parametrize("value", ["", "x", "-1", "9" * 5000, "1\n2", MARKUP])
+    @each_row("field", LIMITS)
+    @each_row("value", ["", "x", "-1", "9" * 5000, "1\n2", MARKUP])
     def test_a_wrong_field_changes_nothing(self, world, browser, field, value):
         """The form comes back with a sentence at the field."""
         before = stored(world)
@@ -254,7 +253,7 @@ class TestEnquiry:
         assert action.after["enquiry_reasons"] == ["THEFT", "COLLISION"]
 
     @ON_SQLITE  # The database decides nothing here.
-    @pytest.mark.parametrize(
+    @each_row(
         ("reasons", "enquiry", "fault"),
         [
             ("THEFT", "off", "Accepted reasons need an enquiry that is optional or required."),
@@ -264,7 +263,7 @@ class TestEnquiry:
             (",".join(f"R{number}" for number in range(51)), "required", "at most 50"),
         ],
     )
-    @pytest.mark.parametrize("path", ["free/change", "new"])
+    @each_row("path", ["free/change", "new"])
     def test_wrong_reasons_change_nothing(self, world, browser, reasons, enquiry, fault, path):
         """The form comes back with the sentence of the command."""
         before = stored(world)

@@ -13,6 +13,7 @@ from app.registers.undo import drop_register, roll_back
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
 from tests.api.console import signed_in
+from tests.rows import each_row
 from tests.system.processes import until
 from tests.unit.held import begun, loaded, makes, vehicles
 
@@ -208,7 +209,7 @@ class TestActions:
         assert "End the warning" not in browser.get(page).text
         assert "mistyped" not in browser.get(REGISTERS).text
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("rest", "heading"),
         [
             ("rollback/2", "The register cannot go back to that load"),

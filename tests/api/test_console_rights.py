@@ -12,13 +12,11 @@ from app.domains.repository import Domains
 from app.jobs.audit_tasks import AuditTask, AuditTasks, Question, Wanted
 from app.jobs.register_tasks import RegisterTask
 from tests.api.console import Browser, signed_in, stored
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_SQLITE, STORAGE
+from tests.rows import each_row
 from tests.unit.held import loaded, vehicles
 
 METHODS = ("GET", "HEAD", "POST")
-PAIRS = [
-    pytest.param(page, method, id=f"{method} {page.path}") for page in PAGES for method in METHODS
-]
 GUARDED = [
     pytest.param(page, method, id=f"{method} {page.path}")
     for page in PAGES
@@ -31,6 +29,12 @@ GUARDED = [
 def application(world):
     """The service with its console."""
     return world.client(None, console=True).application
+
+
+@pytest.fixture
+def operator(world, application):
+    """The browser of an operator."""
+    return signed_in(world, application, Role.OPERATOR)
 
 
 def path_of(page, world):
@@ -81,7 +85,7 @@ def _audit_task_of(world):
 
 @ON_SQLITE  # No database decides about rights.
 @pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize(("page", "method"), GUARDED)
+@each_row(("page", "method"), GUARDED)
 def test_each_role_can_do_what_it_has_the_right_to(world, application, page, method, role):
     """Each pair of a role and a method works, or is 403 and changes nothing."""
     browser = signed_in(world, application, role)
@@ -99,7 +103,7 @@ def test_each_role_can_do_what_it_has_the_right_to(world, application, page, met
 
 
 @ON_SQLITE  # No database decides about rights.
-@pytest.mark.parametrize(("page", "method"), GUARDED)
+@each_row(("page", "method"), GUARDED)
 def test_nothing_works_without_a_session(world, application, page, method):
     """Without a cookie each guarded method is 401, with a page that says how to sign in."""
     browser = Browser(application)
@@ -123,17 +127,16 @@ def test_a_right_needs_a_session_whatever_let_the_request_in(world, monkeypatch)
 
 
 @ON_SQLITE  # No database decides about rights.
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-def test_other_methods_are_refused(world, application, page, method):
+@each_row("page", PAGES, ids=lambda page: page.path)
+@each_row("method", ["PUT", "PATCH", "DELETE"])
+def test_other_methods_are_refused(world, operator, page, method):
     """A method that no page has is 405."""
-    browser = signed_in(world, application, Role.OPERATOR)
-    response = browser.request(method, path_of(page, world), headers={"Sec-Fetch-Site": "none"})
+    response = operator.request(method, path_of(page, world), headers={"Sec-Fetch-Site": "none"})
     assert response.status_int == 405
     assert "That does not work here" in response.text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+@each_row("page", PAGES, ids=lambda page: page.path)
 def test_a_page_has_a_right_for_each_of_its_methods(page):
     """The table names exactly the methods that the resource has, and only reading needs none."""
     own = {name for name in ("GET", "POST") if hasattr(page.resource, f"on_{name.lower()}")}
@@ -149,6 +152,7 @@ def test_only_an_auditor_reads_the_audit_trail():
     assert [role for role in Role if Right.CHANGE in RIGHTS[role]] == [Role.OPERATOR]
 
 
+@STORAGE
 @pytest.mark.parametrize("role", Role)
 def test_the_navigation_leads_only_where_the_role_may_go(world, application, role):
     """Each link of the navigation answers 200, and the current page is marked."""
@@ -160,6 +164,7 @@ def test_the_navigation_leads_only_where_the_role_may_go(world, application, rol
         assert browser.get(f"/{link['href']}").status_int == 200
 
 
+@STORAGE
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.AUDITOR])
 def test_those_who_only_read_are_shown_no_buttons(world, application, role):
     """Actions that the role has no right to are not offered."""
@@ -175,7 +180,7 @@ def test_those_who_only_read_are_shown_no_buttons(world, application, role):
             assert links.isdisjoint(changing), page.path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+@each_row("page", PAGES, ids=lambda page: page.path)
 def test_a_responders_docstring_begins_with_its_route(page):
     """The docstring shows which requests a responder answers.
 

@@ -30,6 +30,7 @@ from app.registers.generations import locked
 from app.storage.engine import close_quietly, open_engine
 from tests.api.console import ADDRESS, HOST, ORIGIN, SAME_ORIGIN, Browser, signed_in, stored
 from tests.conftest import ON_SQLITE, engine_independent
+from tests.rows import each_row
 from tests.unit.held import begun
 
 IDLE_SECONDS = 3_600
@@ -122,7 +123,7 @@ class TestLinks:
         assert response.status_int == status
         assert ("older than 10 minutes" in response.text) == (status == 401)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("change", "told"),
         [
             (lambda token: token[:-1], "not complete"),
@@ -538,7 +539,7 @@ class TestOrigins:
         assert Browser(application).post(sign_in_path(token), headers=headers).status_int == 303
 
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         "headers",
         [
             {},

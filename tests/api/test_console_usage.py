@@ -22,7 +22,8 @@ from app.console import usage
 from app.console.rendering import ROOT
 from app.console.roles import Role
 from tests.api.console import signed_in
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_SQLITE, STORAGE
+from tests.rows import each_row
 
 USAGE = f"{ROOT}/usage"
 # 2026-11-22T12:30:00Z
@@ -101,7 +102,8 @@ def rows_of(file):
 
 
 class TestTable:
-    @pytest.mark.parametrize(
+    @STORAGE
+    @each_row(
         ("query", "expected"),
         [
             ("", [("alice", 10), ("bob", 7)]),
@@ -225,7 +227,7 @@ class TestPeriod:
         ]
 
     @ON_SQLITE
-    @pytest.mark.parametrize(
+    @each_row(
         ("query", "title", "steps"),
         [
             ("", "November 2026", ["2026-10"]),
@@ -244,7 +246,7 @@ class TestPeriod:
         links = [link["href"] for link in page.html.select("nav.steps a")]
         assert links == [f"?month={each}" for each in steps]
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("today", "month", "before", "after"),
         [
             # 400 days before 2026-11-05 is 2025-10-01, the first day that is kept.
@@ -265,7 +267,7 @@ class TestPeriod:
         assert usage.month_after(asked, today) == after
 
     @ON_SQLITE
-    @pytest.mark.parametrize(
+    @each_row(
         ("query", "told"),
         [
             ("month=2026-13", "The month names a month that does not exist."),

@@ -10,8 +10,9 @@ from app.accounts.administration import set_account_plan, set_plan
 from app.domains.repository import Domain
 from app.main import create_app
 from app.serve.http.bodies import BODY_BYTES_MAX
-from tests.conftest import Client, engine_independent
+from tests.conftest import STORAGE, Client, engine_independent
 from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
+from tests.rows import each_row
 
 PATH = "/api/domains"
 KNOWN = '"name": "a.example"'
@@ -182,13 +183,13 @@ class Test201:
 
 @engine_independent
 class Test400:
-    @pytest.mark.parametrize("fault", NOT_JSON)
+    @each_row("fault", NOT_JSON)
     def test_a_body_that_is_not_json_is_refused(self, post, world, fault):
         """A body that is not JSON in UTF-8 gets 400, and nothing is stored (D6)."""
         assert refused(post(NOT_JSON[fault]), 400, "invalid_json")
         assert stored(world) == []
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("members", "pointer"),
         [
             (b'"name": "a.example", "status": "suspended"', "/status"),
@@ -206,13 +207,13 @@ class Test400:
         assert refused(post(b"{" + members + b"}"), 400, "unknown_member", pointer)
         assert stored(world) == []
 
-    @pytest.mark.parametrize("kind", NO_OBJECTS)
+    @each_row("kind", NO_OBJECTS)
     def test_other_json_than_an_object_is_refused(self, post, world, kind):
         """The error of a JSON value that is no object points at the root."""
         assert refused(post(NO_OBJECTS[kind]), 400, "invalid_body", "")
         assert stored(world) == []
 
-    @pytest.mark.parametrize(
+    @each_row(
         "members",
         [
             b"",
@@ -235,15 +236,13 @@ class Test400:
         assert refused(post(b'{"name": ' + NESTED_TOO_DEEPLY + b"}"), 400, "invalid_json")
         assert stored(world) == []
 
-    @pytest.mark.parametrize(
-        "text", [b"NaN", b'"a\\u0000.example"', b'"\\ud800.example"', b'"\xff.example"']
-    )
+    @each_row("text", [b"NaN", b'"a\\u0000.example"', b'"\\ud800.example"', b'"\xff.example"'])
     def test_the_name_itself_must_be_json(self, post, world, text):
         """The name is decoded as strictly as unknown members."""
         assert refused(post(b'{"name": ' + text + b"}"), 400, "invalid_json")
         assert stored(world) == []
 
-    @pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
+    @each_row("name", NO_NAMES.values(), ids=NO_NAMES)
     def test_an_invalid_domain_name_is_refused(self, alice, world, name):
         """A name that DNS could not hold is refused (D14), and the error points at it."""
         assert refused(alice.post(PATH, {"name": name}), 400, "invalid_domain_name", "/name")
@@ -375,7 +374,7 @@ class Test413:
 
 @engine_independent
 class Test415:
-    @pytest.mark.parametrize(
+    @each_row(
         "content_type",
         [
             None,
@@ -403,6 +402,7 @@ class Test415:
         assert stored(world) == []
 
 
+@STORAGE
 class Test503:
     def test_a_database_that_stays_locked_is_503(self, world, monkeypatch, caplog):
         """If another program writes for too long, the creation is refused as a whole (D27)."""

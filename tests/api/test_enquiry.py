@@ -6,6 +6,7 @@ from app.serve.http.context import REPEATED
 from tests.api.rate_limits import NOW
 from tests.conftest import ON_SQLITE
 from tests.enquiry import set_enquiry
+from tests.rows import each_row
 
 HEADERS = ("Enquiry-Reason", "Enquiry-Reference", "Enquiry-User")
 CAR = {"registration": "AB12CDE", "make": "FORD"}
@@ -72,9 +73,9 @@ class TestOptional:
             assert ask(alice, operation, sent).status_int == 200
 
     @ON_SQLITE
-    @EVERY_LOOK_UP
-    @EVERY_HEADER
-    @pytest.mark.parametrize("value", WRONG.values(), ids=WRONG)
+    @each_row("operation", LOOK_UPS)
+    @each_row("header", HEADERS)
+    @each_row("value", WRONG.values(), ids=WRONG)
     def test_a_wrong_header_is_refused(self, demand, alice, operation, header, value):
         """The answer names the header and the rule, and does not repeat the value."""
         demand("optional")

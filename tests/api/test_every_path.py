@@ -13,6 +13,7 @@ from app.domains.repository import Domain
 from app.main import create_app
 from tests.conftest import engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
+from tests.rows import each_row
 
 KNOWN = {
     "/api/domains": "GET, HEAD, POST, OPTIONS",
@@ -91,7 +92,7 @@ unusual_methods = pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
 
 @engine_independent
 class TestMethods:
-    @pytest.mark.parametrize("path", KNOWN)
+    @each_row("path", KNOWN)
     def test_options_names_the_methods(self, alice, path):
         """OPTIONS answers 204 with `Allow` and no body."""
         response = alice.request("OPTIONS", path)
@@ -99,7 +100,7 @@ class TestMethods:
         assert response.headers["Allow"] == KNOWN[path]
 
     @unusual_methods
-    @pytest.mark.parametrize("path", KNOWN)
+    @each_row("path", KNOWN)
     def test_other_methods_get_405(self, alice, path):
         """A method that the path does not support gets 405 with the same `Allow`."""
         for method in set(METHODS + UNUSUAL) - set(KNOWN[path].split(", ")):
@@ -108,13 +109,13 @@ class TestMethods:
             assert method == "HEAD" or response.json["code"] == "method_not_allowed"
             assert response.headers["Allow"] == KNOWN[path]
 
-    @pytest.mark.parametrize("path", KNOWN)
+    @each_row("path", KNOWN)
     def test_the_methods_that_are_named_are_taken(self, alice, path):
         """No method in `Allow` gets 405."""
         for method in KNOWN[path].split(", "):
             assert alice.request(method, path).status_int != 405, method
 
-    @pytest.mark.parametrize(
+    @each_row(
         "path",
         # The length of the metrics changes from one request to the next.
         [path for path in KNOWN if "GET" in KNOWN[path] and path != "/metrics"],
@@ -137,7 +138,7 @@ class TestMethods:
 @engine_independent
 class TestUnknownPaths:
     @unusual_methods
-    @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path[:40])
+    @each_row("path", UNKNOWN, ids=lambda path: path[:40])
     def test_an_unknown_path_gets_404(self, alice, path):
         """A path without a route gets 404 with any method; a trailing slash is another path."""
         for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "BREW"):
@@ -152,7 +153,7 @@ class TestUnknownPaths:
             response = alice.get(f"/docs/{asset}")
             assert (response.status_int, response.json["code"]) == (404, "not_found")
 
-    @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path[:40])
+    @each_row("path", UNKNOWN, ids=lambda path: path[:40])
     def test_without_a_key_it_gets_401(self, stranger, path):
         """Without a key, unknown paths look like known ones, except for the documentation."""
         expected = 404 if path.startswith("/docs/") else 401
@@ -185,7 +186,7 @@ class TestDottedPaths:
         ]
         assert client.get("/v1/account").headers["X-RateLimit-Remaining"] == "599"
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("path", "status"),
         [
             ("/v1/vehicle/..AB/insurance", 400),
@@ -271,7 +272,7 @@ class TestOrderOfChecks:
         assert statuses == [400, 400, 403]
 
     @engine_independent
-    @pytest.mark.parametrize("path", [path for path in KNOWN if "GET" in KNOWN[path]])
+    @each_row("path", [path for path in KNOWN if "GET" in KNOWN[path]])
     def test_a_chunked_body_is_refused_everywhere(self, alice, path):
         """A chunked body that reaches the application gets 400 on every known path."""
         response = alice.get(path, environ={"HTTP_TRANSFER_ENCODING": "chunked"})
@@ -280,8 +281,8 @@ class TestOrderOfChecks:
 
 @engine_independent
 class TestRequestId:
-    @pytest.mark.parametrize("peer", ["", "10.0.0.1", "::ffff:10.0.0.1"])
-    @pytest.mark.parametrize("given", ["0123456789abcdef", IDENTIFIER, "A" * 64, UUID])
+    @each_row("peer", ["", "10.0.0.1", "::ffff:10.0.0.1"])
+    @each_row("given", ["0123456789abcdef", IDENTIFIER, "A" * 64, UUID])
     def test_a_proxys_request_id_is_kept(self, world, given, peer):
         """A trusted proxy's id is returned, also in the body of an error (D7)."""
         alice = world.client(world.alice_key, trusted_proxies=PROXIES)
@@ -289,7 +290,7 @@ class TestRequestId:
         response = alice.get("/nothing", **sent)
         assert response.headers["X-Request-ID"] == response.json["request_id"] == given
 
-    @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "192.0.2.1", "10.0.1.1"])
+    @each_row("peer", ["127.0.0.1", "::1", "192.0.2.1", "10.0.1.1"])
     def test_a_clients_request_id_is_not_kept(self, world, peer):
         """A client's id is ignored: it would be logged, and can be a plate or a secret (D7)."""
         alice = world.client(world.alice_key, trusted_proxies=PROXIES)
@@ -298,7 +299,7 @@ class TestRequestId:
         assert re.fullmatch(r"[0-9a-f]{32}", made)
         assert made != IDENTIFIER
 
-    @pytest.mark.parametrize(
+    @each_row(
         "given",
         [
             *("", " ", "a" * 15, "a" * 65, f"{IDENTIFIER},{IDENTIFIER}", "AB12CDE", "BEEF-CAFE-1"),
@@ -325,7 +326,7 @@ class TestRequestId:
 
 @engine_independent
 class TestHeaders:
-    @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
+    @each_row("path", [*KNOWN, "/nothing"])
     def test_no_answer_may_be_stored(self, alice, stranger, path):
         """Every answer, also a refusal, has an id and forbids caching, but not documents (D7).
 
@@ -339,7 +340,7 @@ class TestHeaders:
                 assert response.headers.getall("Cache-Control") == [expected]
                 assert len(response.headers.getall("X-Request-ID")) == 1
 
-    @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
+    @each_row("path", [*KNOWN, "/nothing"])
     def test_web_pages_of_others_are_not_let_in(self, alice, path):
         """No answer has a header of CORS, whatever a browser asks (D96)."""
         headers = {"Origin": "https://example.com", "Access-Control-Request-Method": "GET"}
@@ -347,7 +348,7 @@ class TestHeaders:
             response = alice.request(method, path, headers=headers)
             assert not [name for name in response.headers if name.lower().startswith("access-")]
 
-    @pytest.mark.parametrize("path", [*KNOWN, "/nothing"])
+    @each_row("path", [*KNOWN, "/nothing"])
     def test_no_header_names_a_product(self, alice, path):
         """No header names a product or a version, and none sets a cookie."""
         headers = alice.get(path).headers

@@ -5,6 +5,7 @@ import pytest
 from app.domains.repository import Domains
 from tests.conftest import ON_SQLITE, engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
+from tests.rows import each_row
 
 IMPOSSIBLE = {
     "one label": "localhost",
@@ -45,7 +46,7 @@ class Test200:
         assert response.json == created
         assert set(created) == {"id", "name", "status", "created_at"}
 
-    @pytest.mark.parametrize(
+    @each_row(
         "name",
         [
             "XN--BCHER-KVA.EXAMPLE",
@@ -109,7 +110,7 @@ class Test404:
         assert for_anothers == for_nobodys
 
     @engine_independent
-    @pytest.mark.parametrize("name", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+    @each_row("name", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
     def test_an_impossible_name_is_not_found(self, alice, name):
         """An impossible domain name gets 404, and no name is repeated."""
         response = alice.get(f"/api/domains/{name}")

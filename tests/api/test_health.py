@@ -17,7 +17,7 @@ from app.registers.undo import purge_register
 from app.storage.registers import Register
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
 from app.storage.versions import Installation, program_schema
-from tests.conftest import ON_POSTGRES, ON_SQLITE
+from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE
 
 SCHEMA = program_schema()
 DETAILED = {
@@ -309,6 +309,7 @@ class TestReadyz503:
         Generations(world.engine, "rdw").add(1)
         assert stranger.get("/readyz").status_int == 200
 
+    @STORAGE
     def test_a_lost_database_makes_it_unready(self, world):
         """Without a database the answer is 503 with Retry-After."""
         world.store.lose()
@@ -317,6 +318,7 @@ class TestReadyz503:
         assert int(response.headers["Retry-After"]) >= 1
         assert str(world.directory) not in response.text
 
+    @STORAGE
     def test_a_database_that_comes_back_makes_it_ready(self, world):
         """The service becomes ready again without a restart."""
         client = world.client(None)
@@ -325,6 +327,7 @@ class TestReadyz503:
         world.store.give_back()
         assert client.get("/readyz").status_int == 200
 
+    @STORAGE
     @pytest.mark.parametrize(("schema", "oldest"), [(0, 0), (SCHEMA + 2, SCHEMA + 1)])
     def test_a_schema_of_another_program_makes_it_unready(self, stranger, world, schema, oldest):
         """A database that is too old or too new is not served (D29)."""

@@ -7,6 +7,7 @@ import pytest
 
 from app import clock
 from tests.conftest import SHARED, engine_independent
+from tests.rows import each_row
 
 DAY = "2025-07-01"
 ADDRESS = f"/v1/vehicle/AB12CDE/insurance?asOf={DAY}"
@@ -311,14 +312,14 @@ class TestToday:
 
 @engine_independent
 class Test400:
-    @pytest.mark.parametrize("plate", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+    @each_row("plate", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
     def test_spec_7_bad_request_registration(self, alice, plate):
         """A malformed registration is refused (D19)."""
         response = alice.get(f"/v1/vehicle/{plate}/insurance")
         assert (response.status_int, response.json["code"]) == (400, "invalid_registration")
         assert response.json["title"] == "Bad Request"
 
-    @pytest.mark.parametrize("query", BAD_DAYS.values(), ids=BAD_DAYS)
+    @each_row("query", BAD_DAYS.values(), ids=BAD_DAYS)
     def test_spec_7_bad_request_as_of(self, alice, query):
         """An invalid day, or two days, are refused; the error names the parameter."""
         response = alice.get(f"/v1/vehicle/AB12CDE/insurance?{query}")
@@ -364,13 +365,13 @@ class Test404:
         assert alice.get(ADDRESS).json["code"] == "vehicle_not_found"
 
     @SHARED
-    @pytest.mark.parametrize("plate", ["A812CDE", "AB1ZCDE", "%D0%90B12CDE", "AB12CD", "AB12CDEE"])
+    @each_row("plate", ["A812CDE", "AB1ZCDE", "%D0%90B12CDE", "AB12CD", "AB12CDEE"])
     def test_look_alikes_are_other_plates(self, alice, insured, plate):
         """Look-alike letters differ, and a part of a plate finds nothing (D19)."""
         assert alice.get(f"/v1/vehicle/{plate}/insurance").status_int == 404
 
     @engine_independent
-    @pytest.mark.parametrize(
+    @each_row(
         "path",
         [
             "/v1/vehicle/AB12CDE/insurance/",
@@ -389,7 +390,7 @@ class Test404:
 
 @engine_independent
 class Test405:
-    @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+    @each_row("method", ["POST", "PUT", "PATCH", "DELETE"])
     def test_it_can_only_be_read(self, alice, method):
         """Other methods get 405 with the allowed methods."""
         response = alice.request(method, ADDRESS)

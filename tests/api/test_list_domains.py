@@ -5,7 +5,10 @@ import re
 import pytest
 
 from app.domains.repository import Domain, Domains
-from tests.conftest import engine_independent
+from tests.conftest import STORAGE, engine_independent
+from tests.rows import each_row
+
+pytestmark = pytest.mark.sample
 
 PATH = "/api/domains"
 
@@ -172,7 +175,7 @@ class Test200:
 
 @engine_independent
 class Test400:
-    @pytest.mark.parametrize(
+    @each_row(
         ("query", "parameter"),
         [
             *((f"limit={value}", "limit") for value in ("", "0", "1001", "-1", "1.0", "1e2", "x")),
@@ -203,6 +206,7 @@ class Test400:
         assert (response.status_int, response.json["code"]) == (400, "invalid_request")
 
 
+@STORAGE
 class Test503:
     def test_a_lost_database_is_503_with_retry_after(self, world, caplog):
         """Without its database the service answers 503 with Retry-After."""

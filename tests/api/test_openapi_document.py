@@ -6,6 +6,7 @@ from app.setting_values import networks
 from app.version import VERSION
 from tests.conftest import ON_SQLITE, SHARED, Client, World
 from tests.contract.answers import document
+from tests.rows import each_row
 
 PATH = "/openapi.json"
 PROXIES = networks("10.0.0.0/8")
@@ -30,7 +31,7 @@ def stranger(world: World) -> Client:
 
 
 class TestServer:
-    @pytest.mark.parametrize(
+    @each_row(
         ("host", "url"),
         [
             ("api.example.com", "http://api.example.com"),
@@ -46,8 +47,8 @@ class TestServer:
         """A client that reads the document can use its address as it is."""
         assert url_told(stranger, "192.0.2.1", Host=host) == url
 
-    @pytest.mark.parametrize("peer", ["", "10.1.2.3", "::ffff:10.1.2.3"])
-    @pytest.mark.parametrize(
+    @each_row("peer", ["", "10.1.2.3", "::ffff:10.1.2.3"])
+    @each_row(
         ("headers", "url"),
         [
             ({"X_Forwarded_Proto": "https"}, "https://api.example.com"),
@@ -66,7 +67,7 @@ class TestServer:
         url = url_told(stranger, peer, Host="api.example.com", X_Forwarded_Proto="https")
         assert url == "http://api.example.com"
 
-    @pytest.mark.parametrize(
+    @each_row(
         "host",
         [
             *("", "-", "a b", "a/b", "a?b", "a#b", "user@example.com", "a:b", "a:", "a:123456"),
@@ -98,8 +99,8 @@ class Test304:
         assert tag.startswith('"')
         return tag
 
-    @pytest.mark.parametrize("method", ["GET", "HEAD"])
-    @pytest.mark.parametrize("held", ["{}", "W/{}", '"other", {}', 'W/"a",W/{}, "b"', "*"])
+    @each_row("method", ["GET", "HEAD"])
+    @each_row("held", ["{}", "W/{}", '"other", {}', 'W/"a",W/{}, "b"', "*"])
     def test_a_client_that_has_it_gets_no_body(self, stranger, etag, method, held):
         """Lists, `*` and weak tags match; a compressing proxy turns our tag into a weak one."""
         headers = {"If-None-Match": held.format(etag)}

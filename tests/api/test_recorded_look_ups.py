@@ -11,6 +11,7 @@ from app.storage.registers import list_entries
 from tests.api.rate_limits import plan
 from tests.conftest import ON_SQLITE
 from tests.enquiry import set_enquiry
+from tests.rows import each_row
 from tests.unit.audit_trails import lines, names, until
 
 DAY = "2025-07-01"
@@ -184,7 +185,7 @@ class TestRecords:
 
 @ON_SQLITE
 class TestNoRecords:
-    @pytest.mark.parametrize("request_", REFUSED.values(), ids=REFUSED)
+    @each_row("request_", REFUSED.values(), ids=REFUSED)
     def test_of_what_tells_nothing(self, audited, trail, request_):
         """Refused requests and other operations are not recorded."""
         method, path, body, status = request_

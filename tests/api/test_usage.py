@@ -12,6 +12,7 @@ from app.accounts.usage.report import By, Whose, usage_of_days
 from app.config import Config
 from app.vehicles.records import Records
 from tests.conftest import engine_independent
+from tests.rows import each_row
 
 PATH = "/v1/usage"
 CAR = {"registration": "AB12CDE", "make": "FORD"}
@@ -222,7 +223,7 @@ class Test400:
         """The operation has two parameters."""
         assert alice.get(f"{PATH}?{query}").json["code"] == "unknown_parameter"
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("query", "detail"),
         [
             ("from=yesterday", "The parameter from must be a day as YYYY-MM-DD, such as"),

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import warnings
+from collections import defaultdict
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -34,6 +35,7 @@ from app.storage.tables import Kind
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
 from tests.contract.answers import document
 from tests.contract.pages import ROOT
+from tests.rows import each_row
 
 SWAGGER_UI = Path(app.documentation.__file__).parent / "swagger-ui"
 CLIENTS = ROOT / "tests" / "system" / "clients"
@@ -115,12 +117,15 @@ def test_every_address_on_a_page_is_served(client: webtest.TestApp, path: str) -
     """What a page loads is an asset; what it links to is there, and so is the place within it."""
     found = page(client, path)
     assert {urljoin(path, address) for address in found.loaded} <= set(ADDRESSES.values())
+    places: dict[str, set[str]] = defaultdict(set)
     for address in found.links:
         target, fragment = urldefrag(urljoin(path, address))
+        places[target].add(fragment)
+    for target, fragments in places.items():
         assert target.startswith("/")
         response = client.get(target, headers=BROWSER)
-        if fragment and target != "/docs/try":
-            assert fragment in Page(response.text).ids, address
+        if target != "/docs/try" and fragments != {""}:
+            assert fragments - {""} <= set(Page(response.text).ids), target
 
 
 def test_every_deep_link_names_an_operation(client: webtest.TestApp) -> None:
@@ -195,7 +200,7 @@ class TestErrors:
         """The `type` of every error leads to a place on the page (D90)."""
         assert set(CATALOGUE) <= set(page(client, "/docs/errors").ids)
 
-    @pytest.mark.parametrize("code", CATALOGUE)
+    @each_row("code", CATALOGUE)
     def test_it_says_what_the_catalogue_says(self, client: webtest.TestApp, code: str) -> None:
         """Status, meaning, action and retry are those of the catalogue."""
         text = page(client, "/docs/errors").text
@@ -398,7 +403,7 @@ def test_our_pages_run_nothing(client: webtest.TestApp, path: str) -> None:
     assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.parametrize("path", ["/docs/try", *ADDRESSES.values()])
+@each_row("path", ["/docs/try", *ADDRESSES.values()])
 def test_the_browser_is_kept_to_this_service(client: webtest.TestApp, path: str) -> None:
     """Swagger UI and its files may run and reach only what this service sends."""
     response = client.get(path)
@@ -411,7 +416,7 @@ def test_the_browser_is_kept_to_this_service(client: webtest.TestApp, path: str)
     assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.parametrize("path", ["/openapi.json", *PAGES, *ADDRESSES.values()])
+@each_row("path", ["/openapi.json", *PAGES, *ADDRESSES.values()])
 def test_head_answers_as_get_without_a_body(client: webtest.TestApp, path: str) -> None:
     """HEAD gives the headers of GET, the length included (D1)."""
     head, get = client.head(path), client.get(path)
@@ -430,7 +435,7 @@ def test_no_file_is_left_open(client: webtest.TestApp, method: str) -> None:
     assert [warning.message for warning in caught] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "asset",
     [
         "",

@@ -8,6 +8,7 @@ from http import HTTPStatus
 import pytest
 
 from app.accounts.authentication import new_token
+from tests.rows import each_row
 
 BULK = "/v1/vehicle/bulk-insurance"
 DOMAINS = "/api/domains"
@@ -123,7 +124,7 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("body", SYNTAX)
+@each_row("body", SYNTAX)
 def test_a_body_that_is_nearly_json(alice, body):
     """The place is followed by what is wrong there, or by what the body looks like."""
     problem = alice.post(DOMAINS, body.encode()).json
@@ -165,7 +166,7 @@ def test_a_body_of_a_usual_wrong_type(alice, media_type):
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_what_is_taken_for_a_domain_name(alice, name):
     """The detail says which part to leave out, wherever the name is sent."""
     problem = alice.post(DOMAINS, {"name": name}).json
@@ -190,7 +191,7 @@ def test_a_parameter_that_is_a_member(alice, address):
     )
 
 
-@pytest.mark.parametrize("line", PATHS)
+@each_row("line", PATHS)
 def test_a_path_that_does_not_exist(alice, line):
     """The detail names the path that was meant, and a slash that does not belong there."""
     method, path = line.split(" ")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from app.errors import CATALOGUE
+from tests.rows import each_row
 
 PATHS = [
     "/",
@@ -74,7 +75,7 @@ def test_every_refusal_has_one_shape(request, who, accept):
                 require_problem(response)
 
 
-@pytest.mark.parametrize("accept", ACCEPTED)
+@each_row("accept", ACCEPTED)
 def test_every_success_except_the_page_is_json(alice, accept):
     """A success ignores `Accept`, too."""
     headers = {} if accept is None else {"Accept": accept}
@@ -95,8 +96,8 @@ def test_a_failure_of_the_database_has_the_same_shape(world, caplog, accept):
         require_problem(response)
 
 
-@pytest.mark.parametrize("path", ["/api/domains", "/v1/vehicle/bulk-insurance"])
-@pytest.mark.parametrize(
+@each_row("path", ["/api/domains", "/v1/vehicle/bulk-insurance"])
+@each_row(
     ("body", "content_type", "status"),
     [
         (b"{}", "text/html", 415),

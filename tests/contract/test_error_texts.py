@@ -11,6 +11,7 @@ from app.accounts.models import ApiKey
 from app.domains.repository import Domains
 from app.errors import CATALOGUE
 from tests.enquiry import set_enquiry
+from tests.rows import each_row
 
 BULK = "/v1/vehicle/bulk-insurance"
 DOMAINS = "/api/domains"
@@ -185,7 +186,7 @@ MEMBERS = {
 }
 
 
-@pytest.mark.parametrize(("address", "detail"), PARAMETERS.items(), ids=PARAMETERS)
+@each_row(("address", "detail"), PARAMETERS.items(), ids=PARAMETERS)
 def test_a_parameter_that_is_wrong(alice, address, detail):
     """The detail names the parameter, and what it may be; an unknown one has a code of its own."""
     problem = alice.get(address).json
@@ -203,7 +204,7 @@ def test_no_operation_ignores_a_parameter(alice):
         assert alice.post(f"{path}?x=1", {}).json["code"] == "unknown_parameter"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         *("/", "/healthz", "/readyz", "/openapi.json", "/metrics"),
@@ -221,7 +222,7 @@ def test_the_key_comes_before_parameters(stranger):
     assert stranger.get(f"{DOMAINS}?x=1").json["code"] == "unauthorized"
 
 
-@pytest.mark.parametrize("plate", PLATES)
+@each_row("plate", PLATES)
 def test_a_registration_that_is_none(alice, plate):
     """The detail says how many characters there were, or which one is wrong."""
     for path in (f"/v1/vehicle/{plate}/insurance", f"/v1/compliance/{plate}"):
@@ -245,14 +246,14 @@ def test_a_strange_path_leads_to_the_documentation(alice, path):
     assert detail == "There is nothing at this path. /docs lists the paths."
 
 
-@pytest.mark.parametrize(("name", "detail"), NAMES.items(), ids=NAMES)
+@each_row(("name", "detail"), NAMES.items(), ids=NAMES)
 def test_a_domain_name_that_is_none(alice, name, detail):
     """The detail names the rule that the name breaks."""
     problem = alice.post(DOMAINS, {"name": name}).json
     assert (problem["code"], problem["detail"]) == ("invalid_domain_name", detail)
 
 
-@pytest.mark.parametrize(("body", "detail"), BODIES.items(), ids=lambda text: text[:30])
+@each_row(("body", "detail"), BODIES.items(), ids=lambda text: text[:30])
 def test_a_body_that_is_not_json(alice, body, detail):
     """The detail says where the body stops being JSON; it quotes nothing of it."""
     problem = alice.post(BULK, body.encode()).json
@@ -265,7 +266,7 @@ def test_a_body_that_is_not_utf_8(alice):
     assert problem["detail"] == "The body is not UTF-8: see byte 22."
 
 
-@pytest.mark.parametrize(("body", "fault"), MEMBERS.items(), ids=MEMBERS)
+@each_row(("body", "fault"), MEMBERS.items(), ids=MEMBERS)
 def test_a_member_that_is_wrong(alice, body, fault):
     """A pointer leads to the member, and the detail says what it must be and what it is."""
     pointer, detail = fault
@@ -314,7 +315,7 @@ def test_a_method_that_a_path_does_not_have(alice):
     assert problem["detail"] == "This path takes GET, HEAD, POST and OPTIONS."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "detail"),
     [
         ({}, "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."),

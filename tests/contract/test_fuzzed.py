@@ -15,6 +15,7 @@ OPERATIONS = [
 ]
 
 
+@pytest.mark.system_long
 @pytest.mark.hypothesis
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_no_request_gets_an_undocumented_answer(world, path, method):

@@ -11,6 +11,7 @@ from app.errors import CATALOGUE, Problem
 from app.serve.http.authentication import OPEN_PATHS
 from tests.contract.answers import document, resolved
 from tests.contract.document_walk import Steps, operations, places, pointer
+from tests.rows import each_row
 
 DOCUMENT = document()
 
@@ -117,7 +118,7 @@ def test_formats_are_really_checked() -> None:
     assert used - {"uri-reference"} <= set(Draft202012Validator.FORMAT_CHECKER.checkers)
 
 
-@pytest.mark.parametrize("example", [pytest.param(e, id=e.name) for e in EXAMPLES])
+@each_row("example", [pytest.param(e, id=e.name) for e in EXAMPLES])
 def test_example_fits_its_schema(example: Example) -> None:
     """Every example and every default validates against its own schema."""
     schema = {**DOCUMENT, "$ref": f"#{pointer(example.schema)}"}
@@ -157,21 +158,21 @@ def test_only_the_open_paths_need_no_key() -> None:
         assert operation.get("security") == expected.get(path)
 
 
-@pytest.mark.parametrize("operation", KEYED)
+@each_row("operation", KEYED)
 def test_keyed_operation_documents_the_common_failures(operation: dict[str, Any]) -> None:
     """Whatever needs a key can be refused in these ways, by the service or by the proxy."""
     expected = {"400", "401", "405", "414", "429", "500", "502", "503", "504"}
     assert expected <= set(operation["responses"])
 
 
-@pytest.mark.parametrize("operation", KEYED)
+@each_row("operation", KEYED)
 def test_operation_with_a_body_documents_its_limits(operation: dict[str, Any]) -> None:
     """An operation can answer 413 and 415 exactly if it takes a body (D6)."""
     documented = {"413", "415"} & set(operation["responses"])
     assert documented == ({"413", "415"} if "requestBody" in operation else set())
 
 
-@pytest.mark.parametrize(("name", "status", "response"), ANSWERS)
+@each_row(("name", "status", "response"), ANSWERS)
 def test_answer_documents_its_headers(name: str, status: str, response: dict[str, Any]) -> None:
     """Every answer carries the headers of D7, and those that its status calls for."""
     common = {"X-Request-ID"} if status in PROXY_STATUSES else COMMON_HEADERS
@@ -181,7 +182,7 @@ def test_answer_documents_its_headers(name: str, status: str, response: dict[str
     assert set(response["headers"]) == common | further
 
 
-@pytest.mark.parametrize(("name", "status", "response"), ANSWERS)
+@each_row(("name", "status", "response"), ANSWERS)
 def test_refusal_is_a_problem_of_its_status(
     name: str, status: str, response: dict[str, Any]
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from tests.contract.answers import closed_document, document
+from tests.rows import each_row
 
 CLOSED = closed_document()
 FOUND = {"registration": "AB12CDE", "insured": False, "policy": None}
@@ -39,7 +40,7 @@ INSURANCE = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "value", "change"),
     [
         pytest.param("BulkItem", FOUND, {"surplus": None}, id="surplus member"),
@@ -74,7 +75,7 @@ def test_a_list_of_domains_may_be_a_page(more: dict[str, Any]) -> None:
     Draft202012Validator(schema).validate({"domains": [DOMAIN], **more})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "value"),
     [("BulkItem", FOUND), ("Problem", PROBLEM), ("Domain", DOMAIN), ("InsuranceRecord", INSURANCE)],
 )

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from posixpath import normpath
 
-import pytest
 import yaml
 
-from app.cli import build_parser
 from tests.contract.pages import PAGES, ROOT, Block, anchors, blocks, links, quoted, without_blocks
-from tests.contract.test_pages import commands, usage
+from tests.contract.test_pages import PARSER, commands, usage
+from tests.rows import each_row
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 # All other languages are output, or tested elsewhere (nginx, nft, sql).
@@ -77,7 +76,7 @@ INLINE = sorted(
 )
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_row("page", PAGES)
 def test_links_lead_somewhere(page):
     """A link leads to a file of the repository, and to a heading in it."""
     broken = []
@@ -89,7 +88,7 @@ def test_links_lead_somewhere(page):
     assert broken == []
 
 
-@pytest.mark.parametrize("block", SHELL, ids=lambda block: f"{block.page}: {block.text[:40]!r}")
+@each_row("block", SHELL, ids=lambda block: f"{block.page}: {block.text[:40]!r}")
 def test_the_shell_understands_each_block(block):
     """Commands on a page have no syntax errors."""
     subprocess.run(["bash", "-n"], input=shell(block).encode(), check=True)
@@ -103,17 +102,17 @@ def test_the_calls_are_found():
     assert "backup /var/lib/verifyd/with-registers --registers" in calls
 
 
-@pytest.mark.parametrize(("page", "call"), CALLS)
+@each_row(("page", "call"), CALLS)
 def test_calls_in_blocks_are_understood(page, call):
     """Calls of the program can be typed as they are."""
-    build_parser().parse_args(shlex.split(call))
+    PARSER.parse_args(shlex.split(call))
 
 
-@pytest.mark.parametrize(("page", "call"), INLINE)
+@each_row(("page", "call"), INLINE)
 def test_calls_in_sentences_are_understood(page, call):
     """A call in a sentence, perhaps in part, names an existing command and its options."""
     words = shlex.split(call.removeprefix("sudo "))[1:]
-    known = list(commands(build_parser()))
+    known = list(commands(PARSER))
     names = tuple(words[: next((n for n, word in enumerate(words) if not word.islower()), None)])
     whole = [each for each in known if each == names[: len(each)]]
     assert whole or any(each[: len(names)] == names for each in known), call
@@ -122,7 +121,7 @@ def test_calls_in_sentences_are_understood(page, call):
         assert option in usage(whole[0])._option_string_actions, call
 
 
-@pytest.mark.parametrize(
+@each_row(
     "block",
     [block for block in BLOCKS if block.language in UNDERSTOOD],
     ids=lambda block: f"{block.page}: {block.text[:40]!r}",
@@ -132,7 +131,7 @@ def test_files_in_blocks_are_well_formed(block):
     UNDERSTOOD[block.language](block.text)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_row("page", PAGES)
 def test_the_rows_of_a_table_have_as_many_cells_as_its_header(page):
     """A bar in a cell would split it, even in backticks."""
     for found in re.findall(r"(?m)(?:^\|.*\n)+", without_blocks(PAGES[page])):

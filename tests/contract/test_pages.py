@@ -8,8 +8,6 @@ from configparser import ConfigParser
 from itertools import groupby, pairwise
 from pathlib import Path
 
-import pytest
-
 from app.accounts.administration import list_plans
 from app.cli import build_parser
 from app.config import SETTINGS
@@ -19,7 +17,8 @@ from app.routes import ENDPOINTS
 from app.serve.http.authentication import METRICS_PATH, OPEN_PATHS
 from app.storage.engine import close_quietly, open_engine
 from app.storage.stores import migrate
-from tests.contract.pages import PAGES, ROOT, decisions, quoted, table
+from tests.contract.pages import PAGES, ROOT, decisions, files, quoted, table
+from tests.rows import each_row
 
 TOLD_IN_WORDS = {
     "workers": "cores + 1",
@@ -60,9 +59,12 @@ def commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str
             yield from commands(command, *words, name)
 
 
+PARSER = build_parser()
+
+
 def usage(words: tuple[str, ...]) -> argparse.ArgumentParser:
     """Return the parser of one command."""
-    parser = build_parser()
+    parser = PARSER
     for word in words:
         groups = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
         parser = next(groups).choices[word]
@@ -71,13 +73,11 @@ def usage(words: tuple[str, ...]) -> argparse.ArgumentParser:
 
 def sources(*folders: str) -> Iterator[Path]:
     """Return all text files that we wrote, in the repository or in some of its directories."""
-    for path in sorted(ROOT.rglob("*")):
-        relative = path.relative_to(ROOT)
-        folder = relative.parts[:-1]
-        is_ours = not any(part.startswith(".") and part != ".ci" for part in folder)
-        is_ours = is_ours and "swagger-ui" not in folder
-        is_text = path.is_file() and path.suffix not in (".pyc", ".db", ".gz", ".png", ".zip")
-        if is_ours and is_text and (not folders or relative.parts[0] in folders):
+    for path in files():
+        parts = path.relative_to(ROOT).parts
+        is_ours = "swagger-ui" not in parts
+        is_text = path.suffix not in (".pyc", ".db", ".gz", ".png", ".zip")
+        if is_ours and is_text and (not folders or parts[0] in folders):
             yield path
 
 
@@ -88,7 +88,7 @@ def test_the_settings_table_is_complete():
     ]
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@each_row("name", SETTINGS)
 def test_the_settings_table_has_the_defaults(name):
     """The default is the program's, or a text where it depends on the machine."""
     variable = SETTINGS[name].variable
@@ -110,10 +110,10 @@ def test_the_commands_table_is_complete():
         tuple(word for word in quoted(row[0])[0].split()[1:] if word.islower())
         for row in table("Command")
     }
-    assert told == set(commands(build_parser()))
+    assert told == set(commands(PARSER))
 
 
-@pytest.mark.parametrize("row", table("Command"), ids=lambda row: row[0].strip("`"))
+@each_row("row", table("Command"), ids=lambda row: row[0].strip("`"))
 def test_a_command_has_the_arguments_of_the_table(row):
     """Arguments and options of a row are the command's own."""
     words = quoted(row[0])[0].split()[1:]

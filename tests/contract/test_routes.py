@@ -6,11 +6,14 @@ import falcon.inspect
 import pytest
 
 from app.accounts.usage.counts import OTHER
+from app.console.pages import PAGES
 from app.main import create_app
 from app.routes import ENDPOINTS, OPERATIONS
 from app.serve.http.authentication import is_open
 from tests.contract.answers import document, find_operation
 from tests.contract.pages import ROOT
+from tests.rows import each_row
+from tests.system.test_console_browser import VISITED
 
 UNDOCUMENTED = "/docs/{asset}"
 RESPONDERS = [
@@ -26,6 +29,11 @@ def methods_of(resource):
     """Return the methods that a resource has responders for, except HEAD."""
     names = {name.removeprefix("on_").upper() for name in vars(resource) if name.startswith("on_")}
     return names - {"HEAD"}
+
+
+def test_the_browser_visits_every_page():
+    """Nobody forgets to add a new page of the console to the walk of the browser."""
+    assert {page.path for page in PAGES} == VISITED
 
 
 def test_each_path_is_routed_once():
@@ -73,21 +81,21 @@ def test_spec_4_the_operations_come_in_the_specs_order():
     ]
 
 
-@pytest.mark.parametrize(("endpoint", "method"), RESPONDERS)
+@each_row(("endpoint", "method"), RESPONDERS)
 def test_a_responders_docstring_begins_with_its_route(endpoint, method):
     """The docstring shows which requests a responder answers."""
     responder = getattr(endpoint.resource, f"on_{method.lower()}")
     assert responder.__doc__.startswith(f"{method} {endpoint.path}.")
 
 
-@pytest.mark.parametrize("endpoint", EVERY)
+@each_row("endpoint", EVERY)
 def test_head_is_answered_wherever_get_is(endpoint):
     """HEAD has the responder of GET (D1)."""
     resource = endpoint.resource
     assert getattr(resource, "on_head", None) is getattr(resource, "on_get", None)
 
 
-@pytest.mark.parametrize("endpoint", EVERY)
+@each_row("endpoint", EVERY)
 def test_a_responder_takes_what_its_path_names(endpoint):
     """Each `{name}` in a path is an argument of its responders."""
     named = set(re.findall(r"\{(\w+)\}", endpoint.path))
@@ -96,13 +104,13 @@ def test_a_responder_takes_what_its_path_names(endpoint):
         assert set(code.co_varnames[3 : code.co_argcount]) == named
 
 
-@pytest.mark.parametrize("endpoint", EVERY)
+@each_row("endpoint", EVERY)
 def test_an_endpoint_says_where_it_is_specified(endpoint):
     """Each endpoint cites sections of the spec or numbered decisions."""
     assert re.fullmatch(r"(spec \d, )?D\d+( to D\d+)?(, D\d+)*", endpoint.source)
 
 
-@pytest.mark.parametrize("endpoint", EVERY)
+@each_row("endpoint", EVERY)
 def test_the_open_paths_are_documented_as_open(endpoint):
     """The document requires a key exactly where the service does (D2)."""
     operation = find_operation("GET", endpoint.path) or find_operation("POST", endpoint.path)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.conftest import SAMPLES
+from tests.rows import each_row
 
 TESTS = Path(__file__).parents[1]
 SPEC = SAMPLES.parent / "spec.md"
@@ -100,7 +101,7 @@ def case(row: Row) -> object:
     return pytest.param(row, id=f"{row.section} {row.table}: {row.row}")
 
 
-@pytest.mark.parametrize("row", list(map(case, ROWS)))
+@each_row("row", list(map(case, ROWS)))
 def test_every_row_has_a_test_of_its_own(row):
     """A row without a test is an unverified promise."""
     assert named_after(row) != []
@@ -115,7 +116,7 @@ def test_no_test_is_of_two_rows():
 
 
 @pytest.mark.skipif(not SPEC.exists(), reason="the interface's text is not beside this repository")
-@pytest.mark.parametrize("section", [2, 4, 5, 7])
+@each_row("section", [2, 4, 5, 7])
 def test_the_rows_are_those_of_the_interface(section):
     """The list above has every row of the interface's tables and every rule, in order."""
     text = SPEC.read_text(encoding="utf-8")

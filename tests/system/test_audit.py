@@ -30,7 +30,7 @@ def directory(tmp_path):
     return tmp_path / "audit"
 
 
-@pytest.mark.parametrize("kills", [12, pytest.param(150, marks=pytest.mark.system_long)])
+@pytest.mark.parametrize("kills", [4, pytest.param(150, marks=pytest.mark.system_long)])
 def test_killed_writers_lose_nothing(directory, tmp_path, kills):
     """Of eight processes that are killed at random, every acknowledged record is there, whole."""
     acknowledged = tmp_path / "acknowledged"
@@ -63,7 +63,7 @@ def test_killed_writers_lose_nothing(directory, tmp_path, kills):
     assert verify(directory).faults == []
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.system_long)])
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.system_long)])
 def test_killed_runs_of_seal_converge(directory, kills):
     """Whenever `seal` is killed, the next run continues, and searches find everything."""
     random.seed(17)
@@ -82,7 +82,7 @@ def test_killed_runs_of_seal_converge(directory, kills):
         assert len(list(search(directory, Query("plate", f"R{run}N7")))) == 1
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.system_long)])
+@pytest.mark.parametrize("kills", [3, pytest.param(60, marks=pytest.mark.system_long)])
 def test_killed_runs_of_prune_converge(directory, kills):
     """Whenever `prune` is killed, the next run removes what the chain has noted."""
     random.seed(17)

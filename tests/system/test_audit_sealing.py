@@ -46,7 +46,13 @@ def sealers(service: Service) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("command", [SERVE, GUNICORN], ids=["serve", "gunicorn"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(SERVE, id="serve"),
+        pytest.param(GUNICORN, id="gunicorn", marks=pytest.mark.system_long),
+    ],
+)
 def test_an_alarm_of_the_master_seals(serve, trail, command):
     """Hours that are over are sealed, the digest is logged, and the workers stay."""
     service = serve(command=command, audit="on", audit_dir=trail)

@@ -70,7 +70,13 @@ def test_a_backup_that_is_killed_while_it_copies_the_trail_leaves_none(world, na
     assert first_plates(Path(backup) / "audit") == ALL
 
 
-@pytest.mark.parametrize("name", ["_copy", "read_chain", "claim"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claim",
+        *(pytest.param(name, marks=pytest.mark.system_long) for name in ("_copy", "read_chain")),
+    ],
+)
 def test_a_restore_of_the_trail_that_is_killed_can_be_run_again(world, name):
     """Wherever it was killed, the next one completes it, and the trail is whole."""
     directory = audited(world)
@@ -85,7 +91,9 @@ def test_a_restore_of_the_trail_that_is_killed_can_be_run_again(world, name):
     assert verify(directory).faults == []
 
 
-@pytest.mark.parametrize("moved", [0, 1, 3])
+@pytest.mark.parametrize(
+    "moved", [1, *(pytest.param(n, marks=pytest.mark.system_long) for n in (0, 3))]
+)
 def test_a_restore_killed_between_two_files_of_the_trail_can_be_run_again(world, moved):
     """A trail of which only some files are there is nowhere taken for a whole one."""
     directory = audited(world)
@@ -139,6 +147,7 @@ class TestDisks:
         assert list(place.iterdir()) == []
 
 
+@pytest.mark.system_long
 @pytest.mark.parametrize("backups", [4, pytest.param(40, marks=pytest.mark.system_long)])
 def test_each_backup_of_a_busy_trail_is_whole(world, tmp_path, backups):
     """Processes append, seal and prune meanwhile: each backup verifies, with no torn record."""

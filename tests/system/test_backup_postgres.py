@@ -161,6 +161,7 @@ def held_backup(url: str, directory: Path) -> Iterator[HeldBackup]:
         yield HeldBackup(threads, backup, operator.rollback, waiting)
 
 
+@pytest.mark.system_long
 @pytest.mark.parametrize(
     "words",
     [

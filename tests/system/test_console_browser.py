@@ -5,7 +5,6 @@ import pytest
 from app import clock
 from app.accounts.administration import create_account, require_account
 from app.accounts.usage.store import CLASSES, UsageAccount, UsageDay, UsageHour, first_hour
-from app.console.pages import PAGES
 from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.console.sessions import create_link
@@ -18,17 +17,13 @@ from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
 from tests.unit.held import HEADER, begun, loaded, vehicles
 
+pytestmark = pytest.mark.system_long
 
-def _ways(quick: int) -> pytest.MarkDecorator:
-    """Try both schemes, with JavaScript and without; all but the first `quick` ways at length."""
-    ways = [("light", True), ("dark", False), ("light", False), ("dark", True)]
-    values = [
-        pytest.param(*way, marks=[pytest.mark.system_long] if number >= quick else [])
-        for number, way in enumerate(ways)
-    ]
-    return pytest.mark.parametrize(("scheme", "has_javascript"), values)
-
-
+# Both schemes, with JavaScript and without.
+EVERY_WAY = pytest.mark.parametrize(
+    ("scheme", "has_javascript"),
+    [("light", True), ("dark", False), ("light", False), ("dark", True)],
+)
 VISITED = {
     ROOT,
     f"{ROOT}/registers",
@@ -146,7 +141,7 @@ def sign_in(world, visitor, role):
     visitor.click("Sign in", "button")
 
 
-@_ways(quick=2)
+@EVERY_WAY
 def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascript):
     """Every page and action works, is accessible, fits its screen, and breaks no policy."""
     visitor = visit(scheme, has_javascript)
@@ -215,7 +210,7 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.open(ROOT, 401)
 
 
-@_ways(quick=1)
+@EVERY_WAY
 def test_a_person_can_undo_what_was_loaded(world, visit, scheme, has_javascript):
     """A rollback, a drop, its return and a purge work by clicks, and each page shows its state."""
     content = f"{HEADER}AB10CDE,FORD\n" + "?,SEAT\n" * 30
@@ -279,7 +274,7 @@ def task(visitor, button):
     visitor.check()
 
 
-@_ways(quick=1)
+@EVERY_WAY
 def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     """Plans, an account with its keys, domains and look-ups: each page and action, as above."""
     visitor = visit(scheme, has_javascript)
@@ -353,7 +348,7 @@ def test_a_person_can_do_the_daily_work(world, visit, scheme, has_javascript):
     assert page.get_by_text("The plan was deleted.").is_visible()
 
 
-@_ways(quick=1)
+@EVERY_WAY
 def test_a_viewer_can_look_plates_up(world, visit, scheme, has_javascript):
     """One plate is explained, a list is a table or a file, and the form can be sent again."""
     visitor = visit(scheme, has_javascript)
@@ -374,7 +369,7 @@ def test_a_viewer_can_look_plates_up(world, visit, scheme, has_javascript):
     assert "AB12CDE" not in page.url
 
 
-@_ways(quick=1)
+@EVERY_WAY
 def test_a_viewer_can_see_what_was_used(world, visit, scheme, has_javascript):
     """Charts, numbers, tables by everything, and a file; an account's page leads there, too."""
     visitor = visit(scheme, has_javascript)
@@ -407,7 +402,7 @@ def test_a_viewer_can_see_what_was_used(world, visit, scheme, has_javascript):
     assert page.get_by_role("heading", name="Usage of customer 04").is_visible()
 
 
-@_ways(quick=1)
+@EVERY_WAY
 def test_an_auditor_can_ask_the_trail(world, visit, scheme, has_javascript):
     """A search, an export, a report and a verification: each form, its result and its file."""
     visitor = visit(scheme, has_javascript)
@@ -562,6 +557,7 @@ def test_the_cookie_is_one_that_browsers_guard(world, visit):
     assert visitor.page.evaluate("document.cookie") == ""
 
 
+@pytest.mark.sample
 def test_another_site_can_neither_send_forms_nor_frame_pages(world, visit, site):
     """A page of another origin gets no frame, and its form is refused."""
     visitor = visit("light", True, is_tested=False)
@@ -582,8 +578,3 @@ def test_another_site_can_neither_send_forms_nor_frame_pages(world, visit, site)
         page.get_by_role("button", name="Go").click()
     assert led.value.status == 403
     assert "not sent from the console" in page.content()
-
-
-def test_the_walk_opens_every_page():
-    """Nobody forgets to add a new page to the walk."""
-    assert {page.path for page in PAGES} == VISITED

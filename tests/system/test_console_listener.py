@@ -59,7 +59,7 @@ def require_divided(main: str, console: str, world) -> None:
     assert send(main, "GET", ROOT, headers={"Cookie": cookie}).status == 404
 
 
-@pytest.mark.parametrize("kind", ["address", "socket"])
+@pytest.mark.parametrize("kind", ["socket", pytest.param("address", marks=pytest.mark.system_long)])
 def test_each_address_has_its_own_pages(world, serve, socket_directory, kind):
     """The main address knows no console, and the console's knows nothing else, in every worker."""
     path = socket_directory / "console"
@@ -72,7 +72,14 @@ def test_each_address_has_its_own_pages(world, serve, socket_directory, kind):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("passed", [("main", "console"), ("console", "main"), ("main",)])
+@pytest.mark.parametrize(
+    "passed",
+    [
+        ("console", "main"),
+        pytest.param(("main", "console"), marks=pytest.mark.system_long),
+        pytest.param(("main",), marks=pytest.mark.system_long),
+    ],
+)
 def test_systemd_passes_the_sockets(world, serve, socket_directory, passed):
     """Which socket is the console's is decided by its path; one that is not passed is opened."""
     main, console = (f"unix:{socket_directory}/{name}" for name in ("main", "console"))
@@ -96,6 +103,7 @@ def test_a_link_has_the_address_of_the_console(world, serve):
     assert send(bind, "GET", link.removeprefix(f"http://{bind}")).status == 200
 
 
+@pytest.mark.system_long
 def test_a_link_has_the_name_of_the_host_where_systemd_passes_the_socket(
     world, serve, socket_directory
 ):
@@ -110,6 +118,7 @@ def test_a_link_has_the_name_of_the_host_where_systemd_passes_the_socket(
     assert asked.stdout.startswith("https://"), asked
 
 
+@pytest.mark.system_long
 def test_a_killed_service_leaves_nothing_in_the_way(world, serve, socket_directory):
     """The next start replaces the socket's file, which nobody listens at."""
     settings = {"console": "on", "console_bind": f"unix:{socket_directory}/console"}

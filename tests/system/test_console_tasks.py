@@ -138,6 +138,7 @@ def modes(world):
     return [line.mode for line in list_loads(world.engine)]
 
 
+@pytest.mark.system_long
 def test_clicks_at_once_roll_back_once(world, serve, native, tasks):
     """Eight clicks reach four workers at once: one process, one line of the history."""
     person = Person(world, serve(console="on", workers=4))
@@ -220,6 +221,7 @@ def test_a_locked_database_is_told(world, serve, native, tasks, held):
     assert ended(tasks, again).status == "done"
 
 
+@pytest.mark.system_long
 def test_a_register_can_be_dropped_on_a_full_disk(world, serve, make_disk):
     """A new link, its use, the click and its process need no free space (D57)."""
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
@@ -254,6 +256,7 @@ def audit_tasks(world):
     return AuditTasks(world.engine, world.config)
 
 
+@pytest.mark.system_long
 def test_clicks_at_once_search_once(world, serve, trail, audit_tasks):
     """Eight clicks reach four workers at once: one process, one record of the search."""
     service = serve(console="on", audit="on", workers=4)
@@ -269,6 +272,7 @@ def test_clicks_at_once_search_once(world, serve, trail, audit_tasks):
     assert "AB7" not in service.output("stderr") + service.output("stdout")
 
 
+@pytest.mark.system_long
 def test_a_killed_search_is_interrupted(world, serve, trail, audit_tasks, held):
     """The page says so, nothing was recorded or shown, and the next click does it."""
     person = Person(world, serve(console="on", audit="on", root=held.root), Role.AUDITOR)
@@ -284,6 +288,7 @@ def test_a_killed_search_is_interrupted(world, serve, trail, audit_tasks, held):
     assert "160 records" in person.get(again)
 
 
+@pytest.mark.system_long
 def test_a_large_export_does_not_fill_a_worker(world, serve, trail, audit_tasks):
     """Its file is sent in pieces, whole, and the worker's memory stays as it is."""
     service = serve(console="on", audit="on", workers=1)

@@ -88,6 +88,8 @@ def require_copied(postgres: str, target: Path) -> None:
     assert len(register_files(target)) == 1
 
 
+@pytest.mark.sample
+@pytest.mark.system_long
 def test_a_copy_to_a_file_that_is_killed_is_run_again(postgres, target):
     """The main database stays empty, and the next run removes what is left of registers."""
     with half_copied(postgres, target) as process:
@@ -98,6 +100,7 @@ def test_a_copy_to_a_file_that_is_killed_is_run_again(postgres, target):
     require_copied(postgres, target)
 
 
+@pytest.mark.system_long
 def test_a_copy_that_loses_its_source_leaves_nothing(postgres, target):
     """If Postgres ends the connection, the copy says so and removes what it wrote."""
     with half_copied(postgres, target) as process, connect(postgres) as operator:
@@ -123,6 +126,7 @@ def test_two_copies_to_one_file_do_not_mix(postgres, target):
     require_copied(postgres, target)
 
 
+@pytest.mark.system_long
 def test_a_copy_that_fills_the_disk_gives_it_back(postgres, make_disk):
     """On a full disk the copy fails; with enough space it succeeds."""
     disk = Disk(make_disk(3))

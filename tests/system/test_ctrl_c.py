@@ -107,6 +107,7 @@ cli.main(["version", "--json"], catch_ctrl_c=True)
     assert ended.stdout.splitlines()[0] == "False"
 
 
+@pytest.mark.system_long
 def test_a_command_that_ignores_ctrl_c_still_does(world):
     """Commands under nohup, or in the background of a script, ignore Ctrl-C."""
     settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}

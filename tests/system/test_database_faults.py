@@ -169,6 +169,7 @@ def test_a_register_that_is_gone_is_no_500(serve, world):
     assert service.get("/v1/vehicle/AB12CDE/insurance").status == 200
 
 
+@pytest.mark.system_long
 def test_a_database_locked_by_another_program_is_waited_for(serve, world):
     """Reads work; a write waits 5 s, gets 503, and succeeds once the lock is gone (D27)."""
     service = serve(workers=1)
@@ -196,6 +197,7 @@ def held_to_rights():
     return (setpriv, f"--inh-caps={dropped}", f"--bounding-set={dropped}")
 
 
+@pytest.mark.system_long
 def test_a_file_that_may_only_be_read_is_read(serve, world, held_to_rights):
     """Look-ups work, writes give 503, and `check` has the reason."""
     close_quietly(world.engine)

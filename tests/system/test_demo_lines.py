@@ -101,6 +101,7 @@ def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
             assert lasting(json.loads(run.stdout)) == lasting(json.loads(answer)), line
 
 
+@pytest.mark.system_long
 def test_the_first_file_of_the_readme_is_loaded(tmp_path):
     """Its commands, except `serve`, run as they are, and print what it shows."""
     first, second = re.findall(r"(?ms)^```sh\n(.*?)^```", section("README.md", FIRST_FILE))

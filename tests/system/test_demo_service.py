@@ -268,6 +268,7 @@ def test_a_directory_of_another_user_is_refused(place, tmp_path):
     assert "make run DEMO=" in ended.stderr
 
 
+@pytest.mark.system_long
 @pytest.mark.skipif(
     not shutil.which("make") or not (ROOT / ".venv" / ".installed").exists(),
     reason="the environment was not made by make",

@@ -125,6 +125,7 @@ def test_each_curl_sample_gets_the_answer_beside_it(demo, tmp_path):
     require_alike("errors", json.loads(body), example(section(page, "errors")))
 
 
+@pytest.mark.system_long
 def test_each_python_sample_gets_the_answer_beside_it(demo, tmp_path):
     """Python runs each sample beside the small client; the answer has the members shown."""
     page = page_of(demo)
@@ -259,6 +260,7 @@ def require_waited(server: Busy, method: str) -> None:
     assert times[3] - times[2] >= 2
 
 
+@pytest.mark.system_long
 @pytest.mark.parametrize(
     "method", ["GET", *(pytest.param(method, marks=_LONG) for method in ("POST", "DELETE"))]
 )
@@ -290,6 +292,7 @@ def test_the_typescript_client_waits_as_long_as_it_is_told(demo, tmp_path, metho
         require_waited(server, method)
 
 
+@pytest.mark.system_long
 def test_the_python_client_stays_within_the_limit(demo, tmp_path):
     """With one request per second, a client that sends three in a row gets three answers."""
     settings = {"database_url": f"sqlite:///{tmp_path / 'demo.db'}"}

@@ -198,6 +198,7 @@ def test_a_key_can_be_revoked_on_a_full_disk(serve, world, disk):
     assert (with_key, service.get(PATH).status) == (200, 401)
 
 
+@pytest.mark.system_long
 def test_look_ups_go_on_while_others_take_every_block(serve, world, disk):
     """Refused creations leave the connections and files that reading needs."""
     world.load([CAR])
@@ -221,6 +222,7 @@ def test_look_ups_go_on_while_others_take_every_block(serve, world, disk):
     assert statuses(lambda _: service.get(PATH), 20) == {200: 20}
 
 
+@pytest.mark.system_long
 def test_new_workers_read_on_a_full_disk(serve, world, disk):
     """Workers that replace killed ones, all at once, have the same space as those."""
     world.load([CAR])
@@ -307,6 +309,7 @@ def test_metrics_work_on_a_full_disk(serve, world, disk):
         assert b"verifyd_database_writable 0.0" in told.body
 
 
+@pytest.mark.system_long
 def test_a_read_only_database_is_a_warning(serve, world, disk):
     """Look-ups work and creations do not, until the database is writable again."""
     world.load([CAR])

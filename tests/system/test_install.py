@@ -204,6 +204,7 @@ def test_no_page_has_a_dead_link(tree, is_in_source):
         assert (page.name, dead) == (page.name, [])
 
 
+@pytest.mark.system_long
 def test_a_release_lays_itself_out_again(tree):
     """The installer of an installed release makes the same release, with its changelog."""
     shutil.copy(ROOT / "CHANGELOG.md", tree.deploy.parent)
@@ -264,6 +265,7 @@ def test_installing_twice_changes_nothing(tree):
     assert tree.files() == before
 
 
+@pytest.mark.system_long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_a_tree_that_had_no_users_is_given_to_the_user(tree):
     """Directories of root become the service's; those of other users stay as they are."""
@@ -279,6 +281,7 @@ def test_a_tree_that_had_no_users_is_given_to_the_user(tree):
         assert (path.stat().st_uid, path.stat().st_gid) == (0, 1235)
 
 
+@pytest.mark.system_long
 def test_edited_files_are_never_overwritten(tree):
     """A later release saves its version alongside and says so, once."""
     tree.install()
@@ -320,6 +323,7 @@ def test_a_binary_with_a_wrong_checksum_is_refused(tree):
     assert tree.files() == before
 
 
+@pytest.mark.system_long
 def test_the_documents_of_the_binary_are_laid_out_with_it(tree):
     """SBOM and licences are installed with the binary; a damaged one is refused."""
     documents = {".cdx.json": b"{}", ".licenses.txt": b"MIT"}
@@ -385,6 +389,7 @@ def test_two_at_once_are_one_after_the_other(tree):
     assert "another installation is running" in ended.stderr
 
 
+@pytest.mark.system_long
 def test_one_that_was_killed_is_run_again(tree):
     """The next run completes the installation as if the first had not been killed."""
     tree.install()
@@ -396,6 +401,7 @@ def test_one_that_was_killed_is_run_again(tree):
     assert tree.files() == before
 
 
+@pytest.mark.system_long
 def test_units_that_a_release_does_not_have_go(tree):
     """After going back no timer starts a program that the release lacks."""
     tree.install()
@@ -492,6 +498,7 @@ class TestUninstalling:
         assert set(before) - set(after) == by_the_operator
         assert {name: before[name] for name in after} == after
 
+    @pytest.mark.system_long
     def test_edited_files_stay(self, installed):
         """The site and the overrides of units are settings; only our links are removed."""
         site = installed.root / "etc/nginx/sites-available/verifyd.conf"
@@ -502,6 +509,7 @@ class TestUninstalling:
         assert site.exists()
         assert [path.name for path in override.parent.iterdir()] == ["override.conf"]
 
+    @pytest.mark.system_long
     def test_purge_leaves_nothing(self, installed):
         """Data, settings, logs and overrides are removed, too, now or after an uninstallation."""
         override = installed.root / "etc/systemd/system/verifyd.service.d/override.conf"

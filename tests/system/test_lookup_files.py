@@ -79,7 +79,9 @@ def test_a_reader_may_have_seen_enough(begun, given):
     assert process.wait() == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.system_long)]
+)
 def test_an_interrupted_look_up_leaves_no_files(world, begun, given, number):
     """Neither the output nor a temporary file remains."""
     output = world.directory / "b.csv"
@@ -92,6 +94,7 @@ def test_an_interrupted_look_up_leaves_no_files(world, begun, given, number):
     assert list(world.directory.glob("*b.csv*")) == []
 
 
+@pytest.mark.system_long
 def test_progress_is_shown(world, begun, given):
     """A terminal shows percentage, plates per second and the time left."""
     ours, terminal = pty.openpty()

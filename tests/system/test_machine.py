@@ -79,6 +79,7 @@ def bring(machine: Machine, binary: Path, name: str = "verifyd", tree: Path = RO
     (home / f"{name}.sha256").write_bytes(summed.stdout)
 
 
+@pytest.mark.sample
 def test_the_commands_of_the_page_are_ten_and_work(machine):
     """The commands of `deploy/README.md` lead from a bare machine to an answer over TLS."""
     (block,) = re.findall(r"## From a bare machine to TLS.*?```sh\n(.*?)```", PAGE, re.DOTALL)

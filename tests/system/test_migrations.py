@@ -11,6 +11,7 @@ import pytest
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
 from app.storage.versions import Installation, program_schema
+from tests.conftest import STORAGE
 from tests.stores import PostgresTemplate, Template
 from tests.system.processes import environment, run_command, until
 
@@ -74,6 +75,7 @@ def test_two_hosts_that_start_at_once_make_one_database(empty_url):
     assert (applied[0], len(applied), nothing) == ("0001_tables", program_schema(), [])
 
 
+@STORAGE
 def test_two_hosts_that_start_at_once_upgrade_once(world, next_program):
     """The database is upgraded once, and keeps its data."""
     applied = applied_by_two(world.store.url, **next_program())

@@ -122,6 +122,7 @@ def is_right(kind: str, answer: Answer, created_before: int) -> bool:
     return names == sorted(names) and len(names) >= min(PAGE, created_before)
 
 
+@pytest.mark.system_long
 def test_no_file_takes_the_place_of_a_closed_stream(serve, world):
     """Otherwise the log would go into that file; on SQLite the engine prevents it."""
     service = serve(command=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", *SERVE))

@@ -20,7 +20,7 @@ REFUSALS: list[Case] = [
 ]
 
 
-@pytest.fixture(params=["directly", "through nginx"])
+@pytest.fixture(params=[pytest.param("directly", marks=pytest.mark.system_long), "through nginx"])
 def service(request, serve, socket_directory):
     """A service, and the address of the server or of nginx."""
     if request.param == "directly":

@@ -48,6 +48,7 @@ def test_it_is_well_formed(tmp_path):
     assert "[warn]" not in ended.stderr
 
 
+@pytest.mark.system_long
 class TestWhichHost:
     def host_of(self, installation: Installation, **headers: str) -> Service:
         named = {name.replace("_", "-"): text for name, text in headers.items()}
@@ -89,6 +90,7 @@ class TestWhichHost:
         assert len({installation.host_of(a.headers["X-Request-ID"]) for a in answers}) == 1
 
 
+@pytest.mark.system_long
 @pytest.mark.parametrize(
     ("limit", "sent"),
     [
@@ -104,6 +106,7 @@ def test_a_plan_admits_exactly_its_requests(installation, limit, sent):
     require_exact(flood, rate(limit, HOUR_SECONDS))
 
 
+@pytest.mark.system_long
 class TestItsOwnAnswers:
     def require_problem(self, answer, status: int, code: str) -> None:
         assert (answer.status, answer.media_type) == (status, "application/problem+json")
@@ -257,6 +260,7 @@ class TestItsOwnAnswers:
                 self.require_problem(answer, 502, "service_unavailable")
 
 
+@pytest.mark.system_long
 class TestLogs:
     PATH = "/v1/compliance/SECRET1?asOf=2026-01-01"
 

@@ -369,6 +369,7 @@ def test_remote_metrics_without_a_key_are_refused_and_charged(site):
         assert told == [401, 429], header
 
 
+@pytest.mark.system_long
 @pytest.mark.parametrize(("network", "status"), [("192.0.2.0/24", 403), ("127.0.0.0/8", 401)])
 def test_the_console_can_be_kept_to_a_network(serve, socket_directory, tmp_path, network, status):
     """As documented, nginx refuses the console to other addresses, and nothing else.

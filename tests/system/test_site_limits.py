@@ -94,6 +94,7 @@ def test_a_thousand_slow_clients_cost_less_than_100_mb(
     assert COST_BYTES_MIN < cost < COST_BYTES_MAX
 
 
+@pytest.mark.system_long
 def test_a_hundred_slow_clients_cost_less_than_10_mb(socket_directory):
     """A tenth of the thousand that the long test holds; a body that is there costs something."""
     with behind_site(NOBODY, socket_directory) as bind, ExitStack() as stack:
@@ -171,6 +172,7 @@ def require_refused(answer: Answer) -> None:
     assert answer.headers["Retry-After"] == "1"
 
 
+@pytest.mark.system_long
 class TestHowMany:
     @EVERY_PROXY
     def test_an_address_has_so_many_connections(self, tmp_path, before):

@@ -115,6 +115,8 @@ def test_too_many_connections_push_out_the_oldest(single, client: Callable[[sock
         assert len(list(Path(f"/proc/{worker}/fd").iterdir())) < CLIENTS + 100
 
 
+@pytest.mark.sample
+@pytest.mark.system_long
 @pytest.mark.parametrize("files", [256, 64])
 def test_few_descriptors_are_enough(serve, files):
     """A worker that may open few files keeps fewer connections, but those of a proxy."""
@@ -131,6 +133,7 @@ def test_few_descriptors_are_enough(serve, files):
         require_prompt(service)
 
 
+@pytest.mark.system_long
 def test_slow_clients_hold_little_memory(single):
     """Bodies and answers that wait for clients are limited together, whoever sends them."""
     (worker,) = single.workers()
@@ -149,6 +152,7 @@ def test_slow_clients_hold_little_memory(single):
         assert memory_bytes(worker) - before < HELD_BYTES_MAX * 2
 
 
+@pytest.mark.system_long
 def test_a_rest_of_an_answer_holds_little_memory(single):
     """An answer of which a client has read the most takes no more memory than what is left."""
     (worker,) = single.workers()
@@ -238,6 +242,7 @@ def test_clients_of_long_requests_take_turns(serve):
     assert min(answered[number] for number in range(BULK_CLIENTS)) > BULKS / 6
 
 
+@pytest.mark.system_long
 def test_pipelined_requests_are_answered_in_order(single):
     """Ten thousand requests sent at once get as many answers, and others are answered meanwhile."""
     request = f"GET /api/domains HTTP/1.1\r\nHost: x\r\nX-API-Key: {single.key}\r\n\r\n"

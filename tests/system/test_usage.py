@@ -229,6 +229,7 @@ def test_a_killed_worker_loses_at_most_ten_seconds(serve, loaded):
     assert len(old) <= used(loaded.store.url).total() <= len(answered_at)
 
 
+@pytest.mark.system_long
 def test_a_locked_database_delays_usage_and_no_look_up(serve, loaded):
     """Look-ups go on, the log has one line, and later everything is written."""
     service = serve(workers=1, command=SERVE_HURRIED)
@@ -242,6 +243,7 @@ def test_a_locked_database_delays_usage_and_no_look_up(serve, loaded):
     until(lambda: faults(service) == ["error", "info"], "the log")
 
 
+@pytest.mark.system_long
 def test_a_full_disk_delays_usage_and_no_look_up(serve, loaded, make_disk):
     """Look-ups go on, the log has one line, and later everything is written."""
     disk = Disk(make_disk(24))
@@ -287,6 +289,7 @@ class TestPostgres:
             assert faults(service) == []
         assert used(loaded.store.url) == clients.answers
 
+    @pytest.mark.system_long
     def test_a_stopped_server_delays_usage(self, serve, loaded, cluster):
         """What was counted before is written when the server is back."""
         service = serve(workers=1)

@@ -27,7 +27,9 @@ from app.serve.limits.store import account_slot
 from app.storage.engine import close_quietly, open_engine
 from app.storage.sqlite import SqliteEngine
 from app.storage.stores import migrate
-from tests.conftest import ON_POSTGRES
+from tests.conftest import ON_POSTGRES, STORAGE
+
+pytestmark = STORAGE
 
 
 class FormerRunner(Runner):  # type: ignore[misc]

@@ -23,6 +23,7 @@ from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.versions import database_id
 from tests.conftest import ON_POSTGRES, ON_SQLITE
+from tests.rows import each_row
 from tests.system.processes import until
 from tests.unit.conftest import CommandLine
 from tests.unit.test_help import LEAVES
@@ -473,7 +474,7 @@ class TestList:
 
         return listed
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("words", "expected"),
         [
             ("", "plans.set keys.revoke accounts.set-plan accounts.create"),

@@ -23,7 +23,10 @@ from app.accounts.authentication import Authenticator
 from app.accounts.models import ACCOUNTS_MAX, Account, ApiKey
 from app.errors import OperatorError
 from app.storage.postgres import PostgresEngine
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_SQLITE, STORAGE
+from tests.rows import each_row
+
+pytestmark = STORAGE
 
 LIMITS = {"requests": 10, "window_seconds": 60, "bulk_max": 5, "domains_max": 3}
 
@@ -73,7 +76,7 @@ class TestAccounts:
             create_account(engine, " alice ")
         assert len(list_accounts(engine)) == 2
 
-    @pytest.mark.parametrize("name", ["", " ", "x" * 101, "a\nb", "a\x00b", "a\x1b[31m"])
+    @each_row("name", ["", " ", "x" * 101, "a\nb", "a\x00b", "a\x1b[31m"])
     def test_a_name_is_short_printable_text(self, engine, name):
         """Only short printable names get into listings and logs."""
         with pytest.raises(OperatorError, match="1 to 100 printable characters"):
@@ -119,7 +122,7 @@ class TestPlans:
         assert len(list_plans(engine)) == 4
 
     @ON_SQLITE
-    @pytest.mark.parametrize(
+    @each_row(
         "limit",
         [
             {"requests": 0},

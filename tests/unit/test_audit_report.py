@@ -13,6 +13,7 @@ from app.audit.record import Criteria, Plate, Record, invalid_plate, time_of
 from app.audit.report import Frequent, Refusal, Tallies, Tally, Users, render, report
 from app.audit.seal import seal
 from app.audit.search import Period
+from tests.rows import each_row
 from tests.unit.audit_trails import Clock, look_up, opened
 
 HOSTILE = '<script>alert("x")</script>'
@@ -84,9 +85,7 @@ def test_a_bulk_counts_as_its_plates():
     assert (peak.day, peak.plates, peak.usual) == ("2026-11-05", 1_000, 2)
 
 
-@pytest.mark.parametrize(
-    "days", [[100], [100, 1, 1], [19, 1, 1, 1], [25, 5, 5, 5], [50, 50, 50, 50]]
-)
+@each_row("days", [[100], [100, 1, 1], [19, 1, 1, 1], [25, 5, 5, 5], [50, 50, 50, 50]])
 def test_what_is_not_unusual_is_not_named(days):
     """A new user, a small number, or five times the usual is no peak."""
     users = Users()

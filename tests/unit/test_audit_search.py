@@ -24,6 +24,7 @@ from app.audit.record import Criteria, Plate, Record, invalid_plate
 from app.audit.seal import seal
 from app.audit.search import Period, Query, first_moment, last_moment, plan, search, time_before
 from app.audit.segments import lines_beginning_in, list_segments
+from tests.rows import each_row
 from tests.unit.audit_trails import Clock, look_up, opened
 
 
@@ -249,7 +250,7 @@ class TestPeriods:
         assert first_moment(text) == first
         assert last_moment(text) == (last or first)
 
-    @pytest.mark.parametrize("text", ["", "today", "2026-11", "2026-11-01T15:00", "20261101"])
+    @each_row("text", ["", "today", "2026-11", "2026-11-01T15:00", "20261101"])
     def test_other_texts_are_refused(self, text):
         """A time without its offset is not guessed."""
         with pytest.raises(ValueError, match=r"."):
@@ -291,7 +292,7 @@ class TestPeriods:
         monkeypatch.setattr("app.clock.today", lambda _zone: today)
         assert time_before(keep) == f"{before}T00:00:00.000000Z"
 
-    @pytest.mark.parametrize("keep", ["", "0d", "24", "24h", "1.5y", "-1m", "24 m"])
+    @each_row("keep", ["", "0d", "24", "24h", "1.5y", "-1m", "24 m"])
     def test_other_ages_are_refused(self, keep):
         """Nothing is removed because of a typing error."""
         with pytest.raises(ValueError, match="days, months or years"):

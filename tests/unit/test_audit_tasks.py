@@ -33,8 +33,10 @@ from app.jobs.audit_tasks import (
 )
 from app.jobs.tasks import DONE, FAILED, INTERRUPTED
 from app.storage.versions import database_id
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_SQLITE, STORAGE
 from tests.unit.audit_trails import lines, look_up
+
+pytestmark = STORAGE
 
 PLATE = Question(Criteria(plate="AB12CDE"), request_id="r1")
 WANTED = Wanted(SEARCH, "seen", "ann")

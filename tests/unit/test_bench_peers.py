@@ -25,6 +25,7 @@ from tests.bench.peers.report import fill, part_rows, table, text_report
 from tests.bench.peers.results import Machine, Options, Results
 from tests.bench.peers.steady import ask_steadily, percentile_ms
 from tests.bench.peers.targets import verdicts
+from tests.rows import each_row
 from tests.system.processes import ROOT, Answer
 
 FREE_MEMBERS = {"request_id": "2", "detail": "Another sentence.", "error": "Yet another."}
@@ -161,7 +162,7 @@ class TestAnswers:
         theirs = answer(404, code="vehicle_not_found", **FREE_MEMBERS)
         assert differences(ours, theirs) == []
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("theirs", "difference"),
         [
             (answer(500), "status 500, not 200"),

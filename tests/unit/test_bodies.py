@@ -22,6 +22,7 @@ from app.serve.http.bodies import (
 )
 from app.serve.http.context import Request
 from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
+from tests.rows import each_row
 
 KNOWN = '"name": "a", "names": ["x"]'
 NOT_JSON = not_json(KNOWN)
@@ -109,7 +110,7 @@ class TestIntake:
         """A length beyond every machine's integers is too large, and no failure."""
         assert taken_in(io.BytesIO(), CONTENT_LENGTH=digits).code == "body_too_large"
 
-    @pytest.mark.parametrize("length", ["-1", "+1", "1.0", "0x1", "1,1", "x", " ", "\u0661"])
+    @each_row("length", ["-1", "+1", "1.0", "0x1", "1,1", "x", " ", "\u0661"])
     def test_a_length_must_be_a_number(self, length):
         """A length that is not all digits is refused."""
         assert taken_in(io.BytesIO(b"x"), CONTENT_LENGTH=length).code == "invalid_request"
@@ -140,7 +141,7 @@ class TestJson:
         shape = read('{"x": {"name": 1}, "name": "ä", "names": ["b"]}'.encode())
         assert (shape.name, shape.names) == ("ä", ["b"])
 
-    @pytest.mark.parametrize("fault", NOT_JSON)
+    @each_row("fault", NOT_JSON)
     def test_a_body_that_is_not_json_is_refused(self, fault):
         """Every text that is not JSON is refused, also what msgspec accepts (D6)."""
         assert refusal(NOT_JSON[fault]).code == "invalid_json"
@@ -151,13 +152,13 @@ class TestJson:
         assert (problem.code, problem.errors[0]["pointer"]) == ("unknown_member", "/nams")
         assert problem.detail == "The member nams is unknown; did you mean names?"
 
-    @pytest.mark.parametrize("kind", NO_OBJECTS)
+    @each_row("kind", NO_OBJECTS)
     def test_other_json_than_an_object_is_refused(self, kind):
         """The error of a JSON value that is no object points at the root."""
         problem = refusal(NO_OBJECTS[kind])
         assert (problem.code, problem.errors[0]["pointer"]) == ("invalid_body", "")
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("body", "pointer", "detail"),
         [
             (b"{}", "/name", "The member name is missing."),
@@ -196,11 +197,11 @@ class TestJson:
         assert problem.code == "invalid_body"
         assert problem.errors == ({"pointer": pointer, "detail": detail},)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "beginning",
         [b'{"name": 1', b'{"y": 1', b'{"name": "a", "name": 1', b"[1", b"1", b'"a"', b"null"],
     )
-    @pytest.mark.parametrize(
+    @each_row(
         "end", [b"", b" true", b', "x": NaN', b', "x": "\\x"', b', "x": "\xff"', b"]]", b"}}"]
     )
     def test_the_syntax_comes_before_all_else(self, beginning, end):
@@ -217,7 +218,7 @@ class TestJson:
                 "The body is nested too deeply.",
             )
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         ["\\\\u0000", "\\\\\\\\ud800", "\\ud83d\\ude00", "\\uD83D\\uDE00", "\\u0001", "\\\\"],
     )
@@ -241,7 +242,7 @@ class TestJson:
 
         assert seconds(part) < 10 * seconds("letters ", end="")
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("content_type", "is_taken"),
         [
             ("application/json", True),

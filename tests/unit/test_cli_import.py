@@ -7,6 +7,7 @@ from hashlib import sha256
 import pytest
 
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 
 HEADER = "registration,make"
 NINE_GOOD_ONE_BAD = (HEADER, *(f"AB{n}CDE,FORD" for n in range(10, 19)), ",NO PLATE")
@@ -59,7 +60,7 @@ def test_a_register_is_named_by_a_plain_word(cli, name):
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("limit", ["x", "-1", "101%", "nan%", "1.5", "%", ""])
+@each_row("limit", ["x", "-1", "101%", "nan%", "1.5", "%", ""])
 def test_a_reject_limit_is_a_number_or_a_percentage(cli, limit):
     """Any other limit is a usage error that says what is accepted."""
     told = cli.misuse("import", "x.csv", f"--max-rejects={limit}")

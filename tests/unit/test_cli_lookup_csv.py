@@ -21,6 +21,7 @@ from app.registers.request import LoadRequest
 from app.storage.engine import close_quietly, open_engine
 from app.vehicles.answer_cells import COLUMNS
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 
 DAY = "2025-07-01"
 ROWS = [
@@ -172,9 +173,9 @@ def ends(line: bytes) -> bytes:
 
 
 class TestBytes:
-    @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-    @pytest.mark.parametrize("delimiter", [b",", b";", b"\t", b"|"])
-    @pytest.mark.parametrize("last", [True, False])
+    @each_row("end", [b"\n", b"\r\n", b"\r"])
+    @each_row("delimiter", [b",", b";", b"\t", b"|"])
+    @each_row("last", [True, False])
     @ON_SQLITE
     def test_the_file_stays_as_it_is(self, answered, end, delimiter, last):
         """Each output line begins with the original bytes, and keeps its line end or has none."""
@@ -281,12 +282,12 @@ def test_a_file_that_only_its_owner_can_read_is_sent_through_stdin(cli, monkeypa
 
 
 class TestFormulas:
-    @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t=1", " =1", "\r=1", "\uff1d1"])
+    @each_row("text", ["=1", "+1", "-1", "@a", "\t=1", " =1", "\r=1", "\uff1d1"])
     def test_a_text_that_would_run_is_made_a_text(self, text):
         """A cell that a spreadsheet would run gets an apostrophe, and quotes if needed."""
         assert text_cell(",")(text).strip('"').startswith("'")
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("text", "cell"),
         [("A,B", '"A,B"'), ('5" tyre', '"5"" tyre"'), ('="x,y"', '"\'=""x,y"""'), ("A-1", "A-1")],
     )
@@ -294,8 +295,8 @@ class TestFormulas:
         """Cells are quoted only where needed."""
         assert text_cell(",")(text) == cell
 
-    @pytest.mark.parametrize("file_delimiter", [",", ";", "\t", "|"])
-    @pytest.mark.parametrize("reader_delimiter", [",", ";", "\t", "|"])
+    @each_row("file_delimiter", [",", ";", "\t", "|"])
+    @each_row("reader_delimiter", [",", ";", "\t", "|"])
     def test_another_separator_starts_no_formula(self, file_delimiter, reader_delimiter):
         """A spreadsheet with another list separator splits cells, and must find no formula."""
         inner = ("=1", " =1", '"=1', '"" @a', "+1", "-1", "\uff1d1", ";=1", ",=1", "\t=1", "|=1")
@@ -322,7 +323,7 @@ class TestFormulas:
 
 @ON_SQLITE
 class TestColumn:
-    @pytest.mark.parametrize(
+    @each_row(
         "name",
         [
             "Registration",
@@ -376,7 +377,7 @@ class TestColumn:
 
 @ON_SQLITE
 class TestRefused:
-    @pytest.mark.parametrize(
+    @each_row(
         ("data", "reason"),
         [
             (b"", "the file is empty"),

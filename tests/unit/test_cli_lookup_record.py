@@ -8,6 +8,7 @@ import pytest
 from app.audit.trail import Trail
 from app.storage.registers import list_entries
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 from tests.unit.audit_trails import lines
 from tests.unit.conftest import CommandLine
 
@@ -138,8 +139,8 @@ class TestRefused:
         monkeypatch.setattr(os, "fdatasync", failing)
         assert "could not be synced to disk" in cli.refusal("lookup", "AB12CDE")
 
-    @pytest.mark.parametrize("option", ["--reason", "--reference"])
-    @pytest.mark.parametrize("text", ["", "A" * 65, "A\tB", "J\xfcrgen"])
+    @each_row("option", ["--reason", "--reference"])
+    @each_row("text", ["", "A" * 65, "A\tB", "J\xfcrgen"])
     def test_a_wrong_text(self, cli, trail, option, text):
         """It is a usage error, as in the headers of the API."""
         told = cli.misuse("lookup", "AB12CDE", f"{option}={text}")

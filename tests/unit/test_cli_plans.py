@@ -3,6 +3,7 @@
 import pytest
 
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 
 LIMITS = {"--requests": 5, "--window": 60, "--bulk-max": 10, "--domains-max": 3}
 
@@ -44,7 +45,7 @@ def test_a_plan_is_changed(cli):
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
+@each_row(
     ("limit", "value"),
     [
         ("requests", 0),

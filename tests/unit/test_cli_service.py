@@ -13,6 +13,7 @@ from app.alerts import delivery
 from app.cli import build_parser
 from app.storage.engine import close_quietly, open_engine
 from app.storage.versions import Installation, program_schema
+from tests.rows import each_row
 
 NEED_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
@@ -55,7 +56,7 @@ def test_a_directory_is_no_database(bare_cli, monkeypatch):
         assert bare_cli.refusal(*command.split()) == f"{told}\n"
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@each_row("words", COMMANDS, ids=" ".join)
 def test_every_command_explains_itself(bare_cli, words):
     """`--help` of every command exits with 0 and changes nothing."""
     ended = bare_cli.run(*words, "--help")
@@ -72,7 +73,7 @@ def test_an_unknown_command_is_a_usage_error(cli, words):
     assert "usage: verifyd" in cli.misuse(*words)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         "serve",
@@ -346,7 +347,7 @@ def test_a_newer_database_that_allows_this_program_is_used(cli):
 
 
 @NEED_ROOT
-@pytest.mark.parametrize(
+@each_row(
     "words", [w for w in COMMANDS if (len(w) == 1 or w[-1] == "list") and w[0] not in NO_OWNER]
 )
 def test_another_user_than_the_owner_is_refused(cli, words):

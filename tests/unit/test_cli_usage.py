@@ -15,6 +15,7 @@ from app.config import Config
 from app.routes import OPERATIONS
 from app.storage.engine import close_quietly, open_engine
 from app.storage.versions import database_id
+from tests.conftest import STORAGE
 
 INSURANCE = "/v1/vehicle/{registration}/insurance"
 BULK = "/v1/compliance/bulk"
@@ -72,6 +73,7 @@ def acme(usage):
     return caller
 
 
+@STORAGE
 def test_accounts_of_this_month(cli, acme):
     """By default there is a line for each account, about the current month."""
     assert cli.run("usage").stdout == (
@@ -111,6 +113,7 @@ def test_one_account(cli, acme):
         ("hour", [("2026-11-21T12:00:00Z", 2), ("2026-11-22T12:00:00Z", 2)]),
     ],
 )
+@STORAGE
 def test_by_something(cli, acme, by, expected):
     """`--by` adds a column, and a line for each of its values."""
     items = cli.json("usage", "--by", by, "--account", "acme")
@@ -162,6 +165,7 @@ def test_an_unknown_account_is_refused(cli, usage):
     assert cli.refusal("usage", "--account", "acmee") == told
 
 
+@STORAGE
 def test_the_month_is_that_of_the_time_zone(cli, usage, monkeypatch):
     """The current month, like days, depends on VERIFYD_TIMEZONE (D20)."""
     monkeypatch.setenv("VERIFYD_TIMEZONE", "Pacific/Auckland")

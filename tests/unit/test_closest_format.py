@@ -3,6 +3,7 @@
 import pytest
 
 from app.registers.formats import FileFault, recognise
+from tests.rows import each_row
 
 
 def refusal(text: str | bytes) -> str:
@@ -23,7 +24,7 @@ def test_columns_closest_format_what_is_missing_and_the_mapping_are_named():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "closest"),
     [
         ("plate,make,model", "native-csv with vehicles; the file lacks registration."),
@@ -41,12 +42,12 @@ def test_the_format_with_the_most_columns_is_the_closest(header, closest):
 
 def test_ten_of_many_columns_are_named():
     """The message stays short, whatever the header."""
-    told = refusal(",".join(f"col{n:04}" + "x" * 60 for n in range(5_000)) + "\n")
-    assert " and 4,990 more. " in told
+    told = refusal(",".join(f"col{n:04}" + "x" * 60 for n in range(500)) + "\n")
+    assert " and 490 more. " in told
     assert len(told) < 1_500
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "AB12CDE;FORD;2012\nCD34EFG;OPEL;2013\n",

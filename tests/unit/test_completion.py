@@ -8,6 +8,7 @@ import pytest
 
 from app.cli import COMMANDS, build_parser
 from app.cli.program import _arguments
+from tests.rows import each_row
 
 _TRY = """
 . "$1"
@@ -55,7 +56,7 @@ def test_every_command_is_offered(script):
     assert {name for names in COMMANDS.values() for name in names} <= offered(script, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "wanted"),
     [
         (("ke",), {"keys"}),

@@ -7,6 +7,7 @@ from app.vehicles.answers import compliance_answer
 from app.vehicles.compliance import TAX_STATUSES, judge
 from app.vehicles.facts import PolicyFacts, Record
 from tests.contract.answers import document
+from tests.rows import each_row
 
 DAY = "2025-07-01"
 POLICY = PolicyFacts("", "P-1", "2025-01-01", "2025-12-31", None, None, 0)
@@ -40,7 +41,7 @@ def members(explain=False, **different):
 
 
 class TestInsurance:
-    @pytest.mark.parametrize(
+    @each_row(
         ("expected", "facts"),
         [
             ("valid", {}),
@@ -60,7 +61,7 @@ class TestInsurance:
 
 
 class TestMot:
-    @pytest.mark.parametrize(
+    @each_row(
         ("expected", "facts"),
         [
             ("valid", {"mot_expiry": "2025-07-02"}),
@@ -79,7 +80,7 @@ class TestMot:
         assert answer["reasons"]["motValid"] == expected
         assert answer["checks"]["motValid"] == (expected in ("valid", "exempt"))
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("first_registered", "day", "expected"),
         [
             ("2022-07-01", "2025-06-30", "not_due"),
@@ -136,7 +137,7 @@ class TestMot:
 
 
 class TestTax:
-    @pytest.mark.parametrize(
+    @each_row(
         ("expected", "status", "due"),
         [
             ("valid", "taxed", "2025-07-02"),
@@ -188,7 +189,7 @@ class TestRecord:
         assert members()["compliant"] is True
         assert set(members()["checks"].values()) == {True}
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("check", "facts"),
         [
             ("insuranceValid", {"policy": None}),

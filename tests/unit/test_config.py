@@ -13,6 +13,7 @@ import pytest
 
 from app.config import PREFIX, SETTINGS, Config, ConfigError
 from app.setting_values import Destination, is_register_name, sqlite_path
+from tests.rows import each_row
 
 SECRET = "whsec_" + base64.b64encode(b"x" * 24).decode()
 
@@ -66,7 +67,7 @@ def test_the_current_directory_is_a_directory():
     assert (config.state_dir, config.data_dir) == (Path("."), Path("."))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@each_row("name", SETTINGS)
 def test_a_setting_is_named_like_its_field(name):
     """A variable is its field's name in upper case after the prefix, and has a description."""
     setting = SETTINGS[name]
@@ -75,7 +76,7 @@ def test_a_setting_is_named_like_its_field(name):
     assert not setting.meaning.endswith(".")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "value"),
     [
         ("database_url", "sqlite:////var/lib/verifyd/a.db", "sqlite:////var/lib/verifyd/a.db"),
@@ -136,7 +137,7 @@ def test_a_value_is_read(name, text, value):
     assert getattr(read(**{name: text}), name) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text"),
     [
         *(("database_url", text) for text in ("", "verifyd.db", "sqlite:", "sqlite:///")),
@@ -197,7 +198,7 @@ def test_other_variables_are_not_read():
     assert Config.from_env({"PATH": "x", "verifyd_workers": "x"}) == Config.from_env({})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "mysql://u:secret@h/d",
@@ -252,7 +253,7 @@ def test_any_password_is_let_through():
     assert read(database_url=url).database_url == url
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "state_dir"),
     [
         ("sqlite:///a.db", "state"),
@@ -279,7 +280,7 @@ def test_the_path_of_a_sqlite_url():
     assert sqlite_path("postgresql://h/d") is None
 
 
-@pytest.mark.parametrize("name", ["a", "native", "a1_b", "x" * 30])
+@each_row("name", ["a", "native", "a1_b", "x" * 30])
 def test_register_names(name):
     """A name becomes a schema's name: 1 to 30 of a-z, 0-9 and _, first a letter."""
     assert is_register_name(name)

@@ -28,8 +28,10 @@ from app.storage.registers import in_precedence, read_state
 from app.storage.stores import migrate, store_of
 from app.storage.tables import Kind, qualified
 from app.storage.versions import SCRIPTS, Installation, program_schema, versions
-from tests.conftest import ON_SQLITE, Client, World
+from tests.conftest import ON_SQLITE, STORAGE, Client, World
 from tests.enquiry import set_enquiry
+
+pytestmark = STORAGE
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 POLICY = {

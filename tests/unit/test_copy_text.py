@@ -1,9 +1,8 @@
 """Rows in the text format of Postgres' COPY, as Postgres itself writes them (D46)."""
 
-import pytest
-
 from app.storage.postgres_dialect import copy_text
 from tests.conftest import ON_POSTGRES
+from tests.rows import each_row
 
 PLAIN = (("AB12CDE", 7, None), ("AB12CDF", 0, None))
 HOSTILE = ("None", "\\N", "\\", "a\\nb", "a\tb", "a\nb\r\n", "\b\f\v", "\x7f", "", "\u0160koda")
@@ -21,7 +20,7 @@ def test_no_rows_are_no_text():
 
 
 @ON_POSTGRES
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_postgres_reads_and_writes_the_same(world, text):
     """Postgres reads and writes back any texts, next to plain rows and alone."""
     connection = world.engine.connection()

@@ -10,6 +10,7 @@ import pytest
 
 from app.registers.demo import SAMPLE_PLATES, DemoRegister, demo_register, write_files
 from app.vehicles.registration import canonical_registration
+from tests.rows import each_row
 
 DAYS = [
     date(2021, 1, 1),
@@ -141,7 +142,7 @@ class TestSameness:
 class TestCast:
     IN_ORDER = ("valid", "valid", "valid", "none")
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("part", "reasons"),
         [
             ("compliant", IN_ORDER),
@@ -191,7 +192,7 @@ class TestShares:
         assert len(book.vehicles) == 299
         assert len(book.vehicles.keys() | book.policies.keys() | book.fines.keys()) == 300
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("reason", "least", "most"),
         [
             ("valid", 220, 270),
@@ -209,7 +210,7 @@ class TestShares:
         count = Counter(map(book.insurance, book.vehicles))[reason]
         assert least <= count <= most
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("reason", "least", "most"),
         [("valid", 200, 270), ("expired", 5, 40), ("not_due", 20, 90), ("unknown", 1, 10)],
     )
@@ -217,7 +218,7 @@ class TestShares:
         """Most vehicles have a certificate; young ones need none yet."""
         assert least <= Counter(map(book.mot, book.vehicles))[reason] <= most
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("reason", "least", "most"),
         [
             ("valid", 240, 285),

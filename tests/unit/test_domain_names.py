@@ -4,12 +4,12 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import app.documentation
 from app.domains.names import canonical_domain_name
+from tests.rows import each_row
 
 LABEL_63 = "a" * 63
 NAME_253 = ".".join([LABEL_63] * 3 + ["b" * 61])
@@ -25,7 +25,7 @@ labels = st.one_of(
 texts = st.lists(labels, max_size=4).map(".".join)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "canonical"),
     [
         ("a.b", "a.b"),
@@ -56,7 +56,7 @@ def test_a_name_has_one_canonical_form(text, canonical):
     assert canonical_domain_name(text) == canonical
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

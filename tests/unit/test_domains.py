@@ -4,6 +4,9 @@ import pytest
 
 from app.accounts.administration import create_account
 from app.domains.repository import DomainExists, DomainQuotaReached, Domains, HeldDomain
+from tests.conftest import STORAGE
+
+pytestmark = STORAGE
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from app.registers.formats.suggesting.toml_text import mapping_text
 from app.registers.reading import reader
 from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 from tests.unit.register_files import Heard, Read, read
 
 HEADER = "registration,make,model"
@@ -36,7 +37,7 @@ def texts(found: Read) -> list[Any]:
 
 
 class TestNames:
-    @pytest.mark.parametrize(
+    @each_row(
         "name", ["windows-1250", "CP1250", "ISO 8859-2", "latin2", "cp437", "koi8-r", "mac_latin2"]
     )
     def test_one_byte_encodings_that_begin_with_ascii(self, name):
@@ -48,7 +49,7 @@ class TestNames:
         """UTF-8 can be named; then nothing else is read."""
         assert encoding_fault(name) is None
 
-    @pytest.mark.parametrize(
+    @each_row(
         "name",
         [
             *("utf-16", "utf-32-le", "utf-7", "shift_jis", "gb18030", "big5", "cp037", "cp864"),
@@ -59,7 +60,7 @@ class TestNames:
         """Bytes of separators and line ends would be parts of characters, or other characters."""
         assert "save files as UTF-8" in str(encoding_fault(name))
 
-    @pytest.mark.parametrize(
+    @each_row(
         "name",
         [
             *("rot13", "zip", "hex", "base64", "idna", "undefined", "windows-1205"),
@@ -89,8 +90,8 @@ class TestNames:
 
 
 class TestReading:
-    @pytest.mark.parametrize("encoding", ["iso-8859-2", "cp1250", "cp852", "mac_latin2", "utf-8"])
-    @pytest.mark.parametrize("quote", ["", '"'])
+    @each_row("encoding", ["iso-8859-2", "cp1250", "cp852", "mac_latin2", "utf-8"])
+    @each_row("quote", ["", '"'])
     def test_the_letters_are_right(self, encoding, quote):
         """All records are read in the encoding, in blocks and one by one."""
         data = CZECH.replace("Škoda", f"{quote}Škoda{quote}").encode(encoding)
@@ -128,8 +129,8 @@ class TestReading:
 
 
 class TestContradictions:
-    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-    @pytest.mark.parametrize("cut", [1, 2])
+    @each_row("encoding", ["utf-8", "utf-8-sig"])
+    @each_row("cut", [1, 2])
     def test_utf_8_that_is_to_be_read_otherwise(self, encoding, cut):
         """Two letters would come of one, so the file is refused, also if its head ends in one."""
         padding = "x" * (64 * 1024 - len(f"{HEADER}\nAB1,ŠŠ,".encode(encoding)) - cut)

@@ -12,6 +12,7 @@ from app.errors import CATALOGUE, RETRY_AFTER_SECONDS, Problem
 from app.logs import JsonFormatter
 from app.serve.http import problems
 from app.serve.http.context import Request
+from tests.rows import each_row
 
 # Spec 7: status and error type, word for word.
 SPEC_7 = {
@@ -50,7 +51,7 @@ def answer_to(world):
     return ask
 
 
-@pytest.mark.parametrize("code", CATALOGUE)
+@each_row("code", CATALOGUE)
 def test_every_code_has_a_status_and_its_title(code):
     """One status has one title; the spec's titles are kept."""
     status, title = CATALOGUE[code][:2]
@@ -91,7 +92,7 @@ def test_problems_share_nothing():
     assert "X" not in Problem("database_unavailable", "Gone.").headers
 
 
-@pytest.mark.parametrize("code", CATALOGUE)
+@each_row("code", CATALOGUE)
 def test_a_503_says_when_to_come_back(code):
     """Every 503 has Retry-After, and by default no other status has."""
     headers = Problem(code, "x").headers

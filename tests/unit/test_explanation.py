@@ -10,9 +10,12 @@ from app.config import Config
 from app.storage.registers import Register
 from app.vehicles.explanation import document_of, explain
 from app.vehicles.reader import VehicleReader
+from tests.conftest import STORAGE
 from tests.stores import Template
 from tests.unit.explained_model import Model, random_registers
 from tests.unit.test_records import Shelf
+
+pytestmark = STORAGE
 
 PLATES = [f"AB{n:04}" for n in range(5_000)]
 FEW = PLATES[:200]

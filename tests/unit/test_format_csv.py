@@ -18,6 +18,7 @@ from app.registers.formats.columns import Layout
 from app.registers.formats.csv_format import csv_rows
 from app.registers.formats.native import vehicle_layout
 from app.storage.tables import Kind
+from tests.rows import each_row
 
 MIB = 1024 * 1024
 
@@ -105,15 +106,15 @@ def test_separators(separator: bytes) -> None:
     assert rows == [VehicleRow("AB1", color="RED")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "separator"),
     [
         *((b"sep=" + each, each) for each in (b",", b";", b"\t", b"|", b"^")),
         *((b'"sep=;"', b";"), (b"SEP=;", b";"), (b"sep=\\t", b"\t"), (b' "Sep=|"|| ', b"|")),
     ],
 )
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"\n"])
+@each_row("end", [b"\n", b"\r\n", b"\r"])
+@each_row("start", [b"", b"\xef\xbb\xbf", b"\n"])
 def test_the_line_that_declares_the_separator(
     line: bytes, separator: bytes, end: bytes, start: bytes
 ) -> None:
@@ -126,7 +127,7 @@ def test_the_line_that_declares_the_separator(
     assert rejects == [(at, "1 fields where the header has 2", "AB2")]
 
 
-@pytest.mark.parametrize("line", [b"sep=", b"sep=;,", b"sep=x", b'sep="', b"sep=;x", b"xsep=;"])
+@each_row("line", [b"sep=", b"sep=;,", b"sep=x", b'sep="', b"sep=;x", b"xsep=;"])
 def test_other_lines_declare_nothing(line: bytes) -> None:
     """Any other first line is the header."""
     assert "The header has no column registration" in fault(line + b"\nregistration\nAB1\n")
@@ -242,6 +243,8 @@ def test_header_over_the_limit() -> None:
     assert "header" in fault(b"x" * (2 * MIB) + b"\nregistration,make\nAB1,FORD\n")
 
 
+@pytest.mark.sample
+@pytest.mark.system_long
 @pytest.mark.parametrize(
     ("start", "piece"),
     [
@@ -316,7 +319,7 @@ def test_control_characters() -> None:
     assert [line for line, _, _ in rejects] == [2, 4]
 
 
-@pytest.mark.parametrize("data", [b" ", b"\n\n  \n", b"\xef\xbb\xbf\n", b" , , \nAB1,x,y\n"])
+@each_row("data", [b" ", b"\n\n  \n", b"\xef\xbb\xbf\n", b" , , \nAB1,x,y\n"])
 def test_no_header(data: bytes) -> None:
     """A header of white space fails the load."""
     assert "header" in fault(data)

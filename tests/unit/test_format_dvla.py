@@ -5,6 +5,7 @@ import json
 import pytest
 
 from app.registers.formats.changes import Change, VehicleRow
+from tests.rows import each_row
 from tests.unit.register_files import outcome, read
 
 
@@ -46,7 +47,7 @@ def test_nothing_but_the_key_is_required() -> None:
     assert answer() == VehicleRow("AB1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "status"),
     [
         ("Taxed", "taxed"),
@@ -65,7 +66,7 @@ def test_tax_status(word: object, status: str | None) -> None:
     assert answer(taxStatus=word) == VehicleRow("AB1", tax_status=status)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["<1 YEAR FROM NOW>", "14-02-2026", "2026-02-30", "20260214", "2026-02", 20260214, None]
 )
 def test_invalid_dates(text: object) -> None:
@@ -80,7 +81,7 @@ def test_mot_status(status: str) -> None:
     assert answer(motStatus=status) == VehicleRow("AB1")
 
 
-@pytest.mark.parametrize("year", [0, 1884, "unknown", 2019.5, -1])
+@each_row("year", [0, 1884, "unknown", 2019.5, -1])
 def test_years(year: object) -> None:
     """An impossible year is unknown (formats 0.9)."""
     assert answer(yearOfManufacture=year) == VehicleRow("AB1")

@@ -15,6 +15,7 @@ from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
 from app.registers.reading.sources import open_members
 from app.storage.tables import Kind
+from tests.rows import each_row
 from tests.unit.register_files import Heard, outcome, read
 
 PASSED = {"testResult": "PASSED", "expiryDate": "2026-05-19"}
@@ -49,13 +50,13 @@ def test_record() -> None:
     )
 
 
-@pytest.mark.parametrize("missing", ["Not Stated", "NOT STATED", "", " ", None, "null"])
+@each_row("missing", ["Not Stated", "NOT STATED", "", " ", None, "null"])
 def test_placeholders(missing: str | None) -> None:
     """Not Stated, in any case, counts as missing."""
     assert change(make=missing, model=missing, primaryColour=missing) == VehicleRow("AB1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dates", "year"),
     [
         (("2003-03-27", "2004-03-27", "1973-09-21"), 2003),
@@ -72,7 +73,7 @@ def test_year(dates: tuple[str | None, ...], year: int | None) -> None:
     assert change(**dict(zip(names, dates, strict=True))) == VehicleRow("AB1", year=year)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tests", "day"),
     [
         ([PASSED], "2026-05-19"),
@@ -106,8 +107,8 @@ def test_invalid_tests() -> None:
         assert change(motTests=odd) == "motTests: not a JSON array"
 
 
-@pytest.mark.parametrize("member", ["last_update_date", "lastUpdateDate", "lastUpdateTimestamp"])
-@pytest.mark.parametrize("time", ["2023-12-04", "2023-12-04 10:00:00", "2023-12-04T10:00:00.1Z"])
+@each_row("member", ["last_update_date", "lastUpdateDate", "lastUpdateTimestamp"])
+@each_row("time", ["2023-12-04", "2023-12-04 10:00:00", "2023-12-04T10:00:00.1Z"])
 def test_last_update(member: str, time: str) -> None:
     """The spelling varies, and times have no zone: only the day counts (formats 2)."""
     assert change(**{member: time}) == VehicleRow("AB1", updated=1_701_648_000)
@@ -130,7 +131,7 @@ def test_deletion_of_no_plate() -> None:
     assert change(registration=None, modification="DELETED") == "no registration"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("record", "reason"),
     [
         ({"registration": " "}, "no registration"),

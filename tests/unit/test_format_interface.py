@@ -9,6 +9,7 @@ from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.values import registration, text
 from app.storage.tables import Kind
+from tests.rows import each_row
 from tests.unit.register_files import read
 
 
@@ -72,7 +73,7 @@ def test_a_format_that_lacks_a_method_is_refused():
         type("Half", (CsvFormat,), {"layout": FrenchCsv.layout})()
 
 
-@pytest.mark.parametrize("format_", FORMATS.values(), ids=FORMATS)
+@each_row("format_", FORMATS.values(), ids=FORMATS)
 def test_a_format_refuses_kinds_that_it_cannot_hold(format_: Format):
     """`--kind` accepts only the kinds of a format, and every kind has its columns."""
     assert format_.kinds

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
 from app.storage.tables import Kind
+from tests.rows import each_row
 from tests.unit.register_files import Heard, Read, read
 
 HEADER = "H0001I123001L000123202506300615#"
@@ -103,7 +104,7 @@ def test_lapse() -> None:
     assert change(update="A", ended="L") == POLICY._replace(cancelled_on="2025-12-31")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "reason"),
     [
         ({"update": "X"}, "unknown update type"),
@@ -188,7 +189,7 @@ def test_windows_1252_that_looks_like_utf_8() -> None:
     assert changes == [POLICY._replace(number="Ã©")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "fault"),
     [
         (file(record()).rpartition("\r\n")[0], "no trailer"),

@@ -16,6 +16,7 @@ from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
 from app.registers.formats.values import without_value
 from app.registers.reading.sources import open_members
 from app.storage.tables import Kind
+from tests.rows import each_row
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 POLICY = {"registration": "AB1", "number": "N1", "validFrom": "2025-01-01", "validTo": "2025-12-31"}
@@ -105,7 +106,7 @@ def test_only_the_key_is_needed() -> None:
     assert vehicle(make="", year=" ", insured="", motExpiry="", lastUpdated="") == VehicleRow("AB1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "plate"),
     [
         ("ab-12 cd", "AB12CD"),
@@ -123,7 +124,7 @@ def test_registrations_are_texts(written: str, plate: str) -> None:
     assert vehicle(registration=written) == VehicleRow(plate)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "reason"),
     [
         ("", "no registration"),
@@ -139,7 +140,7 @@ def test_no_registrations(written: str, reason: str) -> None:
     assert vehicle(registration=written) == reason
 
 
-@pytest.mark.parametrize("missing", ["", "  ", "null", "NULL", "Null"])
+@each_row("missing", ["", "  ", "null", "NULL", "Null"])
 def test_missing(missing: str) -> None:
     """Empty and null, in any case, are unknown in every column except the registration."""
     columns = ("make", "year", "insured", "motExpiry", "motExempt", "taxStatus", "lastUpdated")
@@ -147,7 +148,7 @@ def test_missing(missing: str) -> None:
     assert policy(number=missing) == "no number"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("year", "known"),
     [
         ("1885", 1885),
@@ -171,7 +172,7 @@ def test_years(year: str, known: int | None) -> None:
     assert vehicle(year=year) == VehicleRow("AB1", year=known)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "value"),
     [
         *(("TRUE", True), ("yes", True), ("1", True), ("1.0", True)),
@@ -185,7 +186,7 @@ def test_booleans(word: str, value: bool) -> None:
     )
 
 
-@pytest.mark.parametrize("word", ["2", "2.0", "0.5", "maybe"])
+@each_row("word", ["2", "2.0", "0.5", "maybe"])
 def test_no_booleans(word: str) -> None:
     """Any other word rejects the row; the reason names the column and how to translate the word."""
     for column in ("insured", "motExempt"):
@@ -195,7 +196,7 @@ def test_no_booleans(word: str) -> None:
         )
 
 
-@pytest.mark.parametrize("word", ["Ja", "N", "oui", "Sí"])
+@each_row("word", ["Ja", "N", "oui", "Sí"])
 def test_a_known_word_of_another_language_is_shown(word: str) -> None:
     """The reason quotes yes and no in other languages, without the quotes of values (D70)."""
     told = vehicle(insured=word)
@@ -220,7 +221,7 @@ NO_DAYS = {
 }
 
 
-@pytest.mark.parametrize("date", NO_DAYS)
+@each_row("date", NO_DAYS)
 def test_unreadable_dates(date: str) -> None:
     """An unreadable date is unknown in a vehicle or fine, and rejects a policy."""
     assert vehicle(motExpiry=date, taxDue=date, firstRegistered=date) == VehicleRow("AB1")
@@ -229,13 +230,13 @@ def test_unreadable_dates(date: str) -> None:
         assert policy(**{column: date}) == f"{column}: {NO_DAYS[date]}: '{date}'"
 
 
-@pytest.mark.parametrize("date", ["2024-02-29", "0001-01-01", "9999-12-31", " 2025-01-02 "])
+@each_row("date", ["2024-02-29", "0001-01-01", "9999-12-31", " 2025-01-02 "])
 def test_dates(date: str) -> None:
     """Any date of the calendar is kept, however far away."""
     assert vehicle(motExpiry=date) == VehicleRow("AB1", mot_expiry=date.strip())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "midnight",
     [" 00:00:00", "T00:00:00", " 00:00", " 0:00", " 00:00:00.000", " 12:00:00 AM", " 12:00 am"],
 )
@@ -249,7 +250,7 @@ def test_midnight_behind_a_date(midnight: str) -> None:
     assert policy(validTo=date).valid_to == "2025-06-30"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "time", [" 00:00:01", " 23:59:59", "T00:00:00Z", " 00:00:00+00:00", " 12:00:00", " 00", ".0"]
 )
 def test_other_times_behind_a_date(time: str) -> None:
@@ -259,7 +260,7 @@ def test_other_times_behind_a_date(time: str) -> None:
     assert str(policy(validTo=date)).startswith("validTo: not a date")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "seconds"),
     [
         ("1970-01-01T00:00:00Z", 0),
@@ -286,7 +287,7 @@ def test_times(written: str, seconds: int | None) -> None:
     assert policy(lastUpdated=written).updated == seconds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "status"),
     [
         ("TAXED", "taxed"),
@@ -302,7 +303,7 @@ def test_tax_status(word: str, status: str | None) -> None:
     assert vehicle(taxStatus=word) == VehicleRow("AB1", tax_status=status)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "column",
     [
         "make",
@@ -330,9 +331,7 @@ def test_texts_of_100_characters() -> None:
     assert vehicle(make=" " * 50 + text + " " * 50) == VehicleRow("AB1", text)
 
 
-@pytest.mark.parametrize(
-    "name", ["motExpiry", "mot_expiry", "MOT Expiry", "motexpiry", " Mot-Expiry "]
-)
+@each_row("name", ["motExpiry", "mot_expiry", "MOT Expiry", "motexpiry", " Mot-Expiry "])
 def test_names_of_columns(name: str) -> None:
     """Names match in camelCase and snake_case, whatever their case and punctuation."""
     assert vehicle(**{name: "2026-01-01"}) == VehicleRow("AB1", mot_expiry="2026-01-01")
@@ -353,7 +352,7 @@ def test_policy_of_a_day() -> None:
     assert policy(validTo="2024-12-31") == "validTo is before validFrom"
 
 
-@pytest.mark.parametrize("column", ["registration", "number", "validFrom", "validTo"])
+@each_row("column", ["registration", "number", "validFrom", "validTo"])
 def test_policy_without(column: str) -> None:
     """A policy needs a registration, a number and dates."""
     assert policy(**{column: ""}) == f"no {column}"
@@ -372,7 +371,7 @@ def test_fine() -> None:
     assert fine(registration="") == "no registration"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "cents"),
     [
         ("50", 5000),
@@ -391,7 +390,7 @@ def test_amounts(written: str, cents: int) -> None:
     assert (row.amount_cents, row.settled) == (cents, cents <= 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written",
     [
         *"1.234 1,50 1,234.50 1e2 $5 5. .5 - . --5 +5 NaN \u0665 92233720368547758.08".split(),
@@ -414,6 +413,7 @@ def test_settled() -> None:
     assert fine(amount="", settledOn="2025-02-30") == "no amount"
 
 
+@pytest.mark.system_long
 @pytest.mark.parametrize("name", ["native-csv", "native-ndjson"])
 def test_memory_of_readers_is_bounded(name: str) -> None:
     """Texts beyond the cache's size are read like the first ones."""
@@ -424,7 +424,7 @@ def test_memory_of_readers_is_bounded(name: str) -> None:
     assert rows == [VehicleRow("AB1", f"M{n}") for n in range(count)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "kind"),
     [
         ("registration", Kind.VEHICLES),
@@ -440,7 +440,7 @@ def test_kind_of_csv(header: str, kind: Kind) -> None:
     assert (format_.name, found) == ("native-csv", kind)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "kind"),
     [
         ('{"make": "FORD", "registration": ""}', Kind.VEHICLES),
@@ -499,7 +499,7 @@ def test_any_texts(name: str, kind: Kind, record: dict[str, str]) -> None:
             assert all(-(2**63) <= value < 2**63 for value in row if isinstance(value, int))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("members", "kind"),
     [
         ({"make": "FORD"}, Kind.VEHICLES),
@@ -507,8 +507,8 @@ def test_any_texts(name: str, kind: Kind, record: dict[str, str]) -> None:
         ({"reference": "F", "amount": 5}, Kind.FINES),
     ],
 )
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("shape", ["array", "lines of an array", "one after the other"])
+@each_row("indent", [None, 2])
+@each_row("shape", ["array", "lines of an array", "one after the other"])
 def test_other_shapes_of_json(members: dict[str, Any], kind: Kind, indent: int, shape: str) -> None:
     """An array, or indented objects in sequence, give the same rows as lines."""
     records = [{"registration": plate, **members} for plate in ("AB1", "AB2", "AB3")]

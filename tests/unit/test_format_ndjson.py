@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.changes import Change, FineRow, VehicleRow
 from app.storage.tables import Kind
+from tests.rows import each_row
 
 MIB = 1024 * 1024
 
@@ -80,7 +81,7 @@ def test_values_of_other_types() -> None:
     assert outcome(b'{"registration":"AB1","year":true}') == VehicleRow("AB1")
 
 
-@pytest.mark.parametrize("value", ["123", "1.5", "1e5", "true", "[]", "{}"])
+@each_row("value", ["123", "1.5", "1e5", "true", "[]", "{}"])
 def test_registration_of_another_type(value: str) -> None:
     """A registration must be a JSON string: a number may have lost leading zeros."""
     assert outcome(b'{"registration": %s}' % value.encode()) == "registration: not a JSON string"
@@ -91,7 +92,7 @@ def test_registration_that_is_null() -> None:
     assert outcome(b'{"registration": null}') == "no registration"
 
 
-@pytest.mark.parametrize("value", ["[]", "{}", '["x"]', '{"a": 1}'])
+@each_row("value", ["[]", "{}", '["x"]', '{"a": 1}'])
 def test_objects_and_arrays(value: str) -> None:
     """An object or array rejects the row in a stored member, and does no harm elsewhere."""
     line = '{"registration": "AB1", "%s": %s}'
@@ -100,7 +101,7 @@ def test_objects_and_arrays(value: str) -> None:
     assert outcome((line % ("note", value)).encode()) == VehicleRow("AB1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "cents"),
     [
         ("50", 5000),
@@ -119,7 +120,7 @@ def test_amounts_that_are_numbers(number: str, cents: int) -> None:
     assert outcome(line, Kind.FINES) == FineRow("AB1", "7", None, cents, None, cents <= 0)
 
 
-@pytest.mark.parametrize("number", ["1.234", "1e-3", "1e400", "1e99999999999999999999", "9" * 50])
+@each_row("number", ["1.234", "1e-3", "1e400", "1e99999999999999999999", "9" * 50])
 def test_numbers_that_are_no_amounts(number: str) -> None:
     """A number with more than two places, or out of range, is one reject."""
     line = b'{"reference": "R", "registration": "AB1", "amount": %s}' % number.encode()
@@ -134,7 +135,7 @@ def test_member_there_twice() -> None:
     assert outcome(line) == "motExpiry: given twice"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         pytest.param(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", id="deep nesting"),

@@ -7,6 +7,7 @@ import pytest
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Change, FineRow
 from app.registers.formats.nyc import NycCsv, NycJson
+from tests.rows import each_row
 from tests.unit.register_files import SKIPPED, outcome, read
 
 COLUMNS = (
@@ -46,7 +47,7 @@ def test_fine() -> None:
     assert fine(License_Type="PAS", Violation="A, B", Violation_Status="HEARING PENDING") == FINE
 
 
-@pytest.mark.parametrize("state", ["NJ", "99", "88", "", "N", "NYC"])
+@each_row("state", ["NJ", "99", "88", "", "N", "NYC"])
 def test_other_states(state: str) -> None:
     """A plate is unique only within its state, so rows of other states are skipped."""
     assert fine(State=state) == SKIPPED
@@ -60,7 +61,7 @@ def test_chosen_state() -> None:
     assert fine(State=" ny ") == FINE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("amount", "cents"),
     [
         ("130.97", 13_097),
@@ -81,7 +82,7 @@ def test_amounts(amount: str, cents: int) -> None:
     assert fine(Amount_Due=amount) == FINE._replace(amount_cents=cents, settled=cents <= 0)
 
 
-@pytest.mark.parametrize("amount", ["65,00", "2,11.50", "N/A", "6.555", "1e2", "EUR 5", "5 5", "$"])
+@each_row("amount", ["65,00", "2,11.50", "N/A", "6.555", "1e2", "EUR 5", "5 5", "$"])
 def test_invalid_amounts(amount: str) -> None:
     """A decimal comma or a text is rejected."""
     reason = fine(Amount_Due=amount)
@@ -111,7 +112,7 @@ def test_written_off() -> None:
         assert fine(Amount_Due="", **{f"{name}_Amount": "0"}) == "no Amount Due"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("date", "day"),
     [
         ("02/29/2020", "2020-02-29"),
@@ -145,7 +146,7 @@ def test_summons_numbers(number: str, reason: str) -> None:
     assert outcome(row, "nyc-csv") == reason
 
 
-@pytest.mark.parametrize("plate", ["NULL", "0012345", "12E345", "FALSE"])
+@each_row("plate", ["NULL", "0012345", "12E345", "FALSE"])
 def test_plates_that_look_like_something_else(plate: str) -> None:
     """Registrations stay texts (formats 0.2)."""
     assert fine(Plate=plate) == FINE._replace(registration=plate)
@@ -162,7 +163,7 @@ def test_no_plate() -> None:
     assert fine(Plate="") == "no registration"
 
 
-@pytest.mark.parametrize("missing", ["Amount Due", "State", "Plate", "Summons Number"])
+@each_row("missing", ["Amount Due", "State", "Plate", "Summons Number"])
 def test_columns_that_must_be_there(missing: str) -> None:
     """Without one of these columns, all rows would be written off or have no state."""
     header = ",".join(name for name in COLUMNS if name != missing)

@@ -14,6 +14,7 @@ from app.registers.formats import FORMATS, FileFault, recognise
 from app.registers.formats.changes import Change, VehicleRow
 from app.registers.reading.sources import open_members
 from app.storage.tables import Kind
+from tests.rows import each_row
 from tests.unit.register_files import read as read_file
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
@@ -85,7 +86,7 @@ def test_nothing_but_the_key_is_required() -> None:
         outcome("FORD", header="Merk,x")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "missing",
     ["", " ", "Niet geregistreerd", "N.v.t.", "n.V.T.", "GEEN VERSTREKKING IN OPEN DATA", "null"],
 )
@@ -95,7 +96,7 @@ def test_placeholders(missing: str) -> None:
     assert expiry(missing, "07/02/2023 12:00:00 AM") == "2023-07-02"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "insured"), [("Ja", True), ("JA", True), ("nee", False), ("yes", None), ("J", None)]
 )
 def test_insured(word: str, insured: bool | None) -> None:
@@ -103,7 +104,7 @@ def test_insured(word: str, insured: bool | None) -> None:
     assert outcome("AB1", "", "", "", "", word) == VehicleRow("AB1", insured=insured)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("admitted", "year"),
     [
         ("20140305", 2014),
@@ -121,7 +122,7 @@ def test_years(admitted: str, year: int | None) -> None:
     assert outcome("AB1", "", "", admitted) == VehicleRow("AB1", year=year)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("main", "by_time", "day"),
     [
         ("20260306", "", "2026-03-06"),

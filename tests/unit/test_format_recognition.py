@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from app.registers.formats import FORMATS, FileFault, recognise
 from app.registers.formats.format import HEAD_BYTES
 from app.storage.tables import Kind
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("head", "name"),
     [
         (b"Kenteken,Merk\n", "rdw-csv"),
@@ -55,7 +56,7 @@ def test_header_as_long_as_the_head() -> None:
     assert recognise(head[:HEAD_BYTES])[1] is Kind.VEHICLES
 
 
-@pytest.mark.parametrize(
+@each_row(
     "head",
     [
         b"H0001\n",
@@ -80,7 +81,7 @@ def test_no_format(head: bytes) -> None:
     assert "Kenteken" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "kind"),
     [
         ("registration,policy_number,validFrom,validTo", Kind.POLICIES),

@@ -19,6 +19,7 @@ from app.serve.http.bodies import BODY_BYTES_MAX, DRAINED_BYTES_MAX
 from app.serve.http.context import REPEATED
 from app.serve.worker.head import LineTooLong, Malformed
 from app.serve.worker.intake import Intake, is_last
+from tests.rows import each_row
 
 
 def strict_settings() -> Config:
@@ -134,7 +135,7 @@ def test_repeated_fields_are_noted():
     assert notes == [{"HTTP_X_Y"}, None] * 2
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@each_row("size", [1, 2, 3, 7])
 def test_a_request_is_the_same_in_pieces(size):
     """The pieces in which a request arrives change nothing, whatever follows it."""
     sent = GOOD + b"GET /next HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -147,8 +148,8 @@ def test_a_request_is_the_same_in_pieces(size):
     assert found == [("/a b", b"abc"), ("/next", b"")]
 
 
-@pytest.mark.parametrize("size", [1, 5])
-@pytest.mark.parametrize("begun", [b"GET / HTTP/1.1\nHost: x", b"GET /\r\n", b"A" * 8_200])
+@each_row("size", [1, 5])
+@each_row("begun", [b"GET / HTTP/1.1\nHost: x", b"GET /\r\n", b"A" * 8_200])
 def test_a_hopeless_head_is_refused_at_once(begun, size):
     """The rest of a head that is already malformed is not waited for."""
     with pytest.raises(Malformed):
@@ -167,7 +168,7 @@ OF_NGINX = b"X-Real-IP: 192.0.2.9\r\nX-Request-ID: %b\r\n" % (b"a" * 32)
 TOO_MANY_FIELDS = b"A: b\r\n" * 65
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "body", "known"),
     [
         (OF_NGINX, b"", {"192.0.2.9", "a" * 32}),
@@ -189,7 +190,7 @@ def test_only_a_head_says_whose_malformed_request_it_is(fields, body, known):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "option", "expected"),
     [
         ("1.1", "", False),

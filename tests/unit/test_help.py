@@ -10,6 +10,7 @@ from itertools import chain
 import pytest
 
 from app.cli import COMMANDS, build_parser
+from tests.rows import each_row
 
 
 def commands(parser, *words):
@@ -31,7 +32,7 @@ def arguments(command: argparse.ArgumentParser) -> list[argparse.Action]:
     return [a for a in command._actions if not isinstance(a, argparse._HelpAction)]
 
 
-@pytest.mark.parametrize("module", COMMANDS)
+@each_row("module", COMMANDS)
 def test_a_module_adds_the_commands_that_it_is_imported_for(module):
     """The first word of a command line decides which module is imported."""
     for name in COMMANDS[module]:
@@ -58,7 +59,7 @@ def test_a_small_command_imports_little():
     assert (ended.stdout, ended.stderr) == ("\n", "")
 
 
-@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+@each_row("words", LEAVES, ids=" ".join)
 def test_examples_are_understood(words):
     """Every command has examples that can be typed as they are."""
     title, *examples = LEAVES[words].epilog.splitlines()
@@ -72,7 +73,7 @@ def test_examples_are_understood(words):
         assert build_parser(argv).parse_args(argv).run
 
 
-@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+@each_row("words", LEAVES, ids=" ".join)
 def test_every_argument_has_help(words):
     """Help is lower case without a full stop, and an option's default is in brackets."""
     for action in arguments(LEAVES[words]):
@@ -83,7 +84,7 @@ def test_every_argument_has_help(words):
             assert re.search(r"\[.+\]", action.help), action.help
 
 
-@pytest.mark.parametrize("summary", [summary for _, _, summary in EVERY])
+@each_row("summary", [summary for _, _, summary in EVERY])
 def test_summaries_are_short_imperatives(summary):
     """A summary is one line in lower case, without a full stop."""
     assert re.match(r"[a-z]", summary)

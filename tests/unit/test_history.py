@@ -14,7 +14,10 @@ from app.registers.recovery import end_killed_loads, finish_merge
 from app.registers.undo import drop_register
 from app.storage.registers import Register
 from app.storage.tables import Kind
+from tests.conftest import STORAGE
 from tests.unit.held import begun
+
+pytestmark = STORAGE
 
 DAY = 86_400
 NOW = 1_900_000_000

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from app.vehicles.answers import insurance_answer, policy_answer
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.insurance import judge_insurance
+from tests.rows import each_row
 
 POLICY = PolicyFacts("Northgate", "P-1", "2025-03-01", "2026-02-28", "comprehensive", None, 0)
 
@@ -26,7 +27,7 @@ def judged(policy, day, flag=None):
 
 
 class TestInForce:
-    @pytest.mark.parametrize(
+    @each_row(
         ("day", "reason"),
         [
             ("2025-02-28", "future"),
@@ -46,7 +47,7 @@ class TestInForce:
         days = ("2025-02-28", "2025-03-01", "2025-03-02")
         assert [judged(policy, day)[1] for day in days] == [False, True, False]
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("day", "reason"),
         [
             ("2025-05-31", "valid"),
@@ -88,10 +89,8 @@ class TestBeforeItBegins:
 
 
 class TestFlag:
-    @pytest.mark.parametrize(
-        ("flag", "reason"), [(True, "flag"), (False, "none"), (None, "unknown")]
-    )
-    @pytest.mark.parametrize("day", ["0001-01-01", "2025-06-01", "9999-12-31"])
+    @each_row(("flag", "reason"), [(True, "flag"), (False, "none"), (None, "unknown")])
+    @each_row("day", ["0001-01-01", "2025-06-01", "9999-12-31"])
     def test_it_counts_whatever_the_day_if_no_policy_is_known(self, flag, reason, day):
         """Without a policy the flag decides; an unknown flag means not insured."""
         assert judged(None, day, flag) == (reason, flag is True)

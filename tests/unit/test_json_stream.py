@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.registers.formats import FileFault, json_format, json_splitter
 from app.registers.formats.json_format import JsonObjects
 from app.registers.formats.json_splitter import member_names
+from tests.rows import each_row
 from tests.unit.register_files import Heard
 
 MIB = 1024 * 1024
@@ -49,7 +50,7 @@ OBJECTS = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "\n".join(map(json.dumps, OBJECTS)),
@@ -126,7 +127,7 @@ def test_broken_line_after_one_longer_than_a_block() -> None:
         read(json.dumps(long, indent=0) + '\n{"id" 1}\n{"id": 2}\n')
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "fault"),
     [
         ('[{"id": 1}', "cut off"),
@@ -155,7 +156,7 @@ def test_breaks(text: str, fault: str, block_bytes: int) -> None:
         read(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         pytest.param('{"x":' + "[" * 100_000 + "]" * 100_000 + "}", id="deep nesting"),

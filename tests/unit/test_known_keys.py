@@ -19,7 +19,9 @@ from app.accounts.authentication import Authenticator, new_token, parse_token
 from app.accounts.lifecycle import resume_account, suspend_account
 from app.backup import sqlite
 from app.storage.engine import close_quietly, open_engine
-from tests.conftest import ON_POSTGRES, ON_SQLITE
+from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE
+
+pytestmark = STORAGE
 
 LIMITS = {"requests": 7, "window_seconds": 60, "bulk_max": 1, "domains_max": 1}
 

@@ -159,6 +159,7 @@ class TestAddresses:
         assert max(slots) <= LAST_SLOT
         assert max(Counter(slots).values()) < 10
 
+    @pytest.mark.system_long
     def test_100_000_addresses_cost_constant_memory(self, store, path):
         """Any number of addresses without a key grows neither memory nor the file."""
         chance = random.Random(0)

@@ -14,6 +14,7 @@ from app.registers.reading import reader
 from app.registers.undo import roll_back
 from app.storage.registers import Register
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 
 HEADER = "registration,make,model\n"
 ROWS = "AB12CDE,FORD,FOCUS\nAB13CDE,SEAT,IBIZA\n"
@@ -68,8 +69,8 @@ INCOMPLETE_ENDS = {
 }
 
 
-@pytest.mark.parametrize("content", INCOMPLETE_ENDS.values(), ids=INCOMPLETE_ENDS)
-@pytest.mark.parametrize("dry_run", [False, True])
+@each_row("content", INCOMPLETE_ENDS.values(), ids=INCOMPLETE_ENDS)
+@each_row("dry_run", [False, True])
 def test_an_incomplete_last_record_refuses_the_load(world, load, content, dry_run):
     """An incomplete last record refuses the load in any layout, whatever rejects are allowed."""
     with pytest.raises(OperatorError, match=r"cut off|never closed"):
@@ -109,6 +110,7 @@ def test_every_file_of_a_load_is_looked_at(load):
         load(WHOLE + "AB14", WHOLE)
 
 
+@pytest.mark.system_long
 def test_the_last_piece_of_a_large_file_counts(load, monkeypatch):
     """Child processes read whole lines; the rest of the file is checked as its end."""
     monkeypatch.setattr(reader, "PIECE_BYTES", 64)

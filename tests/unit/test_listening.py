@@ -12,6 +12,7 @@ from app.monitoring import check
 from app.monitoring.directories import socket_faults
 from app.serve import instance, listening
 from app.serve.listening import console_fault, console_warning, path_fault
+from tests.rows import each_row
 
 
 def config(bind: str, group: int | None) -> Config:
@@ -87,7 +88,7 @@ def test_an_address_has_no_group():
     assert group_fault(config("127.0.0.1:8000", 30)) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bind", "console_bind"),
     [
         ("127.0.0.1:8000", "127.0.0.1:8000"),

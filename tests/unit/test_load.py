@@ -30,11 +30,14 @@ from app.storage.postgres import PostgresEngine
 from app.storage.registers import REGISTERS_MAX, Register, list_entries
 from app.storage.stores import migrate, store_of
 from app.storage.tables import Fine, Kind, Policy, Vehicle, in_schema
-from tests.conftest import ON_POSTGRES, ON_SQLITE
+from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE
 from tests.postgres import connect
+from tests.rows import each_row
 from tests.stores import end_connections
 from tests.system.processes import until
 from tests.unit.held import begun
+
+pytestmark = STORAGE
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
 CAR: dict[str, Any] = {"registration": "AB12CDE", "make": "FORD", "year": 2012}
@@ -203,8 +206,8 @@ class TestKinds:
             world.load_files(*paths, kind=Kind.VEHICLES)
         assert world.load_files(*paths, kind=Kind.POLICIES).kind == "policies"
 
-    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-    @pytest.mark.parametrize("options", [{}, {"format": "rdw-csv"}, {"kind": Kind.VEHICLES}])
+    @each_row("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+    @each_row("options", [{}, {"format": "rdw-csv"}, {"kind": Kind.VEHICLES}])
     def test_utf_16_is_refused_by_name(self, world, encoding, options):
         """A file in UTF-16 is refused as such, whether its format is named or detected."""
         paths = files(world, a="Kenteken\nA1\n".encode(encoding))

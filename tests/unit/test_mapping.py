@@ -12,6 +12,7 @@ from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
 from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
 from tests.contract.pages import section
+from tests.rows import each_row
 from tests.unit.register_files import Read, outcome, read
 
 CHAPTER = section("deploy/LOADING.md", "Load any other CSV")
@@ -130,7 +131,7 @@ COMMAS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "cents"),
     [
         *(("35,50", 3_550), ("35,5", 3_550), ("35", 3_500), ("-0,05", -5), (" 7,00 ", 700)),
@@ -146,7 +147,7 @@ def test_amounts_with_a_comma(mapped, written: str, cents: int) -> None:
     assert (row.amount_cents, row.settled) == (cents, cents <= 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written", ["35.50", "1.20", "1,200", "1.2000", "1200.000,00", "1,200.00", "1.200.", ",5", "5,"]
 )
 def test_no_amounts_with_a_comma(mapped, written: str) -> None:
@@ -173,7 +174,7 @@ def test_a_declared_separator_goes_before_the_delimiter(mapped) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "text", "day"),
     [
         ("YYYY-MM-DD", "2026-03-01", "2026-03-01"),
@@ -276,7 +277,7 @@ FINES = 'kind = "fines"\n[columns]\nregistration = "A"\nreference = "B"\n'
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
+@each_row(
     ("toml", "told"),
     [
         ("kind = ", "The file is not valid TOML: "),

@@ -6,7 +6,10 @@ from app.backup.take import list_merged
 from app.registers.history import MERGE, REPLACE
 from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import roll_back
+from tests.conftest import STORAGE
 from tests.unit.held import begun
+
+pytestmark = STORAGE
 
 CARS = ("registration,make", "AB12CDE,FORD")
 OTHER = ("registration,make", "AB12CDE,SEAT")

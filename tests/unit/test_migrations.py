@@ -20,6 +20,9 @@ from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
 from app.storage.stores import migrate, store_of
+from tests.conftest import STORAGE
+
+pytestmark = STORAGE
 
 FORMER = (
     "INSERT INTO account (tag, name, plan_id, created_at) VALUES ('aaaaaa', 'acme', 'free', 1)",

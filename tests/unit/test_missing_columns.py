@@ -15,6 +15,7 @@ from app.registers.history import list_loads
 from app.registers.reading import reader
 from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 from tests.unit.test_load import files, held
 
 ROWS = 5_000
@@ -320,7 +321,7 @@ class TestUnknown:
         assert (result.loaded, result.notes) == (1, [])
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@each_row("name", sorted(FORMATS))
 def test_every_format_declares_its_columns(name):
     """Every column that a format reads is declared, and none twice."""
     for kind in Kind:

@@ -3,6 +3,7 @@
 import pytest
 
 from app.cli.load_options import words_of
+from tests.rows import each_row
 
 TEXTS = {
     "--rejects /var/r#nat.csv --mode replace": ["--rejects", "/var/r#nat.csv", "--mode", "replace"],
@@ -17,13 +18,13 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "words"), TEXTS.items())
+@each_row(("text", "words"), TEXTS.items())
 def test_a_comment_begins_with_a_word(text, words):
     """A comment begins at the start of a line or after white space, outside of quotes."""
     assert words_of(text) == words
 
 
-@pytest.mark.parametrize("text", ["'a # b", "it's #x", 'a "b \\" # c', "a \\"])
+@each_row("text", ["'a # b", "it's #x", 'a "b \\" # c', "a \\"])
 def test_an_open_quote_is_refused(text):
     """An open quote is refused; a # after it does not begin a comment that hides it."""
     with pytest.raises(ValueError, match="No "):

@@ -17,6 +17,7 @@ from app.serve.http.parameters import (
     integer_parameter,
     text_parameter,
 )
+from tests.rows import each_row
 
 READERS = {
     "text": text_parameter,
@@ -38,15 +39,15 @@ def refusal(read, query):
     return caught.value
 
 
-@pytest.mark.parametrize("kind", READERS)
-@pytest.mark.parametrize("query", ["", "q=1", "P=1", "p2=1"])
+@each_row("kind", READERS)
+@each_row("query", ["", "q=1", "P=1", "p2=1"])
 def test_an_absent_parameter_is_none(kind, query):
     """A parameter that is absent has no value; a flag is off."""
     assert READERS[kind](request(query), "p") == (False if kind == "flag" else None)
 
 
-@pytest.mark.parametrize("kind", READERS)
-@pytest.mark.parametrize("query", ["p=1&p=1", "p=1&q=2&p=3", "p=&p=", "p&p"])
+@each_row("kind", READERS)
+@each_row("query", ["p=1&p=1", "p=1&q=2&p=3", "p=&p=", "p&p"])
 def test_a_parameter_given_twice_is_refused(kind, query):
     """Two values are refused, even equal ones, because the meaning is unclear."""
     problem = refusal(READERS[kind], query)
@@ -54,7 +55,7 @@ def test_a_parameter_given_twice_is_refused(kind, query):
     assert problem.detail == "The parameter p is given more than once."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "text"),
     [
         ("p=a", "a"),
@@ -74,15 +75,13 @@ def test_a_text_is_decoded(query, text):
     assert text_parameter(request(query), "p") == text
 
 
-@pytest.mark.parametrize(
-    ("query", "number"), [("p=1", 1), ("p=1000", 1_000), ("p=007", 7), ("p=%31", 1)]
-)
+@each_row(("query", "number"), [("p=1", 1), ("p=1000", 1_000), ("p=007", 7), ("p=%31", 1)])
 def test_an_integer_within_its_limits_is_taken(query, number):
     """Both limits are included."""
     assert integer_parameter(request(query), "p", 1, 1_000) == number
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     ["", "0", "1001", "00001", "-1", "%2B1", "+1", "1+", "1.0", "1e2", "0x1", "1_0", "%C2%B2", "x"],
 )
@@ -98,13 +97,13 @@ def test_an_integer_of_any_length_is_refused_quickly():
     assert refusal(READERS["integer"], "p=" + "9" * 100_000).code == "invalid_parameter"
 
 
-@pytest.mark.parametrize("text", ["2026-01-01", "2024-02-29", "0001-01-01", "9999-12-31"])
+@each_row("text", ["2026-01-01", "2024-02-29", "0001-01-01", "9999-12-31"])
 def test_a_date_of_the_calendar_is_taken(text):
     """A date is returned as the same text."""
     assert date_parameter(request(f"p={text}"), "p") == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         "",
@@ -129,7 +128,7 @@ def test_another_date_is_refused(value):
     assert problem.detail == "The parameter p must be a day as YYYY-MM-DD, such as 2026-12-31."
 
 
-@pytest.mark.parametrize("value", ["2026-02-29", "2026-13-01", "2026-00-10", "0000-01-01"])
+@each_row("value", ["2026-02-29", "2026-13-01", "2026-00-10", "0000-01-01"])
 def test_a_day_that_does_not_exist_is_refused(value):
     """The form is right, and the calendar has no such day."""
     problem = refusal(date_parameter, f"p={value}")
@@ -144,7 +143,7 @@ def test_every_date_is_an_iso_date(day):
     assert parse_iso_date(f"{day.isoformat()} ") is None
 
 
-@pytest.mark.parametrize("value", ["", "Red", "red ", "red,green", "blue"])
+@each_row("value", ["", "Red", "red ", "red,green", "blue"])
 def test_a_choice_is_one_of_its_words(value):
     """The refusal lists the words."""
     assert choice_parameter(request("p=red"), "p", ("red", "green")) == "red"
@@ -152,7 +151,7 @@ def test_a_choice_is_one_of_its_words(value):
     assert problem.detail == "The parameter p must be red or green."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "is_set"),
     [
         *(("true", True), ("True", True), ("TRUE", True), ("1", True)),
@@ -164,7 +163,7 @@ def test_a_flag_is_true_or_false(value, is_set):
     assert flag_parameter(request(f"p={value}"), "p") is is_set
 
 
-@pytest.mark.parametrize("value", ["", "yes", "tRUE", "on", "01", "2"])
+@each_row("value", ["", "yes", "tRUE", "on", "01", "2"])
 def test_no_other_word_is_a_flag(value):
     """Any other word is refused."""
     assert refusal(flag_parameter, f"p={value}").code == "invalid_parameter"

@@ -11,9 +11,11 @@ from app.config import Config
 from app.errors import OperatorError
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
-from tests.conftest import ON_POSTGRES
+from tests.conftest import ON_POSTGRES, STORAGE
 from tests.postgres import changed_url, connect, database_url, require_superuser
 from tests.stores import end_connections
+
+pytestmark = STORAGE
 
 DOMAINS = "/api/domains"
 

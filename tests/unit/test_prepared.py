@@ -5,7 +5,10 @@ import pytest
 
 from app.accounts.models import Plan
 from app.storage.engine import Prepared, parameter
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_SQLITE, STORAGE
+from tests.rows import each_row
+
+pytestmark = STORAGE
 
 HOSTILE = "x' OR '1'='1"
 
@@ -109,7 +112,7 @@ def test_a_failure_while_reading_is_one_of_peewee_s_too(engine):
         query.rows()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "expected"),
     [
         ([], None),

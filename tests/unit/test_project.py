@@ -9,6 +9,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.rows import each_row
+
 ROOT = Path(__file__).parents[2]
 CONFIG = ConfigParser(interpolation=None)
 CONFIG.read(ROOT / "setup.cfg", encoding="utf-8")
@@ -43,7 +45,7 @@ def needed_by(roots: list[Requirement]) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("pin", PINNED + DEV, ids=lambda pin: pin.name)
+@each_row("pin", PINNED + DEV, ids=lambda pin: pin.name)
 def test_every_pin_is_one_exact_version(pin):
     """An environment made next year has the versions that were tested."""
     assert re.fullmatch(r"==[\w.]+", str(pin.specifier))
@@ -58,7 +60,7 @@ def test_indirect_dependencies_are_pinned_too(roots, pins):
     assert needed_by(current) <= {canonicalize_name(pin.name) for pin in pins}
 
 
-@pytest.mark.parametrize("wanted", RUN + POSTGRES, ids=lambda wanted: wanted.name)
+@each_row("wanted", RUN + POSTGRES, ids=lambda wanted: wanted.name)
 def test_pins_lie_within_the_ranges_that_customers_install(wanted):
     """What is tested is what `pip install verifyd` can choose."""
     pins = {canonicalize_name(pin.name): pin for pin in PINNED + DEV}

@@ -10,6 +10,9 @@ from app.storage.registers import (
     repeat_if_removed,
     with_current_registers,
 )
+from tests.conftest import STORAGE
+
+pytestmark = STORAGE
 
 
 class Reading:

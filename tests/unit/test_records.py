@@ -17,7 +17,11 @@ from app.storage.stores import store_of
 from app.storage.versions import migrate_register
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.records import Records
+from tests.conftest import STORAGE
+from tests.rows import each_row
 from tests.stores import Template
+
+pytestmark = STORAGE
 
 ORDER = ("native", "dvsa", "rdw")
 DAY = "2025-07-01"
@@ -153,7 +157,7 @@ class TestKnown:
         shelf.fill({"native": vehicle()})
         assert shelf.records().find_records(shelf.state, [], DAY)[0] == {}
 
-    @pytest.mark.parametrize("plate", ["A1", "AB", "MÜAB123", "京A12345", "א٣", "0001TJ", "NULL"])
+    @each_row("plate", ["A1", "AB", "MÜAB123", "京A12345", "א٣", "0001TJ", "NULL"])
     def test_any_plate_is_found_by_its_exact_text(self, found, plate):
         """Short, numeric and international plates are found, alone and among many."""
         record = found({"native": vehicle(registration=plate, make="X")}, plate=plate)
@@ -182,9 +186,7 @@ class TestKnown:
 
 
 class TestDescription:
-    @pytest.mark.parametrize(
-        "column", ["make", "model", "year", "color", "insured", "first_registered"]
-    )
+    @each_row("column", ["make", "model", "year", "color", "insured", "first_registered"])
     def test_each_column_comes_from_the_first_register_that_knows_it(self, found, column):
         """For each column the first register that knows it decides."""
         values: dict[str, Any] = {"year": (2001, 2002), "insured": (False, True)}
@@ -249,7 +251,7 @@ class TestMot:
         }
         assert found(registers).mot_expiry == "2026-05-19"
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("first", "second", "exempt"),
         [(True, False, 1), (False, True, 1), (None, True, 1), (False, False, 0)],
     )
@@ -265,8 +267,8 @@ class TestMot:
 
 
 class TestPolicy:
-    @pytest.mark.parametrize("registers", [1, 2], ids=["one register", "two registers"])
-    @pytest.mark.parametrize(
+    @each_row("registers", [1, 2], ids=["one register", "two registers"])
+    @each_row(
         ("winner", "loser"),
         [
             # In force and ending last, precedes one in force that ends earlier.

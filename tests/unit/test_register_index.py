@@ -10,7 +10,10 @@ from app.storage.registers import REGISTERS_MAX, Register, in_precedence
 from app.storage.stores import store_of
 from app.storage.tables import Kind, RegisterRef, Vehicle
 from app.storage.versions import migrate_register
-from tests.conftest import ON_POSTGRES, ON_SQLITE
+from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE
+from tests.rows import each_row
+
+pytestmark = STORAGE
 
 PLATE = "AB12CDE"
 ADDRESS = f"/v1/vehicle/{PLATE}/insurance"
@@ -38,7 +41,7 @@ def file_of(world, register="native", generation=1):
 
 
 class TestState:
-    @pytest.mark.parametrize(
+    @each_row(
         ("state", "order", "names"),
         [
             ("", ("native",), []),

@@ -4,6 +4,9 @@ from multiprocessing import get_context
 
 from app.registers.generations import is_being_loaded, locked
 from app.storage.engine import open_engine
+from tests.conftest import STORAGE
+
+pytestmark = STORAGE
 
 
 def looking(url, is_over, looked):

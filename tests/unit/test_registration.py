@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX, canonical_registration
+from tests.rows import each_row
 
 ANY_TEXT = st.text(st.characters(), max_size=20)
 # Letters that expand or compose, and separators between them.
@@ -25,7 +26,7 @@ PLATES = st.text("ABCXYZ0189ÄÖÜÅÆÇÉÑØŁŠŽΩБЯ", min_size=1, max_siz
 
 
 class TestAccepted:
-    @pytest.mark.parametrize(
+    @each_row(
         ("sent", "canonical"),
         [
             ("AB12CDE", "AB12CDE"),
@@ -46,7 +47,7 @@ class TestAccepted:
         """The form is NFKC, in upper case, without spaces and hyphens of any kind."""
         assert canonical_registration(sent) == canonical
 
-    @pytest.mark.parametrize("plate", ["0001TJ", "0042", "12E345", "FALSE", "NULL", "NAN", "0"])
+    @each_row("plate", ["0001TJ", "0042", "12E345", "FALSE", "NULL", "NAN", "0"])
     def test_a_registration_is_never_read_as_another_value(self, plate):
         """A registration is a text, and never read as a number or a null."""
         assert canonical_registration(plate) == plate
@@ -58,7 +59,7 @@ class TestAccepted:
 
 
 class TestLookAlikes:
-    @pytest.mark.parametrize(
+    @each_row(
         ("one", "other"),
         [
             ("O1", "01"),
@@ -82,7 +83,7 @@ class TestLookAlikes:
 
 
 class TestRefused:
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "",
@@ -125,12 +126,12 @@ class TestRefused:
         """Controls, NUL, surrogates, emoji, invisible and punctuation characters are refused."""
         assert canonical_registration(text) is None
 
-    @pytest.mark.parametrize("plate", ["A" * 13, "1" * 13, "Ü" * 13, "ﬃ" * 5, "ß" * 7])
+    @each_row("plate", ["A" * 13, "1" * 13, "Ü" * 13, "ﬃ" * 5, "ß" * 7])
     def test_a_canonical_form_has_at_most_twelve_characters(self, plate):
         """The limit applies to the canonical form, so a ligature counts as several letters."""
         assert canonical_registration(plate) is None
 
-    @pytest.mark.parametrize("plate", ["A" * 12, "Ü" * 12, "ﬃ" * 4, "ß" * 6, "u\u0308" * 12])
+    @each_row("plate", ["A" * 12, "Ü" * 12, "ﬃ" * 4, "ß" * 6, "u\u0308" * 12])
     def test_twelve_characters_are_accepted(self, plate):
         """Twelve canonical characters are accepted, however many characters were sent."""
         assert len(canonical_registration(plate) or "") == REGISTRATION_CHARACTERS_MAX
@@ -221,7 +222,7 @@ class TestHostileText:
             if all(c in dashes or unicodedata.category(c) == "Zs" for c in folded):
                 assert canonical_registration(f"Ü{chr(code)}") == "Ü", hex(code)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "\ufdfa" * 33,

@@ -16,6 +16,7 @@ from app.registers.reading.rejects import (
     keep_newest,
     rejects_path,
 )
+from tests.rows import each_row
 
 ANY_NUMBER = RejectLimit.parse("100%")
 
@@ -37,7 +38,7 @@ def rejected(path: Path, *records: str, limit: RejectLimit = ANY_NUMBER) -> Reje
     return rejects
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limit", "count", "rows", "is_passed"),
     [
         ("0", 0, 10, False),
@@ -57,13 +58,13 @@ def test_a_limit_is_a_number_or_a_part_of_all_records(limit, count, rows, is_pas
     assert RejectLimit.parse(limit).is_passed(count, rows) is is_passed
 
 
-@pytest.mark.parametrize("text", ["1%", "0.5%", "100%", "0", "250"])
+@each_row("text", ["1%", "0.5%", "100%", "0", "250"])
 def test_a_limit_is_shown_as_it_was_written(text):
     """Messages show the limit as the operator wrote it."""
     assert str(RejectLimit.parse(text)) == text
 
 
-@pytest.mark.parametrize("text", ["", "%", "-1", "-1%", "101%", "nan%", "inf%", "1.5", "one"])
+@each_row("text", ["", "%", "-1", "-1%", "101%", "nan%", "inf%", "1.5", "one"])
 def test_other_limits_are_refused(text):
     """A malformed limit is refused, and never means no limit."""
     with pytest.raises(ValueError, match=r"must be N|could not convert|invalid literal"):

@@ -18,6 +18,7 @@ from app.registers.reading import reader as reading
 from app.registers.reading import rejects
 from app.registers.reading.rejects import RejectLimit, TooManyRejects
 from app.storage.tables import Kind
+from tests.rows import each_row
 
 HEADER = "registration,make,model,color\n"
 GOOD, BAD = "AB%05d,FORD,FOCUS,BLUE\n", "/%05d,FORD,FOCUS,BLUE\n"
@@ -131,7 +132,7 @@ def test_a_percentage_is_never_given_up_too_early(world):
             assert is_too_many
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("format_name", "head"),
     [
         ("native-csv", "registration,make,model\n"),

@@ -19,7 +19,10 @@ from app.registers.work import Work
 from app.storage.registers import Register
 from app.storage.stores import store_of
 from app.storage.tables import Fine, Policy
+from tests.conftest import STORAGE
 from tests.unit.held import HEADER, generations, held, loaded, makes, vehicles
+
+pytestmark = STORAGE
 
 FIRST, SECOND = 1_900_000_000, 1_900_086_400
 POLICIES = "registration,number,validFrom,validTo\nAB12CDE,P-1,2026-01-01,2099-12-31\n"

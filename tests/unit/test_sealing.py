@@ -7,9 +7,10 @@ import pytest
 
 from app import clock
 from app.jobs import sealing
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "wanted"),
     [
         pytest.param(0, 180, id="on the hour"),

@@ -42,6 +42,7 @@ def batches(rows, order, directory, run_rows) -> list[list[tuple]]:
         return list(runs.batches())
 
 
+@pytest.mark.sample
 @given(rows=ROWS, run_rows=st.integers(1, 5), key_columns=st.integers(1, 2))
 def test_the_last_row_of_each_key_is_left(tmp_path_factory, rows, run_rows, key_columns):
     """The result equals a sorted dictionary, in any order and with any run boundaries."""

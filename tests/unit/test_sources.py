@@ -342,6 +342,7 @@ def test_progress(saved: Saved) -> None:
     assert member.bytes_read() == size
 
 
+@pytest.mark.system_long
 def test_reading_stays_flat(saved: Saved) -> None:
     """A compressed file is never unpacked into memory as a whole."""
     bomb = gzip.compress(bytes(64 * MIB))

@@ -45,6 +45,7 @@ def test_a_replace_of_one_run_needs_the_table_once(world, estimates, kind):
     assert estimates[-1] == pytest.approx(size_bytes, rel=0.15)
 
 
+@pytest.mark.system_long
 @pytest.mark.parametrize(("cores", "share"), [(1, 1), (2, 1.5)])
 def test_a_replace_of_several_runs_needs_a_part_besides(
     world, estimates, monkeypatch, cores, share
@@ -57,6 +58,7 @@ def test_a_replace_of_several_runs_needs_a_part_besides(
     assert estimates[-1] == pytest.approx(share * size_bytes, rel=0.15)
 
 
+@pytest.mark.system_long
 def test_rows_that_are_held_already_need_nothing(world, estimates):
     """A merge of rows that are already held needs no space."""
     size_bytes = loaded(world, Kind.VEHICLES)
@@ -64,6 +66,7 @@ def test_rows_that_are_held_already_need_nothing(world, estimates):
     assert estimates[-1] < size_bytes / 10
 
 
+@pytest.mark.system_long
 def test_a_replace_copies_the_other_kinds(world, estimates):
     """The other kinds are copied into the register's next file."""
     loaded(world, Kind.POLICIES)

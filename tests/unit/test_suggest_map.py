@@ -26,6 +26,7 @@ from app.registers.formats.suggesting.suggestion import SAMPLE_BYTES, read_sampl
 from app.registers.formats.suggesting.toml_text import MappingText, mapping_text
 from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 from tests.system.processes import ROOT, environment
 from tests.unit.register_files import read
 
@@ -134,7 +135,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("language", ENDS)
+@each_row("language", ENDS)
 def test_makers_and_ends_of_insurance(language):
     """Both are found by their names; a mapping of the other kind points them out."""
     make, end = ENDS[language]
@@ -334,7 +335,7 @@ class TestIncomplete:
 
 
 class TestHostile:
-    @pytest.mark.parametrize(
+    @each_row(
         ("data", "told"),
         [
             (b"", "The file is empty."),
@@ -369,6 +370,7 @@ class TestHostile:
         assert list(made.lines_to_complete) == ["registration"]
         assert '#   "Plate": its name is in the header more than once' in made.text
 
+    @pytest.mark.system_long
     def test_five_thousand_columns(self, tmp_path):
         """A wide file is read; the list of other columns is cut."""
         header = ",".join(["Plate", "Make", *(f"column {n}" for n in range(5_000))])
@@ -376,6 +378,7 @@ class TestHostile:
         assert len(loaded(text, tmp_path).changes) == 30
         assert "#   and 4,800 more" in suggested(text).text
 
+    @pytest.mark.system_long
     def test_many_columns_of_dates(self):
         """The search for a period does not compare thousands of columns with each other."""
         names = ",".join(map("".join, itertools.islice(itertools.product("qxyz", repeat=6), 3_000)))
@@ -534,6 +537,7 @@ def test_the_file_that_the_mapping_is_written_to_is_named(tmp_path):
     assert f"#   {tried}\n" in (tmp_path / "a b.toml").read_text()
 
 
+@pytest.mark.system_long
 def test_memory_does_not_depend_on_the_file(tmp_path):
     """Only the first megabyte is read of a file of 10 GB."""
     path = tmp_path / "large.csv"

@@ -2,11 +2,10 @@
 
 import tomllib
 
-import pytest
-
 from app.registers.formats.suggesting.suggestion import Suggestion, read_sample, suggest
 from app.registers.formats.suggesting.toml_text import mapping_text
 from app.storage.tables import Kind
+from tests.rows import each_row
 
 VALUES = {
     "registration": "AB12CDE",
@@ -129,8 +128,8 @@ def value(member: str) -> str:
     return VALUES.get(member, day) if member != "-" else "x. y"
 
 
-@pytest.mark.parametrize("export", EXPORTS)
-@pytest.mark.parametrize("rows", [1, 0])
+@each_row("export", EXPORTS)
+@each_row("rows", [1, 0])
 def test_the_columns_of_real_exports(export, rows):
     """Kind and columns are found by their names, with values and without; no other is used."""
     kind, pairs = parsed(export)
@@ -140,7 +139,7 @@ def test_the_columns_of_real_exports(export, rows):
     assert (found.kind, columns_of(found)) == (kind, wanted)
 
 
-@pytest.mark.parametrize("export", EXPORTS)
+@each_row("export", EXPORTS)
 def test_case_accents_and_separators_make_no_difference(export):
     """Names are found in capitals, with underscores, and with umlauts written as two letters."""
     kind, pairs = parsed(export)
@@ -151,7 +150,7 @@ def test_case_accents_and_separators_make_no_difference(export):
     assert (found.kind, sorted(found.guesses)) == (kind, sorted(wanted))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "name"),
     [
         *((Kind.VEHICLES, each) for each in ("Remarques", "Brandstof", "Kilometerstand", "Rodzaj")),

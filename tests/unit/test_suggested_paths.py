@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-import pytest
-
 from app.routes import IMAGINED_PATHS, SUGGESTED_PATHS
 from app.serve.http.paths import closest_path, correction
+from tests.rows import each_row
 
 FILLED = {"{registration}": "AB12CDE", "{domain}": "a.example"}
 BULK = "/v1/vehicle/bulk-insurance"
@@ -68,7 +67,7 @@ def test_a_path_with_one_mistake():
         assert correction(path, method, template, SUGGESTED_PATHS[template]) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "suggested"),
     {
         "GET /v1/bulk-insurance": f"{BULK}, which takes POST",
@@ -100,7 +99,7 @@ def test_a_path_for_another_method(line, suggested):
     assert meant + correction(path, method, meant, SUGGESTED_PATHS[meant]) == suggested
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/v1", "/api", "/v1/x/y/z", "/a/b/c/d/e/f/g"])
+@each_row("path", ["/", "/nothing", "/v1", "/api", "/v1/x/y/z", "/a/b/c/d/e/f/g"])
 def test_a_path_like_no_other(path):
     """Nothing is suggested."""
     assert closest_path(path, "GET", SUGGESTED_PATHS, IMAGINED_PATHS) is None

@@ -5,15 +5,16 @@ import pytest
 from app.errors import closest, listed
 from app.routes import SUGGESTED_PATHS
 from app.serve.http.paths import closest_path
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize("word", ["asof", "as_of", "As-Of", "asOff", "asO"])
+@each_row("word", ["asof", "as_of", "As-Of", "asOff", "asO"])
 def test_a_misspelt_word_has_a_closest_one(word):
     """Case, underscores and single letters do not hide which word was meant."""
     assert closest(word, ["limit", "asOf", "explain"]) == "asOf"
 
 
-@pytest.mark.parametrize("word", ["date", "", "x", "asof" * 100])
+@each_row("word", ["date", "", "x", "asof" * 100])
 def test_a_different_word_has_none(word):
     """A word that is like no other gets no suggestion."""
     assert closest(word, ["asOf", "explain"]) is None
@@ -27,7 +28,7 @@ def test_words_are_listed_as_in_a_sentence(words, text):
     assert listed(words) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("request_line", "template"),
     {
         "GET /vehicle/AB12CDE/insurance": "/v1/vehicle/{registration}/insurance",
@@ -58,7 +59,7 @@ def test_a_wrong_path_has_a_closest_one(request_line, template):
     assert closest_path(path, method, SUGGESTED_PATHS) == template
 
 
-@pytest.mark.parametrize(
+@each_row(
     "request_line",
     [
         *("GET /", "GET /nothing", "GET /favicon.ico", "GET /wp-login.php", "GET /docs/x"),

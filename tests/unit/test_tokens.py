@@ -5,11 +5,11 @@ import re
 import string
 import zlib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounts.authentication import Token, base62, new_token, parse_token, random_base62
+from tests.rows import each_row
 
 KEY = Token("abc123", "XyZ98765", "s" * 43).text
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -49,7 +49,7 @@ def test_the_hash_is_of_the_secret_alone():
     assert Token("a", "b", "secret").secret_hash == hashlib.sha256(b"secret").hexdigest()
 
 
-@pytest.mark.parametrize("position", range(len(KEY)))
+@each_row("position", range(len(KEY)))
 def test_every_single_typing_error_is_noticed(position):
     """A key with one character changed, left out or swapped with the next is invalid."""
     changed = "a" if KEY[position] != "a" else "b"
@@ -59,7 +59,7 @@ def test_every_single_typing_error_is_noticed(position):
     assert swapped == KEY or parse_token(swapped) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

@@ -12,7 +12,10 @@ from app.registers.undo import drop_register, purge_register, roll_back, undrop_
 from app.storage.engine import close_quietly
 from app.storage.registers import REGISTERS_MAX, DroppedRegister, KeptRegister, Register
 from app.storage.tables import Kind
+from tests.conftest import STORAGE
 from tests.unit.held import HEADER, begun, generations, loaded, makes, vehicles
+
+pytestmark = STORAGE
 
 PATH = "/v1/vehicle/AB12CDE/insurance"
 DELETION = '[{"registration": "ZZ99ZZZ", "motTests": [], "modification": "DELETED"}]'

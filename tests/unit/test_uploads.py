@@ -12,6 +12,7 @@ from app.errors import Hindered
 from app.registers.dropped.directory import batches
 from app.registers.dropped.uploads import DONE, QUIET, SHA256, is_being_written, upload_of
 from app.registers.formats import FileFault
+from tests.rows import each_row
 
 CAR = b"registration,make\nAB12CDE,FORD\n"
 DIGEST = hashlib.sha256(CAR).hexdigest()
@@ -43,7 +44,7 @@ def names(found):
     return [[file.path.name for file in batch.files] for batch in found]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         f"{DIGEST}  car.csv\n",

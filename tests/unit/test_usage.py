@@ -4,6 +4,7 @@ import pytest
 
 from app.accounts.authentication import new_token
 from app.cli import build_parser
+from tests.rows import each_row
 from tests.unit.test_help import EVERY
 
 KEY = new_token("AbCdEf").text
@@ -94,7 +95,7 @@ def database_kind() -> str:
     return "sqlite"
 
 
-@pytest.mark.parametrize("words", MISTAKES)
+@each_row("words", MISTAKES)
 def test_a_mistake_is_answered_in_three_lines(bare_cli, words):
     """The usage in one line, the mistake with what was probably meant, and where the help is."""
     usage, mistake, helped = MISTAKES[words]
@@ -102,7 +103,7 @@ def test_a_mistake_is_answered_in_three_lines(bare_cli, words):
     assert told == f'usage: {usage}\nerror: {mistake}\nsee "{helped} --help"\n'
 
 
-@pytest.mark.parametrize("words", SYNONYMS)
+@each_row("words", SYNONYMS)
 def test_what_other_programs_call_a_command_is_understood(bare_cli, words):
     """A word with the same meaning counts before one with similar letters."""
     told = bare_cli.misuse(*words.split(), "acme")
@@ -127,7 +128,7 @@ def test_what_is_no_number_is_called_so(bare_cli, words, option):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("option", "setting"),
     [
         ("--port", "VERIFYD_BIND"),
@@ -177,7 +178,7 @@ def test_no_mistake_repeats_a_key(bare_cli, words):
     assert KEY[-40:-1] not in told
 
 
-@pytest.mark.parametrize("words", [words for words, _, _ in EVERY], ids=" ".join)
+@each_row("words", [words for words, _, _ in EVERY], ids=" ".join)
 def test_every_command_refuses_unknown_options_in_its_own_name(bare_cli, words):
     """Groups of commands, too."""
     told = bare_cli.misuse(*words, "--nonsense-option")

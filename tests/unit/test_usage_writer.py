@@ -20,7 +20,9 @@ from app.accounts.usage.report import By, Whose, usage_of_days, usage_of_hours
 from app.accounts.usage.store import KEPT_DAYS, UsageAccount, UsageWriter
 from app.routes import OPERATIONS
 from app.storage.engine import close_quietly, open_engine
-from tests.conftest import ON_POSTGRES, ON_SQLITE
+from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE
+
+pytestmark = STORAGE
 
 INSURANCE = "/v1/vehicle/{registration}/insurance"
 HOUR = 3600

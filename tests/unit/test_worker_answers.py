@@ -11,6 +11,7 @@ from app.serve.http.bodies import FileBody
 from app.serve.http.envelope import Deadline
 from app.serve.worker.answers import REST, BadAnswer, answer_of, failure
 from app.serve.worker.worker import Worker
+from tests.rows import each_row
 from tests.system.test_raw_requests import split
 
 JSON = ("Content-Type", "application/json")
@@ -74,14 +75,14 @@ def test_some_answers_have_no_body(status, method):
     assert (b"Content-Length" in answer) is not status.startswith("204")
 
 
-@pytest.mark.parametrize("value", ["a\r\nX: b", "a\nb", "a\rb", "a\x00b"])
+@each_row("value", ["a\r\nX: b", "a\nb", "a\rb", "a\x00b"])
 def test_a_header_cannot_break_the_answer(value):
     """An answer whose header has a line end or a control character is not sent (D104)."""
     with pytest.raises(BadAnswer):
         answered(fields=[("X-Request-ID", value)])
 
 
-@pytest.mark.parametrize("length", ["1", "3", "x", ""])
+@each_row("length", ["1", "3", "x", ""])
 def test_a_body_has_the_length_that_the_application_says(length):
     """Otherwise a part of it would be the next answer, or the other way round."""
     with pytest.raises(BadAnswer):

@@ -15,6 +15,7 @@ from app.serve.worker import loop
 from app.serve.worker.connection import Phase
 from app.serve.worker.head import Environ
 from app.serve.worker.worker import LINGER_SECONDS
+from tests.rows import each_row
 from tests.unit.worker_server import (
     ANSWER,
     CONNECTIONS_MAX,
@@ -55,6 +56,7 @@ def test_answers_of_a_turn_are_sent_before_a_long_request_begins(server):
     assert answered == [True]
 
 
+@pytest.mark.system_long
 def test_answers_of_a_turn_take_little_memory_until_they_are_sent(server):
     """Large answers are sent one by one."""
     clients = [server.client() for _ in range(CONNECTIONS_MAX)]
@@ -169,7 +171,7 @@ def test_memory_of_answered_requests_is_not_freed_with_their_answers(server, mon
     assert server.phases() == [Phase.IDLE, Phase.BODY]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each_row("seed", range(8))
 def test_each_client_gets_its_answers_once_and_in_order(seed):
     """Whatever the pieces in which requests come, and whichever worker takes them."""
     chance = random.Random(seed)

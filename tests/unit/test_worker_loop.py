@@ -180,6 +180,7 @@ def test_clients_do_not_pay_for_a_long_answer(server, later, seconds, phases):
     assert server.phases() == phases
 
 
+@pytest.mark.system_long
 def test_requests_that_wait_for_their_turn_hold_no_more_memory(server):
     """Long answers to pipelined requests are limited within one turn, too."""
     clients = [server.client() for _ in range(CONNECTIONS_MAX)]

@@ -99,7 +99,7 @@ def test_a_restore_killed_before_the_end_changes_nothing(world, name):
     settings = settings_of(world)
     backup = run("backup", world.directory / "backups", **settings)["backup"]
     before = world.database.read_bytes()
-    killed_at("restore_files", name, "restore", backup, **settings)
+    killed_at("restore", name, "restore", backup, **settings)
     assert world.database.read_bytes() == before
     found = run("check", **settings)
     assert (found["ok"], found["warnings"]) == (True, [])
@@ -112,7 +112,7 @@ def test_a_restore_killed_at_the_end_can_be_run_again(world):
     close_quietly(world.engine)
     settings = settings_of(world)
     backup = run("backup", world.directory / "backups", "--registers", **settings)["backup"]
-    killed_at("restore_files", "_move", "restore", backup, **settings)
+    killed_at("restore", "_move", "restore", backup, **settings)
     assert "does not exist; run " in run_command("check", **settings).stderr
     (aside,) = world.directory.glob("verifyd.replaced-*")
     assert {"verifyd.db", "verifyd.register_native.1.db"} <= set(shown(aside))

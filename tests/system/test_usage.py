@@ -38,9 +38,9 @@ EVER = (date(2000, 1, 1), date(2100, 1, 1))
 HURRIED = """
 import sys
 from app.cli import main
-from app.accounts.usage import writer
+from app.accounts.usage import store
 
-writer.INTERVAL_SECONDS = 0.1
+store.INTERVAL_SECONDS = 0.1
 sys.exit(main(["serve"]))
 """
 SERVE_HURRIED = (sys.executable, "-c", HURRIED)

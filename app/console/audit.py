@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import falcon
 
-from app import clock, processes
+from app import clock
 from app.audit.chain import last_digest, parsed_digest
 from app.audit.export import Exported
 from app.audit.record import Criteria
@@ -100,7 +100,7 @@ class _AuditForm(RowlessForm):
         wanted = Wanted(self.kind, seen, req.session.name)
         question = Question(asked.criteria, asked.form, asked.digest, req.context.request_id)
         try:
-            task = self.services.audit_tasks.begin(wanted, question, _start)
+            task = self.services.audit_tasks.begin(wanted, question)
         except OSError as error:
             text = f"Nothing was asked: the state directory cannot be used ({error.strerror})."
             raise PageError(503, "This cannot be done now", text, (PLACE,)) from error
@@ -212,10 +212,6 @@ def _digest(form: Form) -> str | None:
     except ValueError as error:
         form.faults["digest"] = f"Digest {error}."
         return None
-
-
-def _start(task_id: int, descriptor: int) -> None:
-    processes.start("audit", "carry-out", str(task_id), kept=descriptor)
 
 
 _RESULTS: Mapping[str, type[object]] = {

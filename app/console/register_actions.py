@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import falcon
 
-from app import processes
 from app.console.form_pages import Question, ask
 from app.console.forms import VERSION_FIELD, read_fields, refresh, require_version, version_of
 from app.console.registers import PLACE, require_state
@@ -87,7 +86,7 @@ class _RegisterAction(Resource, ABC):
         seen = read_fields(req).get(VERSION_FIELD, "")[:_VERSION_CHARACTERS]
         wanted = Wanted(name, self.action, to, seen, req.session.name)
         try:
-            task = self.services.tasks.begin(wanted, require_current, _start)
+            task = self.services.tasks.begin(wanted, require_current)
         except OSError as error:
             text = f"Nothing was changed: the state directory cannot be used ({error.strerror})."
             raise PageError(503, "This cannot be done now", text, (PLACE, name)) from error
@@ -195,10 +194,6 @@ class RegisterPurge(_RegisterAction):
             "their disk space. This cannot be undone: only its files can bring it back.",
             "Remove the register for good",
         )
-
-
-def _start(task_id: int, descriptor: int) -> None:
-    processes.start("imports", "carry-out", str(task_id), kept=descriptor)
 
 
 def _version(state: RegisterState) -> str:

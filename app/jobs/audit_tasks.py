@@ -9,7 +9,7 @@ from typing import BinaryIO, Final, NamedTuple, TypeVar
 import msgspec
 import peewee
 
-from app import clock
+from app import clock, processes
 from app.audit.export import csv_of, write_export
 from app.audit.owner import require_own
 from app.audit.record import AuditError, Criteria, Record, Row, time_of
@@ -182,6 +182,11 @@ class Found(NamedTuple):
     are_all: bool
 
 
+def _start(task_id: int, descriptor: int) -> None:
+    """Start the command that carries a task out."""
+    processes.start("audit", "carry-out", str(task_id), kept=descriptor)
+
+
 class AuditTasks(TaskTable[Task]):
     """The tasks of an installation. Each reads the trail of the host where it was asked for."""
 
@@ -200,7 +205,7 @@ class AuditTasks(TaskTable[Task]):
         """Return what a person asked for in the last day, latest first."""
         return list(self._select((AuditTask.asked_by == asked_by) & self._is_kept(), limit))
 
-    def begin(self, wanted: Wanted, question: Question, start: Start) -> Task:
+    def begin(self, wanted: Wanted, question: Question, start: Start = _start) -> Task:
         """Create a task and start its process, once, however often it is asked for.
 
         If the person has a task of this kind that runs, return that one: it may ask something else.

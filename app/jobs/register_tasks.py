@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import peewee
 
+from app import processes
 from app.actions import Actor
 from app.config import Config
 from app.errors import OperatorError
@@ -84,6 +85,11 @@ class Task(NamedTuple):
 _KEPT_SECONDS = 400 * 86_400
 
 
+def _start(task_id: int, descriptor: int) -> None:
+    """Start the command that carries a task out."""
+    processes.start("imports", "carry-out", str(task_id), kept=descriptor)
+
+
 class Tasks(TaskTable[Task]):
     """The tasks of an installation.
 
@@ -102,7 +108,9 @@ class Tasks(TaskTable[Task]):
         """Return the task that added a line to the history, None if a command did."""
         return next(self._select(RegisterTask.load_id == load_id), None)
 
-    def begin(self, wanted: Wanted, require_current: Callable[[], object], start: Start) -> Task:
+    def begin(
+        self, wanted: Wanted, require_current: Callable[[], object], start: Start = _start
+    ) -> Task:
         """Create a task and start its process, once, however often it is asked for.
 
         If the register has a task that runs, return that one. If the same form was sent before and

@@ -74,7 +74,10 @@ def test_a_backup_that_is_killed_while_it_copies_the_trail_leaves_none(world, na
     "name",
     [
         "claim",
-        *(pytest.param(name, marks=pytest.mark.system_long) for name in ("_copy", "readable_lines")),
+        *(
+            pytest.param(name, marks=pytest.mark.system_long)
+            for name in ("_copy", "readable_lines")
+        ),
     ],
 )
 def test_a_restore_of_the_trail_that_is_killed_can_be_run_again(world, name):

@@ -29,7 +29,7 @@ from app.logs import LOGGING, log_everything
 from app.main import create_app
 from app.monitoring import metrics_files
 from app.processes import end_with_bootloader
-from app.serve import instance, listening
+from app.serve import listening, service_lock
 from app.serve.limits.file import FILE_NAME
 from app.serve.limits.store import start as start_limits
 from app.setting_values import address_of
@@ -87,13 +87,13 @@ def prepare_state(config: Config) -> None:
 
     Raises OperatorError if that fails, or if the database is being restored.
     """
-    instance.announce(config.state_dir)
+    service_lock.announce(config.state_dir)
     engine = open_engine(config.database_url)
     try:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
         if config.audit:
             claim(config.audit_dir, database_id(engine))
-        instance.note_trail(config.state_dir, config.audit_dir if config.audit else None)
+        service_lock.note_trail(config.state_dir, config.audit_dir if config.audit else None)
         reserve.fill(engine)
         for each in conditions_of(engine, config).conditions:
             _log.warning("%s", each.warning)
@@ -170,7 +170,7 @@ def when_ready(server: Arbiter) -> None:
             listening.give_to_group(_config, each)
     except OSError as error:
         _end(f"VERIFYD_SOCKET_GROUP: {error}")
-    instance.note_listeners(_config.state_dir, addresses)
+    service_lock.note_listeners(_config.state_dir, addresses)
     if _config.audit:
         sealing.start()
 

@@ -21,7 +21,7 @@ from app.audit.record import AuditError
 from app.audit.seal import Summary, find_summary
 from app.audit.trail import sync_fault
 from app.config import Config
-from app.serve import instance
+from app.serve import service_lock
 from app.storage.engine import Engine
 from app.storage.files import free_bytes_of, size_text
 from app.storage.versions import database_id
@@ -125,6 +125,6 @@ def _writing_fault(config: Config) -> str:
 
 def _is_recorded_in(config: Config) -> bool:
     try:
-        return instance.records_in(config.state_dir, config.audit_dir)
+        return service_lock.records_in(config.state_dir, config.audit_dir)
     except OSError:
         return False

@@ -16,7 +16,7 @@ from app.backup.manifest import Manifest
 from app.backup.trail import staged_trail
 from app.config import Config
 from app.errors import OperatorError
-from app.serve import instance
+from app.serve import service_lock
 from app.serve.limits.file import FILE_NAME as LIMITS
 from app.setting_values import sqlite_path
 from app.storage.engine import close_quietly
@@ -259,7 +259,7 @@ def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Rest
     subject = Subject("backup", source.absolute().name)
     action = row_of(actor, "backups.restore", subject, None, after) or {}
     with (
-        instance.stopped(config.state_dir),
+        service_lock.stopped(config.state_dir),
         staged_trail(config.audit_dir, source, found) as trail,
     ):
         if database:

@@ -40,7 +40,7 @@ from app.registers.demo import SAMPLE_PLATES, write_files
 from app.registers.history import REPLACE
 from app.registers.load import load
 from app.registers.request import LoadRequest
-from app.serve import instance, listening
+from app.serve import listening, service_lock
 from app.storage.engine import Engine
 from app.storage.file_lock import hold_until_exit, make_directory
 from app.storage.registers import Register
@@ -295,7 +295,7 @@ def _serve(access_log: Path, announcement: str) -> None:
 def _is_running(state_dir: Path) -> bool:
     """Tell whether a service of this database is running. Workers of a killed one end soon."""
     deadline_ns = clock.monotonic_ns() + listening.LAST_REQUESTS_NS
-    while instance.is_running(state_dir):
+    while service_lock.is_running(state_dir):
         if clock.monotonic_ns() > deadline_ns:
             return True
         time.sleep(_PAUSE_SECONDS)

@@ -1,30 +1,124 @@
 """What `verifyd check` finds: faults, which keep the service from running well, and warnings."""
 
+import os
+from collections.abc import Iterator
 from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 import peewee
 
+from app.accounts.models import Account
 from app.alerts.conditions import REFUSED, gathered
 from app.alerts.delivery import obstacle
+from app.audit.segments import OWNER
 from app.audit.state import AuditState, audit_state, owner_fault
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
-from app.monitoring.directories import (
-    audit_warnings,
-    data_warnings,
-    directory_faults,
-    setting_fault,
-    socket_faults,
-    unknown_accounts,
-)
 from app.serve import listening
+from app.serve.listening import path_fault
+from app.setting_values import sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.storage.versions import Versions, versions
+
+# Whether the directories and names in the settings can be used, for `check` and the console.
+
+
+def unknown_accounts(engine: Engine, config: Config) -> list[str]:
+    """Return a warning for each account of VERIFYD_METRICS_ACCOUNTS that does not exist."""
+    names = set(config.metrics_accounts)
+    # PERF: not all accounts, which can be thousands.
+    known = Account.select(Account.name).where(Account.name.in_(names))
+    return [
+        f"{SETTINGS['metrics_accounts'].variable} names {name}: there is no such account"
+        for name in sorted(names - {account.name for account in known.execute(engine)})
+    ]
+
+
+def directory_faults(config: Config) -> list[str]:
+    """Return a fault for each directory that the service cannot write to, and needs."""
+    faults = []
+    database = sqlite_path(config.database_url)
+    # Path.exists() would raise an error below a directory that this user may not enter.
+    if database and os.path.exists(database):
+        if not os.access(database, os.W_OK):
+            faults.append(setting_fault("database_url", f"{database} cannot be written to"))
+        faults += _unwritable("database_url", database.absolute().parent)
+    faults += _unwritable("state_dir", _nearest_existing(config.state_dir))
+    if config.audit and not _has_trail(config):
+        faults += _unwritable("audit_dir", _nearest_existing(config.audit_dir))
+    return faults
+
+
+def socket_faults(config: Config) -> list[str]:
+    """Return a fault for each Unix socket that the service could not create.
+
+    The console's may be there already, created by systemd where the service may not.
+    """
+    faults = []
+    for name in ("bind", "console_bind"):
+        bind = getattr(config, name)
+        path = Path(bind.removeprefix("unix:"))
+        if fault := path_fault(name, bind):
+            faults.append(fault)
+        elif bind.startswith("unix:") and not (name == "console_bind" and path.is_socket()):
+            faults += _unwritable(name, path.parent)
+    return faults
+
+
+def data_warnings(config: Config) -> list[str]:
+    """Return a warning for each directory where rejects files and alerts cannot be written."""
+    unwritable = chain.from_iterable(
+        _unwritable("data_dir", directory) for directory in _written_directories(config)
+    )
+    return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
+
+
+def _has_trail(config: Config) -> bool:
+    return os.path.exists(config.audit_dir / OWNER)
+
+
+def audit_warnings(config: Config) -> list[str]:
+    """Return a warning if the trail cannot be written to, and if it is where it may be lost."""
+    if not config.audit:
+        return []
+    warnings = []
+    if _has_trail(config):
+        # NOTE: as with a full disk, the service must start, and wait until it can.
+        faults = _unwritable("audit_dir", config.audit_dir)
+        warnings += [f"{each}, so look-ups are refused." for each in faults]
+    # With Postgres this is the default if VERIFYD_DATA_DIR is not set.
+    if config.audit_dir.is_relative_to(config.state_dir):
+        fault = f"{config.audit_dir} is in {SETTINGS['state_dir'].variable}, which may be in memory"
+        warnings.append(f"{setting_fault('audit_dir', fault)}: name a directory on a disk.")
+    return warnings
+
+
+def _written_directories(config: Config) -> Iterator[Path]:
+    """Yield the directories of rejects files and alerts, or those that they are created in."""
+    for parts in ((), ("rejects",), ("notices",), ("notices", "queue")):
+        yield _nearest_existing(config.data_dir.joinpath(*parts))
+
+
+def _unwritable(name: str, directory: Path) -> list[str]:
+    if directory.is_dir() and os.access(directory, os.W_OK | os.X_OK):
+        return []
+    return [setting_fault(name, f"{directory} cannot be written to")]
+
+
+def _nearest_existing(path: Path) -> Path:
+    path = path.absolute()
+    return path if os.path.exists(path) else _nearest_existing(path.parent)
+
+
+def setting_fault(name: str, fault: str) -> str:
+    """Return a fault of a setting. It begins with the variable, so that faults can be compared."""
+    return f"{SETTINGS[name].variable}: {fault}"
 
 
 class Findings(NamedTuple):

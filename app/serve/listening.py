@@ -10,7 +10,7 @@ from pathlib import Path
 from app import clock
 from app.config import SETTINGS, Config, is_set
 from app.errors import OperatorError
-from app.serve import instance
+from app.serve import service_lock
 from app.setting_values import address_of, resolved, socket_address
 
 SOCKET_UMASK = 0o117
@@ -111,7 +111,7 @@ def console_warning(config: Config) -> str | None:
     if not config.console:
         return f"{variable} is set, and the console is off: set VERIFYD_CONSOLE=on."
     try:
-        is_own = console_address(config) in instance.listeners(config.state_dir)
+        is_own = console_address(config) in service_lock.listeners(config.state_dir)
         # NOTE: to connect to a Unix socket of systemd would start the service.
         if not (is_own or bind.startswith("unix:")) and _is_in_use("console_bind", bind):
             return f"{variable}: another program listens at {bind}."
@@ -124,7 +124,7 @@ def console_warning(config: Config) -> str | None:
 
 def chosen_by_systemd(config: Config) -> list[str]:
     """Return where the running service listens for the API if no setting says it."""
-    return [] if is_set("bind") else instance.listeners(config.state_dir)[:1]
+    return [] if is_set("bind") else service_lock.listeners(config.state_dir)[:1]
 
 
 def _overlap(one: str, other: str) -> bool:

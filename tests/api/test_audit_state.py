@@ -16,7 +16,7 @@ from app.audit.prune import prune
 from app.audit.record import time_of
 from app.audit.seal import seal
 from app.audit.trail import Trail
-from app.serve import instance
+from app.serve import service_lock
 from app.storage.versions import database_id
 from tests.unit.audit_trails import look_up
 
@@ -54,8 +54,8 @@ def trail(world, at) -> Path:
 @pytest.fixture
 def running(world):
     """A service runs, as commands and its own workers notice."""
-    instance.announce(world.directory / "state")
-    instance.note_trail(world.directory / "state", world.directory / "audit")
+    service_lock.announce(world.directory / "state")
+    service_lock.note_trail(world.directory / "state", world.directory / "audit")
 
 
 def ready(world, **settings):

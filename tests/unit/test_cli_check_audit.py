@@ -11,7 +11,7 @@ from app.audit import state as audit_state
 from app.audit.owner import claim
 from app.audit.seal import seal
 from app.config import Config
-from app.serve import instance
+from app.serve import service_lock
 from app.storage.session import opened_database
 from app.storage.versions import database_id
 
@@ -54,11 +54,11 @@ def test_the_trail_of_another_database_is_a_fault(cli):
 def test_it_can_be_switched_on_while_the_service_runs(cli):
     """The service that runs has no trail yet. Afterwards one that is missing is gone."""
     state = Config.from_env().state_dir
-    instance.announce(state)
+    service_lock.announce(state)
     for trail in (None, cli.directory / "elsewhere"):
-        instance.note_trail(state, trail)
+        service_lock.note_trail(state, trail)
         assert cli.run("check").status == 0
-    instance.note_trail(state, cli.directory / "audit")
+    service_lock.note_trail(state, cli.directory / "audit")
     assert "audit is gone; put it back" in cli.run("check").stderr
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from app.config import Config
 from app.monitoring import check
-from app.monitoring.directories import socket_faults
-from app.serve import instance, listening
+from app.monitoring.check import socket_faults
+from app.serve import listening, service_lock
 from app.serve.listening import console_fault, console_warning, path_fault
 from tests.rows import each_row
 
@@ -148,7 +148,7 @@ def test_check_knows_where_systemd_lets_the_service_listen(monkeypatch, console_
     """The settings of an installed host do not say it."""
     monkeypatch.delenv("VERIFYD_BIND", raising=False)
     noted = ["unix:/run/verifyd.sock", "unix:/run/verifyd-console.sock"]
-    monkeypatch.setattr(instance, "listeners", lambda _state_dir: noted)
+    monkeypatch.setattr(service_lock, "listeners", lambda _state_dir: noted)
     monkeypatch.setattr(check, "_database_findings", lambda _config: ([], [], None))
     told = check.findings(with_console("127.0.0.1:8000", console_bind)).faults
     assert ("the API listens at" in "".join(told)) == is_fault

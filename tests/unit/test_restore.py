@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.serve import instance
+from app.serve import service_lock
 from app.serve.limits.file import FILE_NAME
 from tests.system.processes import environment
 
@@ -222,7 +222,7 @@ def test_buckets_are_not_inherited(stocked, backup):
 
 def test_a_running_service_is_left_alone(stocked, backup):
     """The restore is refused while a service holds the lock of the state directory."""
-    instance.announce(stocked.directory / "state")
+    service_lock.announce(stocked.directory / "state")
     before = tree(stocked.directory)
     assert "the service is running" in stocked.refusal("restore", backup)
     assert tree(stocked.directory) == before
@@ -231,10 +231,10 @@ def test_a_running_service_is_left_alone(stocked, backup):
 def test_a_service_does_not_start_meanwhile(tmp_path):
     """A service that starts during a restore is refused."""
     with (
-        instance.stopped(tmp_path),
+        service_lock.stopped(tmp_path),
         pytest.raises(Exception, match="being restored"),
     ):
-        instance.announce(tmp_path)
+        service_lock.announce(tmp_path)
 
 
 def test_a_database_in_use_is_left_alone(stocked, backup, monkeypatch):

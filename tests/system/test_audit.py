@@ -213,11 +213,10 @@ class TestDisks:
                 until(lambda: not trail._syncing.fault, "the recovery")
                 trail.append(look_up("Z9"))
                 trail.sync()
-            assert [path.stat().st_mode & 0o777 for path in sorted(directory.glob("*-*"))] == [
-                0o400,
-                0o600,
-            ]
-            assert plates(directory)[-1] == "Z9"
+            segments = sorted(directory.glob("*-*"))
+            assert [path.stat().st_mode & 0o777 for path in segments] == [0o400, 0o600]
+            # The disk may have lost the end of the first one.
+            assert '"Z9"' in segments[1].read_text()
 
 
 def test_a_clock_that_is_set_back_by_an_hour_costs_nothing(directory, monkeypatch):

@@ -541,10 +541,10 @@ def next_binary(tmp_path_factory) -> Path:
     schema = program_schema() + 1
     script = tree / "app" / "storage" / "migrations" / "main" / f"{schema:04}_further.py"
     script.write_text(NEXT_MIGRATION.format(schema=schema, then=""))
-    settings = tree / "app" / "settings.py"
+    settings = tree / "app" / "config.py"
     before = "    def __post_init__("
     settings.write_text(settings.read_text().replace(before, SETTING + before))
-    startup = tree / "app" / "startup.py"
+    startup = tree / "app" / "server.py"
     text = startup.read_text()
     assert text.count("def prepare_state(") == 1
     startup.write_text(text.replace("def prepare_state(", "def _prepare_state(") + REFUSAL)

@@ -9,7 +9,7 @@ import pytest
 
 from app.accounts.administration import set_plan
 from app.serve.limits.bucket import Rate, rate
-from tests.system.flood import Flood, at_each, require_exact
+from tests.system.flood import CLIENTS, Flood, at_each, require_exact
 from tests.system.processes import GUNICORN, until
 
 THREADS = (*GUNICORN[:-1], "--worker-class", "gthread", "--threads", "4", GUNICORN[-1])
@@ -112,7 +112,8 @@ class TestInterruptions:
 
         flood.send(size.sent, at_each(size.step, size.kills, kill))
         assert len(killed) == size.kills
-        assert flood.lost <= size.kills
+        # A worker holds a request of each of its clients, and a token of one of them.
+        assert flood.lost <= size.kills * CLIENTS
         require_exact(flood, size.plan, kills=size.kills)
 
     def test_a_reload_keeps_the_count(self, start, size):

@@ -61,7 +61,7 @@ def wait_for_work(process: subprocess.Popen[str]) -> None:
     "command",
     [
         pytest.param(MAIN, id="python -m app", marks=pytest.mark.system_long),
-        pytest.param(SCRIPT, id="verifyd"),
+        pytest.param(SCRIPT, id="verifyd", marks=pytest.mark.system_long),
     ],
 )
 def test_ctrl_c_is_no_error_of_the_program(world, command):

@@ -100,6 +100,8 @@ def start(*arguments: str, kept: int) -> None:
 
 CORES = len(os.sched_getaffinity(0))
 _STOPS = (signal.SIGINT, signal.SIGTERM)
+_SOON = 0.01
+"""Seconds; the callback that swallowed an interrupt has returned by then."""
 
 
 class ForkedWorker:
@@ -186,3 +188,31 @@ def ended_like_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, former)
+
+
+@contextmanager
+def swallowed_interrupts_raised_again() -> Iterator[None]:
+    """Raise a KeyboardInterrupt again that Python could not raise, as in a callback of an import.
+
+    The signal would be lost, and TERM is ignored after the first one.
+    """
+    former = sys.unraisablehook
+
+    def raise_soon(unraisable: "sys.UnraisableHookArgs") -> None:
+        error = unraisable.exc_value
+        if not isinstance(error, KeyboardInterrupt):
+            former(unraisable)
+            return
+
+        def raise_again(_number: int, _frame: FrameType | None) -> NoReturn:
+            raise error
+
+        signal.signal(signal.SIGALRM, raise_again)
+        signal.setitimer(signal.ITIMER_REAL, _SOON)
+
+    sys.unraisablehook = raise_soon
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = former

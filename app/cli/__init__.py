@@ -19,6 +19,7 @@ from app.cli.output import print_failure
 from app.cli.parser import Commands, Parser
 from app.errors import OperatorError, without_keys
 from app.logs import StderrLines, command_log
+from app.processes import swallowed_interrupts_raised_again
 from app.storage.errors import message_of
 from app.version import line as version_line
 
@@ -61,9 +62,7 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
             build_parser(argv).parse_args(argv, args)
             # SEC: other users must not read databases, registers and rejects.
             os.umask(0o027)
-            # NOTE: not before the imports of the command. Their callbacks swallow exceptions, and
-            # Ctrl-C would be lost.
-            with _ctrl_c_caught(catch_ctrl_c):
+            with swallowed_interrupts_raised_again(), _ctrl_c_caught(catch_ctrl_c):
                 args.run(args)
                 sys.stdout.flush()
         except KeyboardInterrupt as stop:

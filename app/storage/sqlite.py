@@ -154,8 +154,8 @@ class SqliteEngine(SqliteDialect, APSWDatabase):  # type: ignore[misc]
         return rows
 
     def rollback(self) -> None:
-        """Roll back, unless SQLite did so itself, as on a full disk: that would hide the error."""
-        if not self.is_closed() and self.connection().in_transaction:
+        """Roll back if the database is open and in a transaction: an error may have ended both."""
+        if not self.is_closed():
             super().rollback()
 
     def recover(self, error: Exception) -> None:

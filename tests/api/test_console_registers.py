@@ -8,7 +8,7 @@ from app.console.rendering import ROOT
 from app.console.roles import Role
 from app.jobs.register_tasks import RegisterTask, Tasks
 from app.registers.generations import locked
-from app.registers.history import list_loads
+from app.registers.history import History, list_loads
 from app.registers.undo import drop_register, roll_back
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
@@ -136,6 +136,16 @@ class TestDetail:
         assert action["href"].endswith("registers/native/rollback/1")
         history = page.html.select("section[aria-labelledby=history] tbody th a")
         assert [link.text for link in history] == ["2", "1"]
+        assert not page.html.select("#history ~ p a")
+
+    def test_a_long_history_leads_to_all_loads(self, world, native, browser):
+        """It shows the last twenty."""
+        for _ in range(20):
+            History(world.engine, "native").add_done("merge")
+        page = browser.get(NATIVE)
+        assert len(page.html.select("section[aria-labelledby=history] tbody tr")) == 20
+        (link,) = page.html.select("#history ~ p a")
+        assert link["href"].endswith("loads?register=native")
 
     def test_a_name_that_nobody_loaded_is_not_found(self, browser, native):
         """Any other name is 404, for the page and for each action."""

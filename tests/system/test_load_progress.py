@@ -14,7 +14,6 @@ from tests.system.processes import environment
 ROWS = 400_000
 
 
-@pytest.mark.system_long
 @pytest.mark.parametrize("mode", [pytest.param("merge", marks=pytest.mark.system_long), "replace"])
 def test_reading_and_writing_are_shown(world, mode):
     """It has percentage, rows per second and time left; two processes share one bar."""

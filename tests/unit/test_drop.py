@@ -6,6 +6,7 @@ import os
 import pytest
 
 from app import clock
+from app.registers.dropped.batch import File, state_of
 from tests.conftest import ON_SQLITE
 
 pytestmark = ON_SQLITE
@@ -158,3 +159,13 @@ def test_a_file_that_is_open_for_writing_is_waited_for(drop):
     drop.put("a.csv")
     assert drop.run()[0] == 0
     assert drop.files() == ["loaded/a.csv"]
+
+
+def test_a_file_that_was_taken_away_has_changed(drop):
+    """Nobody may be told that it was loaded or kept."""
+    drop.put("cars.csv")
+    path = drop.root / "cars.csv"
+    file = File(path, state_of(path.lstat()))
+    assert file.is_unchanged()
+    path.unlink()
+    assert not file.is_unchanged()

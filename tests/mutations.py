@@ -4,18 +4,16 @@
     python -m tests.mutations run mutations.json [--tree TREE] [--only NUMBER...]
 
 A mutation changes one expression or leaves out one call. Each room gets at least two. `run` changes
-a copy of the tree. It runs the tests that name the module first, then those of `make test`, until
-one fails.
+the tree in place, with the environment in its `.venv`, and changes it back. It runs the tests that
+name the module first, then those of `make test`, until one fails.
 """
 
 import argparse
 import ast
 import json
 import random
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,29 +124,34 @@ def draw(tree: Path, count: int, seed: int) -> list[Mutation]:
 
 
 def killer(tree: Path, mutation: Mutation) -> str:
-    """Return the first test that fails with a mutation; empty if it survives."""
-    with tempfile.TemporaryDirectory() as directory:
-        copy = Path(directory) / "tree"
-        shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns(".venv*", ".git"))
-        path = copy / mutation.module
-        lines = path.read_text("utf-8").split("\n")
-        if lines[mutation.line - 1] != mutation.before:
-            sys.exit(f"{mutation.module}:{mutation.line} is another line now")
-        lines[mutation.line - 1] = mutation.after
+    """Return the first test that fails with a mutation; empty if it survives.
+
+    The module is changed in place, because the tests start processes of the installed program.
+    """
+    path = tree / mutation.module
+    source = path.read_text("utf-8")
+    lines = source.split("\n")
+    if lines[mutation.line - 1] != mutation.before:
+        sys.exit(f"{mutation.module}:{mutation.line} is another line now")
+    lines[mutation.line - 1] = mutation.after
+    dotted = mutation.module.removesuffix(".py").replace("/", ".")
+    named = [
+        str(each.relative_to(tree))
+        for each in sorted((tree / "tests").rglob("test_*.py"))
+        if dotted in each.read_text("utf-8")
+    ]
+    try:
         path.write_text("\n".join(lines), "utf-8")
-        dotted = mutation.module.removesuffix(".py").replace("/", ".")
-        named = [
-            str(each.relative_to(copy))
-            for each in sorted((copy / "tests").rglob("test_*.py"))
-            if dotted in each.read_text("utf-8")
-        ]
-        return (_failed(copy, named[:_NAMED_MAX]) if named else "") or _failed(copy, [])
+        return (_failed(tree, named[:_NAMED_MAX]) if named else "") or _failed(tree, [])
+    finally:
+        path.write_text(source, "utf-8")
 
 
 def _failed(tree: Path, tests: list[str]) -> str:
-    words = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "3", "--dist", "worksteal"]
+    words = [tree / ".venv/bin/python", "-m", "pytest", "-x", "-q", "-n", "3"]
     result = subprocess.run([*words, *tests], cwd=tree, capture_output=True, text=True, check=False)
-    failed = [line for line in result.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    starts = ("FAILED ", "ERROR ", "SUBFAILED")
+    failed = [line for line in result.stdout.splitlines() if line.startswith(starts)]
     return failed[0] if failed else ("" if result.returncode == 0 else result.stdout[-200:])
 
 

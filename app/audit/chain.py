@@ -15,11 +15,12 @@ import msgspec
 
 from app.audit.record import AuditError
 from app.audit.segments import CHAIN, OPEN_MODE, cut_incomplete, segment_number, write_whole
-from app.storage.files import sync
+from app.storage.files import opened, sync
 
 NO_DIGEST = "0" * 64
 """What the first line has as the digest of the line before."""
 _TAIL_BYTES = 64 * 1024
+_APPENDING = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -114,13 +115,9 @@ class Chain:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / CHAIN
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._path, flags, OPEN_MODE)
-        try:
+        with opened(self._path, _APPENDING | os.O_CREAT, OPEN_MODE) as descriptor:
             # A process was killed while it wrote this line; its segment is sealed again.
             cut_incomplete(descriptor, os.fstat(descriptor).st_size)
-        finally:
-            os.close(descriptor)
         sync(directory)
         self.lines: list[Line] = []
         for each in read_chain(directory):
@@ -138,12 +135,9 @@ class Chain:
 
     def add(self, line: Line) -> None:
         """Append a line durably. Raises OSError."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
+        with opened(self._path, _APPENDING) as descriptor:
             write_whole(descriptor, msgspec.json.encode(line) + b"\n", os.fstat(descriptor).st_size)
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         self.lines.append(line)
 
 

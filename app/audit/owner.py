@@ -16,7 +16,7 @@ import msgspec
 from app.audit.record import AuditError
 from app.audit.segments import OWNER, RESTORING
 from app.storage.file_lock import make_directory
-from app.storage.files import sync
+from app.storage.files import opened, sync
 
 _DIRECTORY_MODE = 0o700
 _MACHINE_ID = Path("/etc/machine-id")
@@ -176,16 +176,15 @@ def _make(directory: Path) -> None:
 def _write(directory: Path, owner: Owner) -> None:
     """Write the file, unless another process does so at the same time."""
     new = directory / f".{OWNER}.{secrets.token_hex(8)}"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, msgspec.json.encode(owner) + b"\n")
-        os.fsync(descriptor)
-        with suppress(FileExistsError):
-            os.link(new, directory / OWNER)
-        sync(directory)
-    finally:
-        os.close(descriptor)
-        new.unlink()
+    with opened(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+        try:
+            os.write(descriptor, msgspec.json.encode(owner) + b"\n")
+            os.fsync(descriptor)
+            with suppress(FileExistsError):
+                os.link(new, directory / OWNER)
+            sync(directory)
+        finally:
+            new.unlink()
 
 
 def _machine() -> str:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.storage.file_lock import locked, make_directory, tried
+from app.storage.files import opened
 
 ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
 _KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
@@ -62,13 +63,12 @@ def reserve() -> None:
         path = own / f"{kind}_{os.getpid()}.db"
         # The file gets its name when it is complete, because the library cannot read an empty one.
         new = path.with_suffix(".new")
-        descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.posix_fallocate(descriptor, 0, size_bytes)
-            new.replace(path)
-        finally:
-            os.close(descriptor)
-            new.unlink(missing_ok=True)
+        with opened(new, os.O_RDWR | os.O_CREAT) as descriptor:
+            try:
+                os.posix_fallocate(descriptor, 0, size_bytes)
+                new.replace(path)
+            finally:
+                new.unlink(missing_ok=True)
 
 
 def is_lost() -> bool:

@@ -1,6 +1,8 @@
 """Names the files of SQLite databases, and finds out whether one was written to."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -51,13 +53,25 @@ def stamp_of(file: Path) -> Stamp:
     return Stamp(found.st_size, found.st_mtime_ns)
 
 
-def sync(path: Path) -> None:
-    """Flush a file, or the names in a directory, to disk, so that they survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
+@contextmanager
+def opened(path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
+    """Open a file for calls that take a descriptor, and close it afterwards. Raises OSError.
+
+    Args:
+        flags: those of `os.open`.
+        mode: the permissions of a file that this creates, less what the umask removes.
+    """
+    descriptor = os.open(path, flags, mode)
     try:
-        os.fsync(descriptor)
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def sync(path: Path) -> None:
+    """Flush a file, or the names in a directory, to disk, so that they survive a power cut."""
+    with opened(path, os.O_RDONLY) as descriptor:
+        os.fsync(descriptor)
 
 
 def require_directory(path: Path, source: str) -> None:

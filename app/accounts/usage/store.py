@@ -5,7 +5,6 @@ other, and any process can remove the oldest rows of both at any time.
 """
 
 import logging
-import signal
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import peewee
 from app import clock
 from app.accounts.models import Account
 from app.accounts.usage.counts import Change, Counts, Pending
+from app.processes import signals_blocked
 from app.storage.engine import Engine, Row, close_quietly
 from app.storage.errors import is_outcome_unknown, message_of
 
@@ -169,7 +169,6 @@ def _prune(engine: Engine, zone: tzinfo) -> None:
 INTERVAL_SECONDS = 10
 LAST_SECONDS = 10
 """How long the end of a worker waits for its last counts to be written."""
-_HOUR_SECONDS = 3600
 _SECOND_NS = 1_000_000_000
 _log = logging.getLogger("verifyd.usage")
 
@@ -200,12 +199,8 @@ class UsageWriter:
     def start(self) -> None:
         """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
-        # The kernel must deliver signals to the main thread, or it would not wake up.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
+        with signals_blocked():
             self._thread.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def stop(self) -> None:
         """Write what is left, and end the thread. Log how much could not be written."""
@@ -241,7 +236,7 @@ class UsageWriter:
         close_quietly(self._engine)
 
     def _write(self, pending: Pending) -> None:
-        hour = clock.now() // _HOUR_SECONDS
+        hour = clock.now() // HOUR_SECONDS
         prunes = hour != self._pruned_in
         try:
             write(self._engine, pending.changes, self._zone, prunes=prunes)

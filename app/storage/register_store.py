@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from app.storage.engine import Engine, close_quietly
 from app.storage.tables import TABLES, Kind, column_names, qualified
-from app.storage.versions import migrate_register, pending_register
+from app.storage.versions import migrate_register, pending, register_scripts
 
 E = TypeVar("E", bound=Engine)
 
@@ -30,7 +30,7 @@ class OpenRegister(NamedTuple):
 
     def pending_migrations(self) -> list[str]:
         """Return the names of the scripts that `migrate` would run."""
-        return pending_register(self.engine, self.schema)
+        return pending(register_scripts(self.engine, self.schema))
 
     def copy_from(self, schema: str, kinds: Iterable[Kind]) -> None:
         """Add all rows of these kinds from another schema of the same connection."""

@@ -55,18 +55,16 @@ def opened_database(
 
 def _check_file(file: Path, *, create: bool, option: str) -> None:
     path = file.absolute()  # It shows that a URL has a slash too few.
-    if not path.exists():
-        if not create:
-            raise OperatorError(
-                f"database file {path} does not exist; "
-                + (f"check {option}" if option else _remedy_of_setting())
-            )
-        require_directory(path.parent, option or SETTINGS["database_url"].variable)
-        return
+    source = option or SETTINGS["database_url"].variable
     if path.is_dir():
-        variable = option or SETTINGS["database_url"].variable
-        raise OperatorError(f"{path} is a directory; name a file in it, or correct {variable}")
-    _require_owner(path)
+        raise OperatorError(f"{path} is a directory; name a file in it, or correct {source}")
+    if path.exists():
+        _require_owner(path)
+    elif create:
+        require_directory(path.parent, source)
+    else:
+        remedy = f"check {option}" if option else _remedy_of_setting()
+        raise OperatorError(f"database file {path} does not exist; {remedy}")
 
 
 def _remedy_of_setting() -> str:

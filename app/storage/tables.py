@@ -27,11 +27,6 @@ class Kind(StrEnum):
         return self.value[0]
 
 
-def with_kind(letters: str, kind: Kind) -> str:
-    """Return the letters of kinds with one kind added, in alphabetical order."""
-    return "".join(sorted({*letters, kind.letter}))
-
-
 def schema_of(register: str) -> str:
     """Return the schema that readers of a register use: `register_NAME`."""
     return f"register_{register}"

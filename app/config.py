@@ -312,6 +312,14 @@ def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
     return {**environ, **found}
 
 
+def setting_fault(name: str, fault: str) -> str:
+    """Return a fault of a setting, given the name of its field.
+
+    Each fault begins with the variable, so that faults can be compared.
+    """
+    return f"{SETTINGS[name].variable}: {fault}"
+
+
 def is_set(name: str) -> bool:
     """Tell whether a setting has a value of its own, given the name of its field."""
     return SETTINGS[name].variable in with_credentials(os.environ)

@@ -132,9 +132,7 @@ def networks(text: str) -> tuple[Network, ...]:
 
 def on_or_off(text: str) -> bool:
     """Return True for `on`, False for `off`."""
-    if text not in ("on", "off"):
-        raise ValueError("must be on or off")
-    return text == "on"
+    return choice("on", "off")(text) == "on"
 
 
 def choice(*choices: str) -> Callable[[str], str]:
@@ -320,7 +318,7 @@ def parse_destinations(text: str) -> tuple[Destination, ...]:
 
     Raises ValueError if the setting is wrong. The message does not repeat its text.
     """
-    found = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
+    found = tuple(map(_parse, words(text)))
     if len(set(found)) < len(found):
         raise ValueError("must not name a destination twice")
     return found

@@ -14,7 +14,7 @@ from app.alerts.conditions import REFUSED, gathered
 from app.alerts.delivery import obstacle
 from app.audit.segments import OWNER
 from app.audit.state import AuditState, audit_state, owner_fault
-from app.config import SETTINGS, Config
+from app.config import SETTINGS, Config, setting_fault
 from app.errors import OperatorError
 from app.serve import listening
 from app.serve.listening import path_fault
@@ -116,11 +116,6 @@ def _nearest_existing(path: Path) -> Path:
     return path if os.path.exists(path) else _nearest_existing(path.parent)
 
 
-def setting_fault(name: str, fault: str) -> str:
-    """Return a fault of a setting. It begins with the variable, so that faults can be compared."""
-    return f"{SETTINGS[name].variable}: {fault}"
-
-
 class Findings(NamedTuple):
     """A sentence for each fault, and for each condition that does not affect look-ups."""
 
@@ -157,8 +152,7 @@ def _database_findings(config: Config) -> Findings:
     try:
         with opened_database(config, check_schema=False) as engine:
             found = reserve.with_reserve(engine, partial(versions, engine))
-            variable = SETTINGS["database_url"].variable
-            faults += [f"{variable}: {right}" for right in engine.missing_rights()]
+            faults += [setting_fault("database_url", each) for each in engine.missing_rights()]
             _require_readable(engine, found)
             if found.refusal() is None:
                 audit = audit_state(engine, config)

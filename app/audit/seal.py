@@ -54,11 +54,6 @@ class Summary(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def write_summary(directory: Path, lines: Sequence[Line]) -> None:
-    """Write the summary of a trail at the end of a successful `seal`. Raises OSError."""
-    _write(directory, clock.now(), lines)
-
-
 def update_summary(directory: Path, lines: Sequence[Line]) -> None:
     """Write the summary of a trail after `prune`, if there is one. Raises OSError."""
     former = _read(directory)
@@ -90,6 +85,7 @@ def _read(directory: Path) -> Summary | None:
 
 
 def _write(directory: Path, sealed_at: int, lines: Sequence[Line]) -> None:
+    """Write the summary of a trail. Raises OSError."""
     seals = kept_seals_of(lines).values()
     summary = Summary(
         sealed_at=sealed_at,
@@ -146,7 +142,7 @@ def seal(directory: Path, *, current: bool) -> Sealed:
         kept = kept_seals_of(chain.lines)
         there = [each for each in list_segments(directory) if each.name in kept]
         complete_index(directory, there)
-        write_summary(directory, chain.lines)
+        _write(directory, clock.now(), chain.lines)
     return Sealed(added, chain.digest)
 
 

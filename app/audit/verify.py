@@ -75,7 +75,7 @@ def verify(directory: Path, digest: str | None = None) -> Verdict:
         unsealed = _read_unsealed(directory, files, chain.newest)
         faults = [
             *chain.faults,
-            *_obstacle_faults(files),
+            *(segment_fault("unreadable", *each) for each in sorted(files.obstacles.items())),
             *_segment_faults(chain, files),
             *unsealed.faults,
             *_kept_digest_faults(chain, digest),
@@ -116,11 +116,6 @@ def _obstacle(path: Path) -> str:
     if not os.access(path, os.R_OK):
         return f"cannot be read by user {os.geteuid()}"
     return ""
-
-
-def _obstacle_faults(files: _Files) -> Iterator[Fault]:
-    for name, obstacle in sorted(files.obstacles.items()):
-        yield segment_fault("unreadable", name, obstacle)
 
 
 def _segment_faults(chain: CheckedChain, files: _Files) -> Iterator[Fault]:

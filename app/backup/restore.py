@@ -260,7 +260,7 @@ def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Rest
     action = row_of(actor, "backups.restore", subject, None, after) or {}
     with (
         service_lock.stopped(config.state_dir),
-        staged_trail(config.audit_dir, source, found) as trail,
+        staged_trail(config.audit_dir, source, found) as put_trail_in_place,
     ):
         if database:
             replaced, registers = put_in_place(database, source, found, action)
@@ -268,9 +268,9 @@ def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Rest
             replaced, registers = None, _restore_dump(config.database_url, source, found, action)
         # The restored accounts must not inherit the buckets of the replaced ones (D11).
         (config.state_dir / LIMITS).unlink(missing_ok=True)
-        if trail is not None:
-            trail.put_in_place()
-    return Restored(found, replaced, registers, has_audit=trail is not None)
+        if put_trail_in_place is not None:
+            put_trail_in_place()
+    return Restored(found, replaced, registers, has_audit=put_trail_in_place is not None)
 
 
 def _restore_dump(

@@ -144,7 +144,8 @@ def _write_files(
     if engine.file is not None:
         files = _copies(engine.file, directory, wanted, room)
     else:
-        files = _dumped(engine, directory, wanted)
+        dump = directory / f"{manifest.MAIN}.dump"
+        files = {dump.name: manifest.described(dump, postgres.dump(engine, dump, wanted))}
     written = Manifest(
         engine=engine.dialect,
         taken_at=taken_at,
@@ -197,12 +198,6 @@ def _copies(
     for target, source in sources.items():
         files[target.name] = manifest.described(target, sqlite.copy(source, target))
     return files
-
-
-def _dumped(engine: Engine, directory: Path, wanted: Sequence[str]) -> dict[str, BackupFile]:
-    target = directory / f"{manifest.MAIN}.dump"
-    rows = postgres.dump(engine, target, wanted)
-    return {target.name: manifest.described(target, rows)}
 
 
 def _require_writable(destination: Path) -> None:

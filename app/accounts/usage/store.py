@@ -254,7 +254,9 @@ class UsageWriter:
         else:
             self._counts.note_written(pending)
             self._pruned_in = hour
-            self._worked()
+            if self._fault:
+                self._fault = ""
+                _log.info("usage is written again")
 
     def _failed(self, error: Exception) -> None:
         """Make the connection usable again, and log the error unless it was logged last time."""
@@ -263,11 +265,6 @@ class UsageWriter:
         if fault != self._fault:
             self._fault = fault
             _log.error("usage cannot be written now, and is kept in memory: %s", fault)
-
-    def _worked(self) -> None:
-        if self._fault:
-            self._fault = ""
-            _log.info("usage is written again")
 
     def _report_lost(self) -> None:
         """Log that answers found no room, once until usage can be written again."""

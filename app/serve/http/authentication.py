@@ -43,11 +43,7 @@ class Authentication:
             return
         req.context.caller = find_caller(self._authenticator, req)
         if req.context.caller is None:
-            req.context.refusal = _refusal(req)
-
-
-def _refusal(req: Request) -> Problem:
-    return Problem("unauthorized", _fault(req), headers=_CHALLENGE)
+            req.context.refusal = Problem("unauthorized", _fault(req), headers=_CHALLENGE)
 
 
 def _fault(req: Request) -> str:

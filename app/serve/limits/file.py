@@ -113,7 +113,8 @@ def _try_create(path: Path, identity: Identity) -> bool:
     try:
         if not _fault(descriptor, identity):
             return True
-        _require_replaceable(path, descriptor)
+        if os.fstat(descriptor).st_size and not _magic_fits(descriptor):
+            raise StoreError(f"{path} is not a file of this program; move it away")
         # NOTE: another process may have replaced the file while this one waited.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.path.samestat(os.fstat(descriptor), os.stat(path)):
@@ -161,12 +162,6 @@ def _opened(path: Path) -> int:
         os.close(descriptor)
         raise StoreError(f"{path} {fault}")
     return descriptor
-
-
-def _require_replaceable(path: Path, descriptor: int) -> None:
-    """Raise StoreError for a file of another program, unless it is empty."""
-    if os.fstat(descriptor).st_size and not _magic_fits(descriptor):
-        raise StoreError(f"{path} is not a file of this program; move it away")
 
 
 def _magic_fits(descriptor: int) -> bool:

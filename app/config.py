@@ -36,10 +36,6 @@ class ConfigError(OperatorError):
         self.faults = faults
 
 
-def _default_workers() -> int:
-    return min(os.cpu_count() or 1, 16) + 1
-
-
 @dataclass(frozen=True, slots=True)
 class Config:
     """All settings, checked. `Config.from_env()` creates it; tests create it directly.
@@ -67,7 +63,7 @@ class Config:
     )
     """The group's number; None for the group of the process."""
     workers: int = setting(
-        str(_default_workers()),
+        str(min(os.cpu_count() or 1, 16) + 1),
         values.whole_number(1, 64),
         "worker processes, 1 to 64; by default one more than there are cores",
     )
@@ -284,9 +280,8 @@ SETTINGS: Mapping[str, Setting] = {
 """The settings by field name, in the order of the table in deploy/REFERENCE.md."""
 
 
-_URL = "VERIFYD_DATABASE_URL"
-_VARIABLES = {"database_url": _URL, "notify_secret": "VERIFYD_NOTIFY_SECRET"}
-"""The variable that each credential stands for."""
+_CREDENTIALS = ("database_url", "notify_secret")
+"""The settings that systemd can pass as credentials of the same names."""
 
 
 def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -298,8 +293,8 @@ def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
     if directory is None:
         return environ
     found = {}
-    for name, variable in _VARIABLES.items():
-        credential = Path(directory) / name
+    for name in _CREDENTIALS:
+        credential, variable = Path(directory) / name, SETTINGS[name].variable
         try:
             if variable not in environ and credential.exists():
                 found[variable] = credential.read_text(encoding="utf-8", errors="replace")
@@ -307,7 +302,7 @@ def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
             # systemd 252 denies access to credentials while it checks the conditions of a unit.
             # A condition can be checked without the secret, but not without the URL: the
             # command would use another database.
-            if variable == _URL:
+            if name == "database_url":
                 raise
     return {**environ, **found}
 

@@ -1,7 +1,6 @@
 """What `verifyd check` finds: faults, which keep the service from running well, and warnings."""
 
 import os
-from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -73,9 +72,9 @@ def socket_faults(config: Config) -> list[str]:
 
 def data_warnings(config: Config) -> list[str]:
     """Return a warning for each directory where rejects files and alerts cannot be written."""
-    unwritable = chain.from_iterable(
-        _unwritable("data_dir", directory) for directory in _written_directories(config)
-    )
+    parts = ("", "rejects", "notices", "notices/queue")
+    directories = (_nearest_existing(config.data_dir / each) for each in parts)
+    unwritable = chain.from_iterable(_unwritable("data_dir", each) for each in directories)
     return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
 
 
@@ -97,12 +96,6 @@ def audit_warnings(config: Config) -> list[str]:
         fault = f"{config.audit_dir} is in {SETTINGS['state_dir'].variable}, which may be in memory"
         warnings.append(f"{setting_fault('audit_dir', fault)}: name a directory on a disk.")
     return warnings
-
-
-def _written_directories(config: Config) -> Iterator[Path]:
-    """Yield the directories of rejects files and alerts, or those that they are created in."""
-    for parts in ((), ("rejects",), ("notices",), ("notices", "queue")):
-        yield _nearest_existing(config.data_dir.joinpath(*parts))
 
 
 def _unwritable(name: str, directory: Path) -> list[str]:

@@ -29,7 +29,7 @@ def prepare(state_dir: Path) -> None:
     """Create an empty directory for this master and its workers; remove those of ended masters."""
     parent = state_dir / "metrics"
     for old in parent.glob("*"):
-        if old.name == str(os.getpid()) or not _lives(old.name):
+        if old.name == str(os.getpid()) or not Path("/proc", old.name).is_dir():
             shutil.rmtree(old, ignore_errors=True)
     own = parent / str(os.getpid())
     _make(own)
@@ -150,7 +150,3 @@ def _packed(values: dict[str, float]) -> bytes:
 
 def _pid(path: Path) -> int:
     return int(path.stem.partition("_")[2])
-
-
-def _lives(pid: str) -> bool:
-    return Path("/proc", pid).is_dir()

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import falcon
@@ -27,23 +27,9 @@ _LOOK_EVERY_NS = 1_000_000_000
 _BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
-_process = os.getpid()
-
-
-def _own_process() -> int:
-    """Return the number of this process.
-
-    PERF: the library would ask the kernel three times per request, of about 20 system calls.
-    """
-    return _process
-
-
-def _renumber() -> None:
-    global _process  # noqa: PLW0603 - one number for the whole process
-    _process = os.getpid()
-
-
-os.register_at_fork(after_in_child=_renumber)
+# PERF: the library would ask the kernel three times per request, of about 20 system calls.
+_own_process = cache(os.getpid)
+os.register_at_fork(after_in_child=_own_process.cache_clear)
 
 
 class Measures:
@@ -101,26 +87,20 @@ class Measures:
             buckets=_BUCKETS_SECONDS,
             registry=self.registry,
         )
-        limited = Counter(
+        counter = partial(Counter, registry=self.registry)
+        limited = counter(
             "verifyd_limited_requests",
             "Requests that were charged, by plan, and whether they were admitted.",
             ["plan", "outcome"],
-            registry=self.registry,
         )
-        self.authentication_failures = Counter(
-            "verifyd_authentication_failures",
-            "Requests that needed a valid key and had none.",
-            registry=self.registry,
+        self.authentication_failures = counter(
+            "verifyd_authentication_failures", "Requests that needed a valid key and had none."
         )
-        self.database_errors = Counter(
-            "verifyd_database_errors",
-            "Requests that failed because the database did.",
-            registry=self.registry,
+        self.database_errors = counter(
+            "verifyd_database_errors", "Requests that failed because the database did."
         )
-        self.dropped_log_lines = Counter(
-            "verifyd_log_lines_dropped",
-            "Log lines that nobody read in time.",
-            registry=self.registry,
+        self.dropped_log_lines = counter(
+            "verifyd_log_lines_dropped", "Log lines that nobody read in time."
         )
         # PERF: looking up labels costs as much as counting.
         self.seconds = cache(seconds.labels)

@@ -15,7 +15,7 @@ import msgspec
 
 from app.audit.record import AuditError
 from app.audit.segments import OWNER, RESTORING
-from app.storage.file_lock import make_directory
+from app.storage.file_lock import make_directory, owner_fault
 from app.storage.files import opened, sync
 
 _DIRECTORY_MODE = 0o700
@@ -91,13 +91,8 @@ def require_host(directory: Path) -> Owner:
         raise AuditError(
             f"there is no audit trail in {directory}; set VERIFYD_AUDIT=on and start the service"
         )
-    user = directory.stat().st_uid
-    if user != os.geteuid():
-        # The service could not use files that another user creates there.
-        raise AuditError(
-            f"{directory} belongs to user {user}, not to you ({os.geteuid()}); "
-            f"run the command as its owner: sudo -u '#{user}' verifyd ..."
-        )
+    if fault := owner_fault(directory):
+        raise AuditError(fault)
     if owner.machine != _machine():
         raise AuditError(
             f"{directory} is the audit trail of another host; give each host a directory of its "

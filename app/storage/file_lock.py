@@ -142,6 +142,20 @@ def make_directory(path: Path) -> None:
     path.mkdir(mode=_OWNER_ONLY, exist_ok=True)
 
 
+def owner_fault(path: Path) -> str | None:
+    """Return why this process must not create files beside a file or in a directory, or None.
+
+    The service, which runs as the owner, could not use files of another user. Raises OSError.
+    """
+    owner = path.stat().st_uid
+    if owner == os.geteuid():
+        return None
+    return (
+        f"{path} belongs to user {owner}, not to you ({os.geteuid()}); "
+        f"run the command as its owner: sudo -u '#{owner}' verifyd ..."
+    )
+
+
 def user_name() -> str:
     """Return the name of the user of this process, or the number of one without a name."""
     try:

@@ -1,6 +1,5 @@
 """How a command opens the database: settings, owner and schema are checked first."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -11,6 +10,7 @@ from app.errors import OperatorError
 from app.setting_values import sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.file_lock import owner_fault
 from app.storage.files import require_directory
 from app.storage.interface import Waiting
 from app.storage.versions import versions
@@ -88,9 +88,5 @@ def require_owner(config: Config) -> None:
 
 
 def _require_owner(database: Path) -> None:
-    owner = database.stat().st_uid if database.exists() else os.geteuid()
-    if owner != os.geteuid():
-        raise OperatorError(
-            f"{database} belongs to user {owner}, not to you ({os.geteuid()}); "
-            f"run the command as its owner: sudo -u '#{owner}' verifyd ..."
-        )
+    if database.exists() and (fault := owner_fault(database)):
+        raise OperatorError(fault)

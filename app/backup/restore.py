@@ -19,7 +19,7 @@ from app.errors import OperatorError
 from app.serve import service_lock
 from app.serve.limits.file import FILE_NAME as LIMITS
 from app.setting_values import sqlite_path
-from app.storage.engine import close_quietly
+from app.storage.engine import closed_afterwards
 from app.storage.errors import driver_errors_translated
 from app.storage.files import SUFFIXES, connect, file_uri, register_file, require_directory, sync
 from app.storage.postgres import PostgresEngine
@@ -276,8 +276,7 @@ def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Rest
 def _restore_dump(
     database_url: str, source: Path, found: Manifest, action: Mapping[str, object]
 ) -> list[str]:
-    engine = PostgresEngine(database_url)
-    try:
+    with closed_afterwards(PostgresEngine(database_url)) as engine:
         if engine.get_tables():
             raise OperatorError(
                 "the Postgres database is not empty: create a new one, name it in "
@@ -298,6 +297,4 @@ def _restore_dump(
             Register.delete().where(is_missing).execute(engine)
             if engine.table_exists(Action._meta.table_name):
                 Action.insert(**action).execute(engine)
-    finally:
-        close_quietly(engine)
     return found.registers or []

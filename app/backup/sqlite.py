@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 
 from app.errors import OperatorError
-from app.storage.engine import close_quietly
+from app.storage.engine import closed_afterwards
 from app.storage.errors import driver_errors_translated
 from app.storage.files import connect, file_uri
 from app.storage.sqlite import SqliteEngine
@@ -22,8 +22,7 @@ def copy(source: Path, target: Path) -> dict[str, int]:
     the database is damaged; peewee.PeeweeException if it cannot be read, or if the copy cannot be
     written.
     """
-    engine = SqliteEngine(source)
-    try:
+    with closed_afterwards(SqliteEngine(source)) as engine:
         # The first query sets the moment. The copy is made in the same transaction.
         engine.execute_sql("BEGIN")
         connection = engine.connection()
@@ -34,8 +33,6 @@ def copy(source: Path, target: Path) -> dict[str, int]:
                 with copied.backup("main", connection, "main") as copying:
                     while not copying.done:
                         copying.step(_PAGES_BETWEEN_INTERRUPTS)
-    finally:
-        close_quietly(engine)
     require_sound(target, rows)
     return rows
 

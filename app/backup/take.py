@@ -2,8 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -100,7 +99,11 @@ def take(
     """
     require_directory(destination.absolute().parent, "the path")
     _require_writable(destination)
-    with _only_one(destination):
+    with tried(destination / _LOCK) as is_held:
+        if not is_held:
+            raise OperatorError(
+                f"another backup to {destination} is running; try again when it has ended"
+            )
         for left in destination.glob(f".verifyd-*{PARTIAL}"):
             remove_partial(left)
         final = _free_name(destination)
@@ -222,16 +225,6 @@ def _require_writable(destination: Path) -> None:
             f"no backup was made: the user {user} must be able to write to {destination}; "
             f"run: sudo install -d -o {user} -m 700 {destination}"
         )
-
-
-@contextmanager
-def _only_one(destination: Path) -> Iterator[None]:
-    with tried(destination / _LOCK) as is_held:
-        if not is_held:
-            raise OperatorError(
-                f"another backup to {destination} is running; try again when it has ended"
-            )
-        yield
 
 
 def _free_name(destination: Path) -> Path:

@@ -6,15 +6,13 @@ ones wait for a rollback or an undrop.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
-from app.storage.engine import Engine, close_quietly
+from app.storage.engine import Engine
 from app.storage.tables import TABLES, Kind, column_names, qualified
 from app.storage.versions import migrate_register, pending, register_scripts
-
-E = TypeVar("E", bound=Engine)
 
 
 class OpenRegister(NamedTuple):
@@ -155,12 +153,3 @@ class RegisterStore(ABC):
     @abstractmethod
     def is_locked(self) -> bool:
         """Tell whether a process holds the lock, without keeping a load from taking it."""
-
-
-@contextmanager
-def closed_afterwards(register: E) -> Iterator[E]:
-    """Close the connection of a register when the context ends."""
-    try:
-        yield register
-    finally:
-        close_quietly(register)

@@ -9,7 +9,7 @@ from app.config import SETTINGS, Config, is_set
 from app.errors import OperatorError
 from app.setting_values import sqlite_path
 from app.storage import reserve
-from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.engine import Engine, closed_afterwards, open_engine
 from app.storage.file_lock import owner_fault
 from app.storage.files import require_directory
 from app.storage.interface import Waiting
@@ -43,14 +43,12 @@ def opened_database(
     engine.waiting = waiting
     if engine.file is not None:
         _check_file(engine.file, create=create, option=option)
-    try:
+    with closed_afterwards(engine):
         if check_schema:
             refusal = reserve.with_reserve(engine, partial(versions, engine)).refusal()
             if refusal:
                 raise OperatorError(refusal)
         yield engine
-    finally:
-        close_quietly(engine)
 
 
 def _check_file(file: Path, *, create: bool, option: str) -> None:

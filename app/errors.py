@@ -17,7 +17,7 @@ class Retry(StrEnum):
 
 
 class Kind(NamedTuple):
-    """What a code stands for."""
+    """The status, the title and the explanation of an error code."""
 
     status: int
     """The HTTP status."""

@@ -60,7 +60,7 @@ OPERATIONS = {
     ("/v1/usage", "GET"): "usage",
     ("/metrics", "GET"): "metrics",
 }
-"""What the operations are called where usage is shown; HEAD counts as GET."""
+"""The names of operations in reports of usage; HEAD counts as GET."""
 
 # Only pages ask for assets, so a mistyped path is never meant for one.
 SUGGESTED_PATHS = {

@@ -38,7 +38,7 @@ def account_state(account: Account) -> State:
 
 
 def plan_state(plan: Plan) -> State:
-    """Return the limits of a plan, and what its accounts must say about look-ups."""
+    """Return the limits of a plan, and its rules for enquiries."""
     return {
         "requests": plan.requests,
         "window_seconds": plan.window_seconds,

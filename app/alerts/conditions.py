@@ -117,7 +117,7 @@ class Gathered(NamedTuple):
 
     conditions: list[Condition]
     unknown: frozenset[str] = frozenset()
-    """Kinds that could not be looked for: a condition that was not found may not be over."""
+    """Kinds of conditions that could not be looked for, and so may not be over."""
     ran_until: Mapping[str, int] = {}
     """When the last recorded run of each job on this host ended."""
 

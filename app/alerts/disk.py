@@ -34,7 +34,7 @@ class DiskFacts(NamedTuple):
 
     conditions: list[Condition]
     is_certain: bool
-    """Whether a condition that was not found is over."""
+    """Whether the condition is over if it was not found."""
 
 
 def disk_facts(

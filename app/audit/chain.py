@@ -18,7 +18,7 @@ from app.audit.segments import CHAIN, OPEN_MODE, cut_incomplete, segment_number,
 from app.storage.files import opened, sync
 
 NO_DIGEST = "0" * 64
-"""What the first line has as the digest of the line before."""
+"""The digest `previous` of the first line."""
 _TAIL_BYTES = 64 * 1024
 _APPENDING = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -73,7 +73,7 @@ class ChainLine(msgspec.Struct, frozen=True):
     line: Line | None
     """None if it cannot be read."""
     digest: str
-    """What its digest should be; empty if it cannot be read."""
+    """The digest that it should have; empty if it cannot be read."""
 
 
 def with_digest(line: _L) -> _L:
@@ -82,7 +82,7 @@ def with_digest(line: _L) -> _L:
 
 
 def digest_of(line: Line) -> str:
-    """Return what the digest of a line should be."""
+    """Return the digest that a line should have."""
     text = msgspec.json.encode(msgspec.structs.replace(line, digest=""))
     return hashlib.sha256(text).hexdigest()
 
@@ -259,7 +259,7 @@ def chain_fault(kind: FaultKind, number: int, what: str) -> Fault:
 
 
 class CheckedChain(NamedTuple):
-    """What the lines of a chain say, as far as they can be read."""
+    """The content of a chain, as far as its lines can be read."""
 
     faults: list[Fault]
     seals: dict[str, Seal]
@@ -281,7 +281,7 @@ class CheckedChain(NamedTuple):
 
 
 def check_chain(lines: Sequence[ChainLine]) -> CheckedChain:
-    """Return what the chain says, and which lines were changed, removed, added or moved."""
+    """Return the content of a chain, and which lines were changed, removed, added or moved."""
     readable = [each.line for each in lines if each.line is not None]
     seals: dict[str, Seal] = {}
     pruned: dict[str, Prune] = {}

@@ -1,4 +1,4 @@
-"""Whose trail a directory holds: that of one host and one database.
+"""The owner of the trail in a directory: one host and one database.
 
 Two hosts cannot write to one directory, because their locks may not reach each other.
 """
@@ -23,7 +23,7 @@ _MACHINE_ID = Path("/etc/machine-id")
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """What the file `owner.json` of a trail holds."""
+    """The content of the file `owner.json` of a trail."""
 
     machine: str
     """A hash of the host's machine id."""

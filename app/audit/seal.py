@@ -64,7 +64,7 @@ def update_summary(directory: Path, lines: Sequence[Line]) -> None:
 def find_summary(directory: Path) -> Summary | None:
     """Return the summary of a trail; None if there is no trail.
 
-    Before the first run of `seal` it is that of an empty trail that was sealed when it began.
+    Before the first run of `seal`, it says that an empty trail was sealed when the trail began.
     Raises OSError.
     """
     found = _read(directory)
@@ -101,7 +101,7 @@ def _write(directory: Path, sealed_at: int, lines: Sequence[Line]) -> None:
 
 
 class Digest(NamedTuple):
-    """What one pass over the bytes of a segment found."""
+    """The size, the lines and the SHA-256 of a segment."""
 
     bytes: int
     records: int

@@ -70,7 +70,7 @@ def _moment(text: str, added: timedelta) -> str:
 def until_now(since: str | None, until: str | None) -> Period:
     """Return the period between two times, but not beyond now.
 
-    What is recorded later, such as the search that asks for it, is not in it.
+    Later records, such as that of the search itself, are not in the period.
 
     Args:
         since, until: as records have them; None for no limit.
@@ -120,7 +120,7 @@ _PLANS_MAX = 5
 
 
 class Query(NamedTuple):
-    """What a search asks for."""
+    """The criteria of a search."""
 
     kind: str
     """`plate`, `account` or `user`."""

@@ -131,7 +131,7 @@ def _is_readable_alone(connection: apsw.Connection) -> bool:
 def _adapt(
     main: Path, former: apsw.Connection | None, found: Manifest, action: Mapping[str, object]
 ) -> None:
-    """Make the main file of a backup fit what stays here, and record the restore."""
+    """Make the main file of a backup fit the registers that stay, and record the restore."""
     with (
         driver_errors_translated(),
         closing(connect(file_uri(main, "rw"))) as connection,
@@ -233,7 +233,7 @@ class Restored(NamedTuple):
 def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Restored:
     """Check a backup, and replace the database of the settings with it.
 
-    The restored database records that, unless its schema is older than the record.
+    The restore is recorded in the restored database, unless its schema is older than the record.
 
     The replaced SQLite files are kept in a directory beside the database. A Postgres database must
     be empty. The audit trail is restored if the backup has one and the host has none.

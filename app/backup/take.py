@@ -28,9 +28,8 @@ from app.version import VERSION, revision
 def list_merged(engine: Engine) -> list[str]:
     """Return the names of the registers that hold more than the rows of one replace per kind.
 
-    They cannot be loaded again from one file.
-    The history shows it. If the history is not certain, as after a rollback or when old lines were
-    removed, the register counts as merged.
+    Such a register cannot be loaded again from one file. If the history is not certain, as after a
+    rollback or when old lines were removed, the register counts as merged.
     """
     changes = _last_changes(engine)
     return [

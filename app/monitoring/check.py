@@ -1,4 +1,4 @@
-"""What `verifyd check` finds: faults, which keep the service from running well, and warnings."""
+"""The findings of `verifyd check`: faults, which stop or hinder the service, and warnings."""
 
 import os
 from functools import partial
@@ -119,7 +119,7 @@ class Findings(NamedTuple):
 
 
 def findings(config: Config) -> Findings:
-    """Return what is wrong with the database, the directories and the destinations of alerts.
+    """Return the faults of the database, the directories and the destinations of alerts.
 
     The values of the settings are checked when the Config is made.
     """

@@ -137,7 +137,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _is_in_use(name: str, bind: str) -> bool:
-    """Tell whether a program listens there. Raises OperatorError if none can, or may."""
+    """Tell whether a program listens at an address. Raises OperatorError if no program can."""
     family, target = socket_address(bind)
     with closing(socket.socket(family)) as probe:
         if family == socket.AF_UNIX:

@@ -57,7 +57,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
     has_lateral = False
     file: Path
     _opened: threading.local
-    """What each thread's connection has opened: the inode of the file, and the registers."""
+    """The state of each thread's connection: the inode of its file, and the attached registers."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.file = path

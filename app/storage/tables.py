@@ -33,7 +33,7 @@ def schema_of(register: str) -> str:
 
 
 class RegisterRef(NamedTuple):
-    """One register, as a reader needs it."""
+    """The name, the generation and the kinds of a register, for readers."""
 
     name: str
     generation: int
@@ -51,7 +51,7 @@ class RegisterRef(NamedTuple):
 
 
 class Vehicle(peewee.Model):
-    """What a register says about one vehicle. Null means unknown, never false."""
+    """The data of one vehicle in a register. Null means unknown, never false."""
 
     registration = peewee.CharField(12, primary_key=True)
     make = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)

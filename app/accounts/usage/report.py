@@ -37,7 +37,7 @@ class By(StrEnum):
 
 
 class Used(NamedTuple):
-    """The usage of one group. What it was not grouped by is None."""
+    """The usage of one group. Members that it is not grouped by are None."""
 
     account: str | None
     """The name of the account, also if it was deleted."""
@@ -173,7 +173,7 @@ def _usage(
 
 
 def _of_accounts(table: type[Usage], whose: Whose) -> Iterator[peewee.Expression]:
-    """Yield what the accounts of rows must fulfil."""
+    """Yield the conditions for the accounts of rows."""
     if whose.account_id is not None:
         yield table.account_id == whose.account_id
     if whose.account is not None:

@@ -80,7 +80,7 @@ class UnknownOutcome(Exception):
 
 
 def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, *, prunes: bool = False) -> None:
-    """Add what was counted to the usage in the database, in one transaction.
+    """Add counts to the usage in the database, in one transaction.
 
     Args:
         zone: the time zone that decides which day it was.
@@ -203,7 +203,7 @@ class UsageWriter:
             self._thread.start()
 
     def stop(self) -> None:
-        """Write what is left, and end the thread. Log how much could not be written."""
+        """Write the last counts, and end the thread. Log how many answers could not be written."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -214,9 +214,9 @@ class UsageWriter:
             _log.error("usage: the last %s answers were not written", f"{_answers(left):,}")
 
     def flush(self) -> None:
-        """Write what was counted since the last time, if that is anything.
+        """Write the counts since the last call, if there are any.
 
-        What cannot be written now is written later.
+        Counts that cannot be written now are written later.
         """
         pending = self._counts.pending()
         if pending.changes:

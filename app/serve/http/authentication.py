@@ -47,7 +47,7 @@ class Authentication:
 
 
 def _fault(req: Request) -> str:
-    """Return a sentence about the headers; it tells nothing about the keys that there are."""
+    """Return a sentence about the headers, which reveals nothing about existing keys."""
     authorization, api_key = req.env.get("HTTP_AUTHORIZATION"), req.env.get("HTTP_X_API_KEY")
     if authorization is None and api_key is None:
         return "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."

@@ -1,4 +1,4 @@
-"""What a client says about a look-up: why, for which case, and who asks."""
+"""The enquiry of a look-up: its reason, its reference and its user."""
 
 from typing import NamedTuple
 

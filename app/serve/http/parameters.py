@@ -30,7 +30,7 @@ def require_known_parameters(
     """Refuse parameters that an operation does not have: a misspelt one would change the answer.
 
     Args:
-        members: what belongs into the body instead.
+        members: names that belong into the body.
 
     Raises Problem unknown_parameter.
     """

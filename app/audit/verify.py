@@ -11,6 +11,7 @@ from typing import NamedTuple
 from app.audit.chain import (
     CheckedChain,
     Fault,
+    FaultKind,
     Seal,
     check_chain,
     number_of,
@@ -196,12 +197,10 @@ def _content_faults(
         yield segment_fault("swapped", name, f"was swapped with {origin}")
     elif origin:
         yield segment_fault("duplicated", name, f"was replaced by a copy of {origin}")
-    elif digest.bytes < seal.bytes:
-        what = f"was shortened: {digest.bytes:,} bytes instead of {seal.bytes:,}"
-        yield segment_fault("shortened", name, what)
-    elif digest.bytes > seal.bytes:
-        what = f"was extended: {digest.bytes:,} bytes instead of {seal.bytes:,}"
-        yield segment_fault("extended", name, what)
+    elif digest.bytes != seal.bytes:
+        kind: FaultKind = "shortened" if digest.bytes < seal.bytes else "extended"
+        what = f"was {kind}: {digest.bytes:,} bytes instead of {seal.bytes:,}"
+        yield segment_fault(kind, name, what)
     else:
         yield segment_fault("changed", name, "was changed: its digest does not fit")
 

@@ -88,16 +88,12 @@ def _linked(
         with suppress(OperatorError):  # It was removed meanwhile.
             held = manifest.decoded(backup).audit
             if held is not None:
-                same = {
+                return {
                     name: held[name]
                     for name, seal in seals.items()
-                    if name in held and held[name].sha256 == seal.sha256
-                }
-                source = backup / TRAIL
-                return {
-                    name: file
-                    for name, file in same.items()
-                    if _is_linked(source / name, target / name, file.size_bytes)
+                    if name in held
+                    and held[name].sha256 == seal.sha256
+                    and _is_linked(backup / TRAIL / name, target / name, held[name].size_bytes)
                 }
     return {}
 

@@ -12,18 +12,7 @@ from typing import Any
 
 from app import setting_values as values
 from app.errors import OperatorError
-from app.setting_values import (
-    BESIDE_DATABASE,
-    Destination,
-    Network,
-    Setting,
-    listen_address,
-    optional_address,
-    parse_destinations,
-    parse_secret,
-    setting,
-    sqlite_path,
-)
+from app.setting_values import BESIDE_DATABASE, Destination, Network, Setting, setting, sqlite_path
 
 PREFIX = "VERIFYD_"
 
@@ -52,7 +41,7 @@ class Config:
     )
     bind: str = setting(
         "127.0.0.1:8000",
-        listen_address,
+        values.listen_address,
         "where `serve` listens: `ADDRESS:PORT` or `unix:/PATH`",
     )
     socket_group: int | None = setting(
@@ -138,7 +127,7 @@ class Config:
     )
     console_bind: str = setting(
         "",
-        optional_address,
+        values.optional_address,
         "where `serve` listens for the console alone (D131): `ADDRESS:PORT` or `unix:/PATH`; by "
         "default the console is where the API is",
     )
@@ -212,14 +201,14 @@ class Config:
     # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(
         "",
-        parse_destinations,
+        values.parse_destinations,
         "where alerts are sent (D77): `exec:/PATH`, `https://...` or `mailto:ADDRESS`, "
         "several separated by commas",
         is_secret=True,
     )
     notify_secret: bytes | None = setting(
         "",
-        parse_secret,
+        values.parse_secret,
         "the secret that signs alerts to `https://...`: `whsec_`, then 24 to 64 bytes in base64",
         is_secret=True,
     )

@@ -16,7 +16,6 @@ from app.audit.state import AuditState, audit_state, owner_fault
 from app.config import SETTINGS, Config, setting_fault
 from app.errors import OperatorError
 from app.serve import listening
-from app.serve.listening import path_fault
 from app.setting_values import sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -63,7 +62,7 @@ def socket_faults(config: Config) -> list[str]:
     for name in ("bind", "console_bind"):
         bind = getattr(config, name)
         path = Path(bind.removeprefix("unix:"))
-        if fault := path_fault(name, bind):
+        if fault := listening.path_fault(name, bind):
             faults.append(fault)
         elif bind.startswith("unix:") and not (name == "console_bind" and path.is_socket()):
             faults += _unwritable(name, path.parent)

@@ -24,10 +24,6 @@ from playhouse.apsw_ext import APSWDatabase
 
 from app import clock
 from app.storage.errors import (
-    BUSY,
-    CANTOPEN,
-    FULL,
-    IOERR,
     connection_state,
     driver_errors_translated,
     is_busy,
@@ -43,6 +39,8 @@ BUSY_TIMEOUT_SECONDS = 5
 VERSION = "PRAGMA main.data_version"
 _STATEMENTS_CACHED_MAX = 256
 _KEYS_ASKED_FOR = 1_000
+_NO_ROOM = (apsw.SQLITE_FULL, apsw.SQLITE_IOERR, apsw.SQLITE_CANTOPEN)
+"""Errors of attaching a file for whose `-shm` the disk has no room."""
 _PAUSE_SECONDS = 0.01
 
 
@@ -170,7 +168,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         """
         with suppress(peewee.PeeweeException):
             self.rollback()
-        if self.is_closed() or result_code(error) in (BUSY, FULL):
+        if self.is_closed() or result_code(error) in (apsw.SQLITE_BUSY, apsw.SQLITE_FULL):
             return
         state = connection_state(self)
         former, opened = self.connection(), dict(vars(self._opened))
@@ -258,7 +256,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         try:
             self.execute_sql(attach, (file_uri(file, "ro"), schema))
         except peewee.OperationalError as error:
-            if result_code(error) not in (FULL, IOERR, CANTOPEN) or not file.exists():
+            if result_code(error) not in _NO_ROOM or not file.exists():
                 raise
             stamp = stamp_of(file)
             if not is_at_rest(file):

@@ -8,7 +8,7 @@ ones wait for a rollback or an undrop.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from app.storage.engine import Engine
 from app.storage.tables import TABLES, Kind, column_names, qualified
@@ -69,6 +69,9 @@ class NextGeneration(ABC):
 
 class RegisterStore(ABC):
     """Stores one register. Methods that change it need the register's lock."""
+
+    lock_outlives_connection: ClassVar[bool]
+    """Whether the lock is still held after the connection that took it is lost."""
 
     @abstractmethod
     def has_current(self, generation: int) -> bool:
@@ -144,11 +147,6 @@ class RegisterStore(ABC):
         Yields None if another process holds the lock. Otherwise yields a function that raises
         Hindered if the lock has been lost since.
         """
-
-    @property
-    @abstractmethod
-    def lock_outlives_connection(self) -> bool:
-        """Whether the lock is still held after the connection that took it is lost."""
 
     @abstractmethod
     def is_locked(self) -> bool:

@@ -19,13 +19,13 @@ from app.errors import OperatorError
 from app.serve import service_lock
 from app.serve.limits.file import FILE_NAME as LIMITS
 from app.setting_values import sqlite_path
-from app.storage.engine import closed_afterwards
+from app.storage.engine import Engine, closed_afterwards
 from app.storage.errors import driver_errors_translated
 from app.storage.files import SUFFIXES, connect, file_uri, register_file, require_directory, sync
 from app.storage.postgres import PostgresEngine
 from app.storage.register_files import other_files
-from app.storage.registers import DroppedRegister, KeptRegister, Register
-from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
+from app.storage.registers import Register
+from app.storage.sqlite import BUSY_TIMEOUT_SECONDS, SqliteEngine
 from app.storage.versions import Versions, program_schema
 
 
@@ -132,21 +132,28 @@ def _adapt(
     main: Path, former: apsw.Connection | None, found: Manifest, action: Mapping[str, object]
 ) -> None:
     """Make the main file of a backup fit the registers that stay, and record the restore."""
-    with (
-        driver_errors_translated(),
-        closing(connect(file_uri(main, "rw"))) as connection,
-        connection,
-    ):
+    with closed_afterwards(SqliteEngine(main)) as engine, engine.atomic():
         if found.registers is None or not found.has_all_registers:
-            _carry_over_registers(former, connection, found)
+            with driver_errors_translated():
+                _carry_over_registers(former, engine.connection(), found)
         else:
             # Backups have no snapshots and dropped registers.
-            _empty(connection, sqlite.waiting_tables(connection))
-        tables = sqlite.list_tables(connection)
-        # Everybody is signed out: a session or link may have ended since the backup.
-        _empty(connection, [name for name in manifest.CONSOLE_TABLES if name in tables])
-        if Action._meta.table_name in tables:
-            _record(connection, action)
+            _empty(engine, sqlite.WAITING_TABLES)
+        _sign_out_and_record(engine, action)
+
+
+def _sign_out_and_record(engine: Engine, action: Mapping[str, object]) -> None:
+    """Sign everybody out of a restored database, and record the restore."""
+    # A session or link may have ended since the backup.
+    _empty(engine, manifest.CONSOLE_TABLES)
+    if engine.table_exists(Action._meta.table_name):
+        Action.insert(**action).execute(engine)
+
+
+def _empty(engine: Engine, tables: Iterable[str]) -> None:
+    """Remove the rows of tables. An older schema may lack some of these tables."""
+    for table in filter(engine.table_exists, tables):
+        engine.execute_sql(f'DELETE FROM "{table}"')  # noqa: S608 - ours
 
 
 def _carry_over_registers(
@@ -176,19 +183,6 @@ def _carry_over_registers(
                 places = ", ".join("?" * len(row))
                 # A number can exist twice if an earlier backup was restored.
                 connection.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({places})', row)  # noqa: S608
-
-
-def _empty(connection: apsw.Connection, tables: Iterable[str]) -> None:
-    for table in tables:
-        connection.execute(f'DELETE FROM "{table}"')  # noqa: S608 - ours
-
-
-def _record(connection: apsw.Connection, action: Mapping[str, object]) -> None:
-    """Add a row to the record of actions."""
-    columns = ", ".join(f'"{name}"' for name in action)
-    places = ", ".join("?" * len(action))
-    insert = f'INSERT INTO "{Action._meta.table_name}" ({columns}) VALUES ({places})'  # noqa: S608
-    connection.execute(insert, tuple(action.values()))
 
 
 def _is_same(former: apsw.Connection, found: Manifest) -> bool:
@@ -285,16 +279,9 @@ def _restore_dump(
         ((name, file),) = found.files.items()
         postgres.restore(engine, source / name, file.rows)
         with engine.atomic():
-            # Backups have no snapshots and dropped registers; an older schema lacks their tables.
-            for model in (KeptRegister, DroppedRegister):
-                if engine.table_exists(model._meta.table_name):
-                    model.delete().execute(engine)
-            # Everybody is signed out: a session or link may have ended since the backup.
-            for table in manifest.CONSOLE_TABLES:
-                if engine.table_exists(table):
-                    engine.execute_sql(f'DELETE FROM "{table}"')  # noqa: S608 - ours
+            # Backups have no snapshots and dropped registers.
+            _empty(engine, sqlite.WAITING_TABLES)
             is_missing = Register.name.not_in(found.registers or [])
             Register.delete().where(is_missing).execute(engine)
-            if engine.table_exists(Action._meta.table_name):
-                Action.insert(**action).execute(engine)
+            _sign_out_and_record(engine, action)
     return found.registers or []

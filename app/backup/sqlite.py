@@ -12,7 +12,8 @@ from app.storage.files import connect, file_uri
 from app.storage.sqlite import SqliteEngine
 
 _PAGES_BETWEEN_INTERRUPTS = 10_000
-_WAITING_TABLES = ("register_kept", "register_dropped")
+WAITING_TABLES = ("register_kept", "register_dropped")
+"""The tables of snapshots and dropped registers. An older schema lacks some."""
 
 
 def copy(source: Path, target: Path) -> dict[str, int]:
@@ -69,14 +70,10 @@ def list_waiting(main: Path) -> list[tuple[str, int]]:
     with driver_errors_translated(), _opened_at_rest(main) as connection:
         return [
             (str(name), int(generation))
-            for table in waiting_tables(connection)
+            for table in list_tables(connection)
+            if table in WAITING_TABLES
             for name, generation in connection.execute(f'SELECT name, generation FROM "{table}"')  # noqa: S608
         ]
-
-
-def waiting_tables(connection: apsw.Connection) -> list[str]:
-    """Return the tables of snapshots and dropped registers; older schemas lack some."""
-    return [name for name in list_tables(connection) if name in _WAITING_TABLES]
 
 
 def list_tables(connection: apsw.Connection) -> list[str]:

@@ -94,7 +94,7 @@ def _write(directory: Path, sealed_at: int, lines: Sequence[Line]) -> None:
         bytes=sum(seal.bytes for seal in seals),
     )
     new = directory / f".{_SUMMARY}.new"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OPEN_MODE)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OPEN_MODE)
     with open(descriptor, "wb") as file:
         file.write(msgspec.json.encode(summary) + b"\n")
     os.replace(new, directory / _SUMMARY)

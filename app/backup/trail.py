@@ -127,7 +127,7 @@ def _copy(source: Path, target: Path, *, is_sealed: bool) -> BackupFile:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, OPEN_MODE)
+    return os.open(path, flags, OPEN_MODE)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 import apsw
@@ -15,13 +14,6 @@ OPEN_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_
 """Open files by the URIs of `file_uri`, whose mode can only be narrower."""
 SUFFIXES = ("", "-wal", "-shm", "-journal")
 """The suffixes of the files that SQLite keeps for a database."""
-
-
-class Stamp(NamedTuple):
-    """The size and time of a file: they differ after the file was written to."""
-
-    size_bytes: int
-    changed_at_ns: int
 
 
 def register_file(database: Path, name: str, generation: int) -> Path:
@@ -47,10 +39,10 @@ def is_at_rest(file: Path) -> bool:
         return True
 
 
-def stamp_of(file: Path) -> Stamp:
-    """Return the current stamp of a file."""
+def stamp_of(file: Path) -> tuple[int, int]:
+    """Return size and time of a file, in bytes and nanoseconds: a write changes one of them."""
     found = file.stat()
-    return Stamp(found.st_size, found.st_mtime_ns)
+    return found.st_size, found.st_mtime_ns
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from app.storage.errors import (
     message_of,
     result_code,
 )
-from app.storage.files import OPEN_FLAGS, Stamp, file_uri, is_at_rest, register_file, stamp_of
+from app.storage.files import OPEN_FLAGS, file_uri, is_at_rest, register_file, stamp_of
 from app.storage.interface import Engine, Row
 from app.storage.tables import RegisterRef
 
@@ -237,7 +237,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         """
         self.connection()
         attached: dict[str, Path] = self._opened.files
-        stamps: dict[str, Stamp] = self._opened.stamps
+        stamps: dict[str, tuple[int, int]] = self._opened.stamps
         if attached == files and (not stamps or self.in_transaction()):
             return  # A transaction cannot detach anything.
         for schema in list(attached):

@@ -30,7 +30,7 @@ _MAGIC = b"verifyd limits\r\n"
 _LAYOUT = 1
 _HEADER = struct.Struct("<16s4I36s32s")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class StoreError(OperatorError):

@@ -69,7 +69,7 @@ SUGGESTED_PATHS = {
     if endpoint.resource is not DocumentationAsset
 } | {"/v1/compliance/bulk": ("POST",)}  # GET asks for the plate BULK.
 
-# What clients try that know one operation and guess the others.
+# Paths that clients guess if they know one operation, and the paths that they mean.
 IMAGINED_PATHS = {
     "/v1/vehicle/{registration}/compliance": "/v1/compliance/{registration}",
     "/v1/insurance/{registration}": "/v1/vehicle/{registration}/insurance",

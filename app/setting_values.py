@@ -232,9 +232,6 @@ def sqlite_path(url: str) -> Path | None:
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
 
 
-# Addresses at which the service listens, as settings, sockets and the worker name them.
-
-
 def listen_address(text: str) -> str:
     """Return an address to listen on: `ADDRESS:PORT` or `unix:/PATH`."""
     if text.startswith("unix:"):
@@ -283,8 +280,6 @@ def resolved(bind: str) -> str:
 def _joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-
-# Parses `VERIFYD_NOTIFY` and `VERIFYD_NOTIFY_SECRET`: where alerts are sent.
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every Standard Webhooks secret
 _SECRET_BYTES = range(24, 65)

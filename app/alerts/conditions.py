@@ -20,8 +20,6 @@ from app.audit.state import owner_fault, space_fault, summary_of
 from app.config import Config
 from app.storage.engine import Engine
 
-# Whether look-ups can be recorded, and whether the audit trail is sealed in time (D127).
-
 REFUSED = "audit:refused"
 """The key of the condition that every look-up is refused until an operator does something."""
 SEALED_SECONDS = 3 * 3600
@@ -73,8 +71,6 @@ def audit_conditions(engine: Engine, config: Config) -> Iterator[Condition]:
             occurrence=str(summary.sealed_at),
         )
 
-
-# Whether alerts are delivered (D78).
 
 UNDELIVERED = "notify"
 """The kind of this condition, which no alert can report."""

@@ -21,8 +21,6 @@ from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Engine
 from app.storage.registers import Entry, list_entries
 
-# The last loads of each register, and which of them failed since one succeeded (D76).
-
 UNRECOGNISED = "?"
 """The register of attempts whose register is not known."""
 _UNRECOGNISED_SECONDS = 7 * 86_400
@@ -139,9 +137,6 @@ def numbers_of_failed(engine: Engine) -> set[int]:
 def ended_at(load: RegisterLoad) -> int:
     """Return when a load ended; when it began if it was killed, because its end is unknown."""
     return int(load.started_at if load.finished_at is None else load.finished_at)
-
-
-# The age of each register, and whether it is stale (D51).
 
 
 class Freshness(NamedTuple):

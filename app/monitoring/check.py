@@ -24,8 +24,6 @@ from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.storage.versions import Versions, versions
 
-# Whether the directories and names in the settings can be used, for `check` and the console.
-
 
 def unknown_accounts(engine: Engine, config: Config) -> list[str]:
     """Return a warning for each account of VERIFYD_METRICS_ACCOUNTS that does not exist."""

@@ -8,7 +8,7 @@ import falcon
 from app.clock import day_fault, parse_iso_date
 from app.errors import Problem, closest, listed, plain
 
-# What belongs into a header, without case, underscores and hyphens.
+# Parameters that belong into a header, by name without case, underscores and hyphens.
 _HEADERS = {
     **dict.fromkeys(
         ("key", "apikey", "xapikey", "token", "accesstoken", "auth", "authorization", "bearer"),

@@ -27,9 +27,9 @@ from app.errors import OperatorError
 from app.jobs import sealing
 from app.logs import LOGGING, log_everything
 from app.main import create_app
-from app.monitoring import metrics_files
 from app.processes import end_with_bootloader
 from app.serve import listening, service_lock
+from app.serve.http import metrics_files
 from app.serve.limits.file import FILE_NAME
 from app.serve.limits.store import start as start_limits
 from app.setting_values import address_of

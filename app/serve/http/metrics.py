@@ -6,7 +6,7 @@ client chose, an account's name or a registration.
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from falcon.routing import CompiledRouter
 
 from app import logs
 from app.accounts.usage.counts import Counts
+from app.serve.http import metrics_files
 from app.serve.http.context import Request, RequestContext
 
 if TYPE_CHECKING:
@@ -37,18 +38,12 @@ class Measures:
 
     Args:
         routes: the path templates, each of which is reported from the start.
-        prepare: creates the files that hold the counts; raises OSError.
-        is_lost: tells whether these files were removed since.
     """
 
     registry: "CollectorRegistry"
 
-    def __init__(
-        self, routes: Iterable[str], prepare: Callable[[], None], is_lost: Callable[[], bool]
-    ) -> None:
+    def __init__(self, routes: Iterable[str]) -> None:
         self._routes = tuple(routes)
-        self._prepare = prepare
-        self._is_lost = is_lost
         self.is_kept = False
 
     def renew(self) -> None:
@@ -62,7 +57,7 @@ class Measures:
         )
 
         self.is_kept = False
-        self._prepare()
+        metrics_files.reserve()
         # Otherwise the library would still count in the files that it opened first.
         values.close_all_multiprocess_files()
         kind = values.get_value_class()
@@ -108,7 +103,7 @@ class Measures:
 
     def renew_if_lost(self) -> None:
         """Start again if the files were removed, or could not be created. Raises OSError."""
-        if not self.is_kept or self._is_lost():
+        if not self.is_kept or metrics_files.is_lost():
             self.renew()
 
 

@@ -105,7 +105,7 @@ GROUPS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in
 """The groups of actions, such as `keys`."""
 SubjectKind = Literal["account", "plan", "key", "domain", "register", "backup", "person"]
 State = Mapping[str, object]
-"""Members of what is changed, as a JSON object. It holds no secrets."""
+"""Members of the subject of an action, as a JSON object. It holds no secrets."""
 _CHANGE_LOCK = 0x766661  # Postgres locks by numbers; any number serves.
 _MISSING = object()
 
@@ -159,7 +159,7 @@ class Recorded(NamedTuple):
 
 
 class Member(NamedTuple):
-    """What an action did to one member of its subject."""
+    """The change of one member of a subject."""
 
     name: str
     values: tuple[Any, ...]
@@ -297,7 +297,7 @@ def recorded(row: Row) -> Recorded:
 
 
 def members_of(action: Recorded) -> list[Member]:
-    """Return what an action changed, without members that have no value before or after."""
+    """Return the members that an action changed, without those that were and stay empty."""
     states = [action.before or {}, action.after or {}]
     members = []
     for name in states[0] | states[1]:

@@ -12,18 +12,7 @@ from typing import Any
 
 from app import setting_values as values
 from app.errors import OperatorError
-from app.setting_values import (
-    BESIDE_DATABASE,
-    Destination,
-    Network,
-    Setting,
-    listen_address,
-    optional_address,
-    parse_destinations,
-    parse_secret,
-    setting,
-    sqlite_path,
-)
+from app.setting_values import BESIDE_DATABASE, Destination, Network, Setting, setting, sqlite_path
 
 PREFIX = "VERIFYD_"
 
@@ -34,10 +23,6 @@ class ConfigError(OperatorError):
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
         self.faults = faults
-
-
-def _default_workers() -> int:
-    return min(os.cpu_count() or 1, 16) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +41,7 @@ class Config:
     )
     bind: str = setting(
         "127.0.0.1:8000",
-        listen_address,
+        values.listen_address,
         "where `serve` listens: `ADDRESS:PORT` or `unix:/PATH`",
     )
     socket_group: int | None = setting(
@@ -67,7 +52,7 @@ class Config:
     )
     """The group's number; None for the group of the process."""
     workers: int = setting(
-        str(_default_workers()),
+        str(min(os.cpu_count() or 1, 16) + 1),
         values.whole_number(1, 64),
         "worker processes, 1 to 64; by default one more than there are cores",
     )
@@ -142,7 +127,7 @@ class Config:
     )
     console_bind: str = setting(
         "",
-        optional_address,
+        values.optional_address,
         "where `serve` listens for the console alone (D131): `ADDRESS:PORT` or `unix:/PATH`; by "
         "default the console is where the API is",
     )
@@ -216,14 +201,14 @@ class Config:
     # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(
         "",
-        parse_destinations,
+        values.parse_destinations,
         "where alerts are sent (D77): `exec:/PATH`, `https://...` or `mailto:ADDRESS`, "
         "several separated by commas",
         is_secret=True,
     )
     notify_secret: bytes | None = setting(
         "",
-        parse_secret,
+        values.parse_secret,
         "the secret that signs alerts to `https://...`: `whsec_`, then 24 to 64 bytes in base64",
         is_secret=True,
     )
@@ -284,9 +269,8 @@ SETTINGS: Mapping[str, Setting] = {
 """The settings by field name, in the order of the table in deploy/REFERENCE.md."""
 
 
-_URL = "VERIFYD_DATABASE_URL"
-_VARIABLES = {"database_url": _URL, "notify_secret": "VERIFYD_NOTIFY_SECRET"}
-"""The variable that each credential stands for."""
+_CREDENTIALS = ("database_url", "notify_secret")
+"""The settings that systemd can pass as credentials of the same names."""
 
 
 def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -298,8 +282,8 @@ def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
     if directory is None:
         return environ
     found = {}
-    for name, variable in _VARIABLES.items():
-        credential = Path(directory) / name
+    for name in _CREDENTIALS:
+        credential, variable = Path(directory) / name, SETTINGS[name].variable
         try:
             if variable not in environ and credential.exists():
                 found[variable] = credential.read_text(encoding="utf-8", errors="replace")
@@ -307,9 +291,17 @@ def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:
             # systemd 252 denies access to credentials while it checks the conditions of a unit.
             # A condition can be checked without the secret, but not without the URL: the
             # command would use another database.
-            if variable == _URL:
+            if name == "database_url":
                 raise
     return {**environ, **found}
+
+
+def setting_fault(name: str, fault: str) -> str:
+    """Return a fault of a setting, given the name of its field.
+
+    Each fault begins with the variable, so that faults can be compared.
+    """
+    return f"{SETTINGS[name].variable}: {fault}"
 
 
 def is_set(name: str) -> bool:

@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple, NotRequired, TypedDict
 
 
@@ -16,7 +17,7 @@ class Retry(StrEnum):
 
 
 class Kind(NamedTuple):
-    """What a code stands for."""
+    """The status, the title and the explanation of an error code."""
 
     status: int
     """The HTTP status."""
@@ -29,25 +30,11 @@ class Kind(NamedTuple):
     retry: Retry = Retry.NO
 
 
-def _bad_request(meaning: str, action: str) -> Kind:
-    return Kind(400, "Bad Request", meaning, action)
-
-
-def _forbidden(meaning: str, action: str) -> Kind:
-    return Kind(403, "Forbidden", meaning, action)
-
-
-def _not_found(meaning: str, action: str) -> Kind:
-    return Kind(404, "Not Found", meaning, action)
-
-
-def _conflict(meaning: str, action: str) -> Kind:
-    return Kind(409, "Conflict", meaning, action)
-
-
-def _unavailable(meaning: str, action: str) -> Kind:
-    return Kind(503, "Service Unavailable", meaning, action, Retry.AFTER)
-
+_bad_request = partial(Kind, 400, "Bad Request")
+_forbidden = partial(Kind, 403, "Forbidden")
+_not_found = partial(Kind, 404, "Not Found")
+_conflict = partial(Kind, 409, "Conflict")
+_unavailable = partial(Kind, 503, "Service Unavailable", retry=Retry.AFTER)
 
 CATALOGUE: Mapping[str, Kind] = {
     "invalid_request": _bad_request(

@@ -116,7 +116,7 @@ def _nonblocking(
         return partial(os.write, descriptor), None
     try:
         # NOTE: opened again, because O_NONBLOCK affects everyone who shares the descriptor.
-        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY
         own = os.open(f"/proc/self/fd/{descriptor}", flags)
     except OSError:  # The pipe or terminal belongs to another user.
         os.set_blocking(descriptor, False)

@@ -24,7 +24,6 @@ from app.documentation.resources import (
 from app.domains.repository import Domains
 from app.domains.resources import DomainCollection, DomainItem
 from app.logs import LineWriter
-from app.monitoring import metrics_files
 from app.monitoring.health import Health, Readiness
 from app.monitoring.metrics import MetricsPage
 from app.routes import ENDPOINTS, IMAGINED_PATHS, OPERATIONS, SUGGESTED_PATHS
@@ -169,8 +168,7 @@ def open_trail(config: Config, engine: Engine) -> Trail | None:
 
 def open_measures() -> Measures:
     """Return the counters of requests. If their files cannot be created, log why."""
-    routes = (endpoint.path for endpoint in ENDPOINTS)
-    measures = Measures(routes, metrics_files.reserve, metrics_files.is_lost)
+    measures = Measures(endpoint.path for endpoint in ENDPOINTS)
     try:
         measures.renew()
     except OSError as error:

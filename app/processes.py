@@ -42,25 +42,36 @@ def end_with_bootloader() -> None:
     end_with_parent(parent_id)
 
 
+@contextmanager
+def signals_blocked(numbers: Iterable[signal.Signals] | None = None) -> Iterator[None]:
+    """Hold signals back in this thread until the context ends; all signals by default.
+
+    A thread that is started meanwhile never gets them. The kernel must deliver signals to the main
+    thread, or it would not wake up.
+    """
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers or signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def call_at_end_of_parent(parent_id: int, do: Callable[[], object]) -> None:
     """Call `do` in a thread of its own when the parent ends, or at once if it has already ended.
 
     A signal handler would be late: Python delays it until a call that waits, such as for a lock of
     SQLite, has returned.
     """
-    # The kernel must deliver other signals to the main thread, or it would not wake up.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
     def wait() -> None:
         if is_there:
             signal.sigwait({_ENDED})
         do()
 
-    try:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {_ENDED})
+    with signals_blocked():
         is_there = _ask_for_signal(_ENDED, parent_id)
         threading.Thread(target=wait, name="end of parent", daemon=True).start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, {*mask, _ENDED})
 
 
 def _ask_for_signal(number: int, parent_id: int) -> bool:
@@ -119,13 +130,10 @@ class ForkedWorker:
         self._parent_id = os.getpid()
         # Signals that stop the load are held back: until `_work` resets their handlers, the worker
         # would handle them as its parent does.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
-        try:
+        with signals_blocked(_STOPS):
             self._process_id = os.fork()
             if self._process_id == 0:
                 self._work(work, kept)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def wait(self) -> bool:
         """Wait until the worker ends; return whether it succeeded."""

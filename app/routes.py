@@ -60,7 +60,7 @@ OPERATIONS = {
     ("/v1/usage", "GET"): "usage",
     ("/metrics", "GET"): "metrics",
 }
-"""What the operations are called where usage is shown; HEAD counts as GET."""
+"""The names of operations in reports of usage; HEAD counts as GET."""
 
 # Only pages ask for assets, so a mistyped path is never meant for one.
 SUGGESTED_PATHS = {
@@ -69,7 +69,7 @@ SUGGESTED_PATHS = {
     if endpoint.resource is not DocumentationAsset
 } | {"/v1/compliance/bulk": ("POST",)}  # GET asks for the plate BULK.
 
-# What clients try that know one operation and guess the others.
+# Paths that clients guess if they know one operation, and the paths that they mean.
 IMAGINED_PATHS = {
     "/v1/vehicle/{registration}/compliance": "/v1/compliance/{registration}",
     "/v1/insurance/{registration}": "/v1/vehicle/{registration}/insurance",

@@ -27,14 +27,14 @@ from app.errors import OperatorError
 from app.jobs import sealing
 from app.logs import LOGGING, log_everything
 from app.main import create_app
-from app.monitoring import metrics_files
 from app.processes import end_with_bootloader
 from app.serve import listening, service_lock
+from app.serve.http import metrics_files
 from app.serve.limits.file import FILE_NAME
 from app.serve.limits.store import start as start_limits
 from app.setting_values import address_of
 from app.storage import reserve
-from app.storage.engine import close_quietly, open_engine
+from app.storage.engine import closed_afterwards, open_engine
 from app.storage.errors import message_of
 from app.storage.registers import find_unreadable
 from app.storage.stores import migrate
@@ -65,7 +65,8 @@ def prepare_database(config: Config) -> None:
             f"database file {engine.file.absolute()} does not exist; "
             'run "verifyd migrate" to create it'
         )
-    try:
+    # NOTE: a connection must not be used after a fork.
+    with closed_afterwards(engine):
         # The last stop removed files that a connection needs, and the disk may be full now.
         found = reserve.with_reserve(engine, partial(versions, engine))
         if found.can_migrate and found.database:
@@ -75,9 +76,6 @@ def prepare_database(config: Config) -> None:
         refusal = found.refusal()
         if refusal:
             raise OperatorError(refusal)
-    finally:
-        # NOTE: a connection must not be used after a fork.
-        close_quietly(engine)
 
 
 def prepare_state(config: Config) -> None:
@@ -88,8 +86,8 @@ def prepare_state(config: Config) -> None:
     Raises OperatorError if that fails, or if the database is being restored.
     """
     service_lock.announce(config.state_dir)
-    engine = open_engine(config.database_url)
-    try:
+    # NOTE: a connection must not be used after a fork.
+    with closed_afterwards(open_engine(config.database_url)) as engine:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
         if config.audit:
             claim(config.audit_dir, database_id(engine))
@@ -97,9 +95,6 @@ def prepare_state(config: Config) -> None:
         reserve.fill(engine)
         for each in conditions_of(engine, config).conditions:
             _log.warning("%s", each.warning)
-    finally:
-        # NOTE: a connection must not be used after a fork.
-        close_quietly(engine)
     try:
         metrics_files.prepare(config.state_dir)
     except OSError as error:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 BESIDE_DATABASE = Path()
 """`directory` returns it for an empty text. Compare it with `is`, because `.` equals it."""
@@ -132,9 +133,7 @@ def networks(text: str) -> tuple[Network, ...]:
 
 def on_or_off(text: str) -> bool:
     """Return True for `on`, False for `off`."""
-    if text not in ("on", "off"):
-        raise ValueError("must be on or off")
-    return text == "on"
+    return choice("on", "off")(text) == "on"
 
 
 def choice(*choices: str) -> Callable[[str], str]:
@@ -233,9 +232,6 @@ def sqlite_path(url: str) -> Path | None:
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
 
 
-# Addresses at which the service listens, as settings, sockets and the worker name them.
-
-
 def listen_address(text: str) -> str:
     """Return an address to listen on: `ADDRESS:PORT` or `unix:/PATH`."""
     if text.startswith("unix:"):
@@ -285,8 +281,6 @@ def _joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-# Parses `VERIFYD_NOTIFY` and `VERIFYD_NOTIFY_SECRET`: where alerts are sent.
-
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every Standard Webhooks secret
 _SECRET_BYTES = range(24, 65)
 # SEC: sendmail would read a leading hyphen as an option. A line end would add a header.
@@ -320,7 +314,7 @@ def parse_destinations(text: str) -> tuple[Destination, ...]:
 
     Raises ValueError if the setting is wrong. The message does not repeat its text.
     """
-    found = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
+    found = tuple(map(_parse, words(text)))
     if len(set(found)) < len(found):
         raise ValueError("must not name a destination twice")
     return found

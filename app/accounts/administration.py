@@ -5,7 +5,7 @@ Every function that changes something is one transaction, which also records who
 do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 
 from app import clock
@@ -38,7 +38,7 @@ def account_state(account: Account) -> State:
 
 
 def plan_state(plan: Plan) -> State:
-    """Return the limits of a plan, and what its accounts must say about look-ups."""
+    """Return the limits of a plan, and its rules for enquiries."""
     return {
         "requests": plan.requests,
         "window_seconds": plan.window_seconds,
@@ -89,6 +89,8 @@ DEFAULT_PLAN = "standard"
 ROTATION_GRACE_SECONDS = 24 * 3600
 GRACE_SECONDS_MAX = 366 * 24 * 3600
 PLAN_NAME_CHARACTERS_MAX = 30
+_NAMED_MAX = 5
+"""How many accounts on a plan a refusal names."""
 PLAN_LIMITS: Mapping[str, tuple[int, int]] = {
     "requests": (1, 1_000_000_000),
     "window_seconds": (1, 366 * 24 * 3600),
@@ -144,6 +146,62 @@ def change_account(
     return account
 
 
+def suspend_account(engine: Engine, name: str, *, actor: Actor | None = None) -> Account:
+    """Refuse an account's keys from the next request on.
+
+    An account that is suspended already keeps the time of its suspension.
+    """
+    with changing(engine):
+        former = require_account(engine, name)
+        at = clock.now() if former.suspended_at is None else former.suspended_at
+        return change_account(engine, actor, "accounts.suspend", former, suspended_at=at)
+
+
+def resume_account(engine: Engine, name: str, *, actor: Actor | None = None) -> Account:
+    """Accept the keys of a suspended account again. Any other account stays unchanged."""
+    with changing(engine):
+        former = require_account(engine, name)
+        return change_account(engine, actor, "accounts.resume", former, suspended_at=None)
+
+
+def delete_account(
+    engine: Engine,
+    name: str,
+    count_domains: Callable[[int], int],
+    *,
+    actor: Actor | None = None,
+) -> Account:
+    """Delete an account and its keys, and return it as it was.
+
+    Args:
+        count_domains: returns how many domains the account with this number has.
+
+    Raises OperatorError if it has any, so that no domain is lost by mistake. No other account ever
+    gets its number, because that is a place in the limiter's file (D11).
+    """
+    with changing(engine):
+        account = require_account(engine, name)
+        # On Postgres, a domain that is created at the same time is counted, or waits and fails.
+        engine.lock_rows(Account.select().where(Account.id == account.id))
+        require_without_domains(account, count_domains)
+        keys = ApiKey.select().where(ApiKey.account == account).count(engine)
+        deleted = {**account_state(account), "keys": keys}
+        record(engine, actor, "accounts.delete", subject_of(account), deleted, None)
+        Account.delete().where(Account.id == account.id).execute(engine)
+        return account
+
+
+def require_without_domains(account: Account, count_domains: Callable[[int], int]) -> None:
+    """Raise OperatorError if the account has domains."""
+    domains = count_domains(account.id)
+    if domains:
+        raise OperatorError(
+            f"account {account.name} has {domains:,} {'domain' if domains == 1 else 'domains'}, so "
+            f'it was not deleted; "verifyd accounts suspend {account.name}" ends its access and '
+            "keeps them"
+        )
+
+
 def require_account(engine: Engine, name: str) -> Account:
     """Return the account of this name. Raises OperatorError if there is none."""
     account: Account | None = Account.select().where(Account.name == name).first(engine)
@@ -157,39 +215,59 @@ def list_accounts(engine: Engine) -> list[Account]:
     return list(Account.select().order_by(Account.name).execute(engine))
 
 
-def set_plan(  # noqa: PLR0913 - a plan has six members
+def set_plan(
     engine: Engine,
     name: str,
     actor: Actor | None = None,
     asking: EnquiryChange = UNCHANGED,
     /,
-    *,
-    requests: int,
-    window_seconds: int,
-    bulk_max: int,
-    domains_max: int,
+    **limits: int,
 ) -> Plan:
-    """Create or change a plan, from the next request of its accounts on."""
+    """Create or change a plan, from the next request of its accounts on.
+
+    Args:
+        limits: a value for each of PLAN_LIMITS.
+    """
     name = require_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
-    limits = {
-        "requests": requests,
-        "window_seconds": window_seconds,
-        "bulk_max": bulk_max,
-        "domains_max": domains_max,
-    }
     for limit, (least, most) in PLAN_LIMITS.items():
         if not least <= limits[limit] <= most:
             option = limit.removesuffix("_seconds").replace("_", "-")
             raise OperatorError(f"--{option} must be from {least:,} to {most:,}")
     with changing(engine):
         former = Plan.select().where(Plan.name == name).first(engine)
-        values = limits | changed_columns(former, asking)
+        values = {**limits, **changed_columns(former, asking)}
         Plan.insert(name=name, **values).on_conflict(
             conflict_target=[Plan.name], update=values
         ).execute(engine)
         plan = require_plan(engine, name)
         before = former and plan_state(former)
         record(engine, actor, "plans.set", Subject("plan", name), before, plan_state(plan))
+        return plan
+
+
+def delete_plan(engine: Engine, name: str, *, actor: Actor | None = None) -> Plan:
+    """Delete a plan that no account is on, and return it as it was.
+
+    Raises OperatorError if an account is on it, or if it is the default of new accounts.
+    """
+    with changing(engine):
+        plan = require_plan(engine, name)
+        if name == DEFAULT_PLAN:
+            raise OperatorError(
+                f"plan {name} cannot be deleted: new accounts get it by default; "
+                'change it with "verifyd plans set"'
+            )
+        engine.lock_rows(Plan.select().where(Plan.name == name))
+        users = Account.select().where(Account.plan == name).order_by(Account.name)
+        names = [account.name for account in users.limit(_NAMED_MAX + 1).execute(engine)]
+        if names:
+            shown = ", ".join(names[:_NAMED_MAX]) + (", ..." if len(names) > _NAMED_MAX else "")
+            raise OperatorError(
+                f"plan {name} is in use ({shown}); move its accounts with "
+                '"verifyd accounts set-plan" first'
+            )
+        Plan.delete().where(Plan.name == name).execute(engine)
+        record(engine, actor, "plans.delete", Subject("plan", name), plan_state(plan), None)
         return plan
 
 

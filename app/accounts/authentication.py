@@ -14,7 +14,6 @@ from app.storage.engine import Engine, Prepared, parameter
 from app.storage.registers import state_expression
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-PREFIX = KEY_PREFIX
 TAG_CHARACTERS = 6
 KEY_ID_CHARACTERS = 8
 _SECRET_CHARACTERS = 43
@@ -37,7 +36,7 @@ class Token(NamedTuple):
     @property
     def text(self) -> str:
         """The text of the key, which its holder gets once."""
-        body = f"{PREFIX}{self.account_tag}{self.key_id}_{self.secret}"
+        body = f"{KEY_PREFIX}{self.account_tag}{self.key_id}_{self.secret}"
         return body + _check(body)
 
     @property
@@ -54,12 +53,12 @@ def new_token(account_tag: str) -> Token:
 
 def parse_token(text: str) -> Token | None:
     """Parse the text of a key; return None if it is malformed or mistyped."""
-    if len(text) != LENGTH or not text.startswith(PREFIX) or not text.isascii():
+    if len(text) != LENGTH or not text.startswith(KEY_PREFIX) or not text.isascii():
         return None
     body, check = text[:-_CHECK_CHARACTERS], text[-_CHECK_CHARACTERS:]
     if _check(body) != check:
         return None
-    ids, separator, secret = body[len(PREFIX) :].partition("_")
+    ids, separator, secret = body[len(KEY_PREFIX) :].partition("_")
     if not separator or len(secret) != _SECRET_CHARACTERS or not (ids + secret).isalnum():
         return None
     return Token(ids[:TAG_CHARACTERS], ids[TAG_CHARACTERS:], secret)

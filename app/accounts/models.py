@@ -19,7 +19,7 @@ ENQUIRIES: Final[tuple[Enquiry, ...]] = ("off", "optional", "required")
 
 
 class Plan(peewee.Model):
-    """What its accounts may do, and what they must say about a look-up."""
+    """The limits of its accounts, and their rules for enquiries."""
 
     name = peewee.CharField(30, primary_key=True)
     requests = peewee.IntegerField()
@@ -105,7 +105,7 @@ def split_reasons(text: str) -> list[str]:
 
 
 class EnquiryChange(NamedTuple):
-    """How to change what a plan asks; None keeps a member unchanged."""
+    """A change of a plan's rules for enquiries; None keeps a member unchanged."""
 
     enquiry: Enquiry | None = None
     reasons: str | None = None

@@ -20,8 +20,6 @@ from app.audit.state import owner_fault, space_fault, summary_of
 from app.config import Config
 from app.storage.engine import Engine
 
-# Whether look-ups can be recorded, and whether the audit trail is sealed in time (D127).
-
 REFUSED = "audit:refused"
 """The key of the condition that every look-up is refused until an operator does something."""
 SEALED_SECONDS = 3 * 3600
@@ -74,8 +72,6 @@ def audit_conditions(engine: Engine, config: Config) -> Iterator[Condition]:
         )
 
 
-# Whether alerts are delivered (D78).
-
 UNDELIVERED = "notify"
 """The kind of this condition, which no alert can report."""
 _LATE_SECONDS = 3600
@@ -117,7 +113,7 @@ class Gathered(NamedTuple):
 
     conditions: list[Condition]
     unknown: frozenset[str] = frozenset()
-    """Kinds that could not be looked for: a condition that was not found may not be over."""
+    """Kinds of conditions that could not be looked for, and so may not be over."""
     ran_until: Mapping[str, int] = {}
     """When the last recorded run of each job on this host ended."""
 

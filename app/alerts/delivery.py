@@ -29,8 +29,6 @@ from app.alerts.spool import Entry, Spool
 from app.config import Config
 from app.setting_values import SECRET_PREFIX, Destination
 
-# Sends one message to one destination: a command, an https URL, the local sendmail (D77).
-
 COMMAND_SECONDS = 60
 ANSWER_SECONDS = 30
 """For an https server, from the connection to the status of its answer."""
@@ -48,7 +46,9 @@ class NotSent(Exception):
 
 
 def send(destination: Destination, message: Message, secret: bytes | None) -> None:
-    """Send a message. Raises NotSent, after about a minute at most.
+    """Send a message to a command, an https URL or the local sendmail.
+
+    Raises NotSent, after about a minute at most.
 
     Args:
         secret: the key that signs messages to an https URL.

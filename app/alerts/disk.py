@@ -34,7 +34,7 @@ class DiskFacts(NamedTuple):
 
     conditions: list[Condition]
     is_certain: bool
-    """Whether a condition that was not found is over."""
+    """Whether the condition is over if it was not found."""
 
 
 def disk_facts(
@@ -114,14 +114,14 @@ def _needed_bytes(engine: Engine, register: Entry, last: RegisterLoad | None) ->
     return int(factor * share * store.size_bytes(register.generation))
 
 
-# Whether the database can be written to. Look-ups work without, so nothing else shows it (D58).
-
 _LITTLE_BYTES = 1024 * 1024
 """What the log of the database may soon need."""
 
 
 def write_fault(engine: Engine) -> str | None:
     """Return a sentence for the operator if domains cannot be created, now or soon; otherwise None.
+
+    Look-ups work without writes, so nothing else shows this fault (D58).
 
     Raises peewee.PeeweeException if the database cannot be read.
     """

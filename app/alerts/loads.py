@@ -21,8 +21,6 @@ from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Engine
 from app.storage.registers import Entry, list_entries
 
-# The last loads of each register, and which of them failed since one succeeded (D76).
-
 UNRECOGNISED = "?"
 """The register of attempts whose register is not known."""
 _UNRECOGNISED_SECONDS = 7 * 86_400
@@ -86,7 +84,7 @@ def load_facts(engine: Engine) -> list[LoadFacts]:
     rows = {row.id: row for row in load.select().where(load.id.in_(ids)).execute(engine)}
     facts = []
     for register, settled, loaded, failed in sorted(groups):
-        failures = _Failures([], 0, 0)
+        failures: _Failures = ([], 0, 0)
         if failed is not None and failed > (settled or 0):
             since = load.select().where((load.register == register) & is_failed)
             failures = _failures(engine, since.where(load.id > (settled or 0)))
@@ -117,12 +115,8 @@ def _is_put_away(load: RegisterLoad) -> bool:
     return directory is not None and not any(is_kept(directory, name) for name in names)
 
 
-class _Failures(NamedTuple):
-    """The last three members of `LoadFacts`."""
-
-    shown: list[RegisterLoad]
-    failed_count: int
-    first_at: int
+_Failures = tuple[Sequence[RegisterLoad], int, int]
+"""The last three members of `LoadFacts`."""
 
 
 def _failures(engine: Engine, query: Any) -> _Failures:
@@ -130,9 +124,9 @@ def _failures(engine: Engine, query: Any) -> _Failures:
     load = RegisterLoad
     shown = list(query.order_by(load.id.desc()).limit(_FAILED_SHOWN_MAX).execute(engine))
     if len(shown) < _FAILED_SHOWN_MAX:
-        return _Failures(shown, len(shown), ended_at(shown[-1]) if shown else 0)
+        return shown, len(shown), ended_at(shown[-1]) if shown else 0
     first = query.order_by(load.id).first(engine)
-    return _Failures(shown, query.count(engine), ended_at(first))
+    return shown, query.count(engine), ended_at(first)
 
 
 def numbers_of_failed(engine: Engine) -> set[int]:
@@ -143,9 +137,6 @@ def numbers_of_failed(engine: Engine) -> set[int]:
 def ended_at(load: RegisterLoad) -> int:
     """Return when a load ended; when it began if it was killed, because its end is unknown."""
     return int(load.started_at if load.finished_at is None else load.finished_at)
-
-
-# The age of each register, and whether it is stale (D51).
 
 
 class Freshness(NamedTuple):

@@ -10,11 +10,9 @@ import msgspec
 
 from app import clock
 
-# A condition: one thing that an operator must correct although look-ups work (D76).
-
 
 class Condition(msgspec.Struct, frozen=True):
-    """One thing that is wrong.
+    """One thing that an operator must correct, although look-ups work (D76).
 
     SEC: alerts send all members. None holds a registration, a key or a record. The reason of a
     failed load can quote a record, except if it failed before a file was opened.

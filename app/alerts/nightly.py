@@ -145,8 +145,7 @@ def _missed(job: str, last_at: int, limit: int, state_dir: Path) -> Iterator[Con
     if age <= limit or is_catching_up():
         return
     name = NAMES[job]
-    what = "did not run" if began_at is None else "does not end"
-    began = "began" if began_at is not None else "last began"
+    what, began = ("did not run", "last began") if began_at is None else ("does not end", "began")
     yield Condition(
         key=f"missed:{job}",
         title=f"the {name} {what}",

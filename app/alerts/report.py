@@ -1,4 +1,4 @@
-"""Decides what to report to the operator, compared with what was reported before (D76, D77).
+"""Decides which conditions to report to the operator, by those reported before (D76, D77).
 
 A condition is reported when it is new, when it happens again, once a week while it lasts, and
 once when it is over. Everything that is found at one moment is one message.
@@ -36,8 +36,8 @@ def report(config: Config, gather: Callable[[], Gathered]) -> Reported:
     it must not stop a command.
 
     Args:
-        gather: returns what is wrong. It is called while no other process reports, so that
-            reports are in the order of what was seen.
+        gather: returns the conditions. It is called while no other process reports, so that
+            reports are in the order in which conditions were found.
     """
     if not config.notify:
         return Reported(gather())
@@ -83,7 +83,7 @@ def _due(
 def _remembered(
     problems: Sequence[Condition], alerted: Mapping[str, Alerted], now: int
 ) -> dict[str, Alerted]:
-    """Return what is remembered of conditions; each keeps the time when it was first reported."""
+    """Return the reported conditions to remember. Each keeps the time of its first report."""
     return {
         each.key: Alerted(
             each.occurrence,

@@ -15,11 +15,12 @@ import msgspec
 
 from app.audit.record import AuditError
 from app.audit.segments import CHAIN, OPEN_MODE, cut_incomplete, segment_number, write_whole
-from app.storage.files import sync
+from app.storage.files import opened, sync
 
 NO_DIGEST = "0" * 64
-"""What the first line has as the digest of the line before."""
+"""The digest `previous` of the first line."""
 _TAIL_BYTES = 64 * 1024
+_APPENDING = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -72,7 +73,7 @@ class ChainLine(msgspec.Struct, frozen=True):
     line: Line | None
     """None if it cannot be read."""
     digest: str
-    """What its digest should be; empty if it cannot be read."""
+    """The digest that it should have; empty if it cannot be read."""
 
 
 def with_digest(line: _L) -> _L:
@@ -81,7 +82,7 @@ def with_digest(line: _L) -> _L:
 
 
 def digest_of(line: Line) -> str:
-    """Return what the digest of a line should be."""
+    """Return the digest that a line should have."""
     text = msgspec.json.encode(msgspec.structs.replace(line, digest=""))
     return hashlib.sha256(text).hexdigest()
 
@@ -114,13 +115,9 @@ class Chain:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / CHAIN
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._path, flags, OPEN_MODE)
-        try:
+        with opened(self._path, _APPENDING | os.O_CREAT, OPEN_MODE) as descriptor:
             # A process was killed while it wrote this line; its segment is sealed again.
             cut_incomplete(descriptor, os.fstat(descriptor).st_size)
-        finally:
-            os.close(descriptor)
         sync(directory)
         self.lines: list[Line] = []
         for each in read_chain(directory):
@@ -138,12 +135,9 @@ class Chain:
 
     def add(self, line: Line) -> None:
         """Append a line durably. Raises OSError."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
+        with opened(self._path, _APPENDING) as descriptor:
             write_whole(descriptor, msgspec.json.encode(line) + b"\n", os.fstat(descriptor).st_size)
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         self.lines.append(line)
 
 
@@ -265,7 +259,7 @@ def chain_fault(kind: FaultKind, number: int, what: str) -> Fault:
 
 
 class CheckedChain(NamedTuple):
-    """What the lines of a chain say, as far as they can be read."""
+    """The content of a chain, as far as its lines can be read."""
 
     faults: list[Fault]
     seals: dict[str, Seal]
@@ -287,7 +281,7 @@ class CheckedChain(NamedTuple):
 
 
 def check_chain(lines: Sequence[ChainLine]) -> CheckedChain:
-    """Return what the chain says, and which lines were changed, removed, added or moved."""
+    """Return the content of a chain, and which lines were changed, removed, added or moved."""
     readable = [each.line for each in lines if each.line is not None]
     seals: dict[str, Seal] = {}
     pruned: dict[str, Prune] = {}

@@ -26,7 +26,7 @@ class Exported(NamedTuple):
 
 
 def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record | None]]:
-    """Yield the lines of a period in the order of the trail, and what they say.
+    """Yield each line of a period with its record, in the order of the trail.
 
     A line that is no record, because somebody changed it, comes with None.
 

@@ -1,4 +1,4 @@
-"""Whose trail a directory holds: that of one host and one database.
+"""The owner of the trail in a directory: one host and one database.
 
 Two hosts cannot write to one directory, because their locks may not reach each other.
 """
@@ -15,15 +15,15 @@ import msgspec
 
 from app.audit.record import AuditError
 from app.audit.segments import OWNER, RESTORING
-from app.storage.file_lock import make_directory
-from app.storage.files import sync
+from app.storage.file_lock import make_directory, owner_fault
+from app.storage.files import opened, sync
 
 _DIRECTORY_MODE = 0o700
 _MACHINE_ID = Path("/etc/machine-id")
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """What the file `owner.json` of a trail holds."""
+    """The content of the file `owner.json` of a trail."""
 
     machine: str
     """A hash of the host's machine id."""
@@ -91,13 +91,8 @@ def require_host(directory: Path) -> Owner:
         raise AuditError(
             f"there is no audit trail in {directory}; set VERIFYD_AUDIT=on and start the service"
         )
-    user = directory.stat().st_uid
-    if user != os.geteuid():
-        # The service could not use files that another user creates there.
-        raise AuditError(
-            f"{directory} belongs to user {user}, not to you ({os.geteuid()}); "
-            f"run the command as its owner: sudo -u '#{user}' verifyd ..."
-        )
+    if fault := owner_fault(directory):
+        raise AuditError(fault)
     if owner.machine != _machine():
         raise AuditError(
             f"{directory} is the audit trail of another host; give each host a directory of its "
@@ -176,16 +171,15 @@ def _make(directory: Path) -> None:
 def _write(directory: Path, owner: Owner) -> None:
     """Write the file, unless another process does so at the same time."""
     new = directory / f".{OWNER}.{secrets.token_hex(8)}"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, msgspec.json.encode(owner) + b"\n")
-        os.fsync(descriptor)
-        with suppress(FileExistsError):
-            os.link(new, directory / OWNER)
-        sync(directory)
-    finally:
-        os.close(descriptor)
-        new.unlink()
+    with opened(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+        try:
+            os.write(descriptor, msgspec.json.encode(owner) + b"\n")
+            os.fsync(descriptor)
+            with suppress(FileExistsError):
+                os.link(new, directory / OWNER)
+            sync(directory)
+        finally:
+            new.unlink()
 
 
 def _machine() -> str:

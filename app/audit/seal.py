@@ -54,11 +54,6 @@ class Summary(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def write_summary(directory: Path, lines: Sequence[Line]) -> None:
-    """Write the summary of a trail at the end of a successful `seal`. Raises OSError."""
-    _write(directory, clock.now(), lines)
-
-
 def update_summary(directory: Path, lines: Sequence[Line]) -> None:
     """Write the summary of a trail after `prune`, if there is one. Raises OSError."""
     former = _read(directory)
@@ -69,7 +64,7 @@ def update_summary(directory: Path, lines: Sequence[Line]) -> None:
 def find_summary(directory: Path) -> Summary | None:
     """Return the summary of a trail; None if there is no trail.
 
-    Before the first run of `seal` it is that of an empty trail that was sealed when it began.
+    Before the first run of `seal`, it says that an empty trail was sealed when the trail began.
     Raises OSError.
     """
     found = _read(directory)
@@ -90,6 +85,7 @@ def _read(directory: Path) -> Summary | None:
 
 
 def _write(directory: Path, sealed_at: int, lines: Sequence[Line]) -> None:
+    """Write the summary of a trail. Raises OSError."""
     seals = kept_seals_of(lines).values()
     summary = Summary(
         sealed_at=sealed_at,
@@ -98,14 +94,14 @@ def _write(directory: Path, sealed_at: int, lines: Sequence[Line]) -> None:
         bytes=sum(seal.bytes for seal in seals),
     )
     new = directory / f".{_SUMMARY}.new"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OPEN_MODE)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OPEN_MODE)
     with open(descriptor, "wb") as file:
         file.write(msgspec.json.encode(summary) + b"\n")
     os.replace(new, directory / _SUMMARY)
 
 
 class Digest(NamedTuple):
-    """What one pass over the bytes of a segment found."""
+    """The size, the lines and the SHA-256 of a segment."""
 
     bytes: int
     records: int
@@ -146,7 +142,7 @@ def seal(directory: Path, *, current: bool) -> Sealed:
         kept = kept_seals_of(chain.lines)
         there = [each for each in list_segments(directory) if each.name in kept]
         complete_index(directory, there)
-        write_summary(directory, chain.lines)
+        _write(directory, clock.now(), chain.lines)
     return Sealed(added, chain.digest)
 
 

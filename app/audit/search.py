@@ -23,6 +23,7 @@ from app.audit.index import (
 )
 from app.audit.record import AuditError, Record, Row, find_record, row_of, time_of
 from app.audit.segments import INDEX, Segment, line_groups, lines_beginning_in, list_segments
+from app.storage.files import opened
 
 _KEEP = re.compile(r"(?P<number>[1-9]\d{0,4})(?P<unit>[dmy])", re.ASCII)
 _MONTHS = {"m": 1, "y": 12}
@@ -69,7 +70,7 @@ def _moment(text: str, added: timedelta) -> str:
 def until_now(since: str | None, until: str | None) -> Period:
     """Return the period between two times, but not beyond now.
 
-    What is recorded later, such as the search that asks for it, is not in it.
+    Later records, such as that of the search itself, are not in the period.
 
     Args:
         since, until: as records have them; None for no limit.
@@ -119,7 +120,7 @@ _PLANS_MAX = 5
 
 
 class Query(NamedTuple):
-    """What a search asks for."""
+    """The criteria of a search."""
 
     kind: str
     """`plate`, `account` or `user`."""
@@ -220,14 +221,11 @@ def _lines(path: Path, part: Part, query: Query) -> Iterator[bytes]:
         for _, lines in line_groups(path):
             yield from (line for line in lines if needle in line)
         return
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
+    with opened(path, os.O_RDONLY | os.O_NOFOLLOW) as descriptor:
         for block in part.blocks:
             start = block * BLOCK_BYTES
             found = lines_beginning_in(descriptor, start, start + BLOCK_BYTES)
             yield from (line for line in found if needle in line)
-    finally:
-        os.close(descriptor)
 
 
 def _matching(line: bytes, query: Query) -> Record | None:

@@ -168,8 +168,7 @@ def chunks(path: Path) -> Iterator[bytes]:
 
 def _regular(path: str, flags: int) -> int:
     """Open a regular file of the trail; a pipe or a link may have replaced it."""
-    more = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(path, flags | more)
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", path)

@@ -47,7 +47,7 @@ class AuditState(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return all of it in a few words."""
+        """Return the state in a few words."""
         if self.summary is None:
             return self.word
         age = clock.duration_text(max(0, clock.now() - self.summary.sealed_at))
@@ -55,7 +55,7 @@ class AuditState(NamedTuple):
 
 
 def audit_state(engine: Engine, config: Config) -> AuditState:
-    """Return the state as a process sees it that may write to the trail.
+    """Return the state of the trail, for a process that may write to it.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
@@ -64,7 +64,7 @@ def audit_state(engine: Engine, config: Config) -> AuditState:
 
 
 def owner_fault(engine: Engine, config: Config) -> str:
-    """Return why a trail cannot be used that is another's or gone; empty if it can be.
+    """Return why the trail cannot be used: it is gone or another's; empty if it can be used.
 
     A trail that does not exist yet is no fault before a service has started to record in it. A
     process of the service also notices that the trail was replaced by another one.
@@ -105,7 +105,7 @@ def summary_of(config: Config) -> Summary | None:
 
 
 def space_fault(config: Config, needed_bytes: int = _BLOCK_BYTES) -> str:
-    """Return a sentence without its end if the disk of the trail is full; otherwise nothing."""
+    """Return a clause that says that the disk of the trail is full; empty if it is not."""
     try:
         free_bytes = free_bytes_of(os.statvfs(config.audit_dir))
     except OSError:  # It does not exist yet.

@@ -19,7 +19,7 @@ from app import clock
 from app.audit.open_segment import OpenSegment, open_current
 from app.audit.owner import Owner, SameOwner
 from app.audit.record import AuditError, Record, encode_json
-from app.storage.files import sync
+from app.storage.files import opened, sync
 
 _INTERVAL_SECONDS = 1
 _log = logging.getLogger("app.audit.syncing")
@@ -118,13 +118,12 @@ class Syncing:
     def _probe(self) -> None:
         """Write and sync a file, and remove it. Raises OSError."""
         path = self._directory / f".probe.{secrets.token_hex(8)}"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(descriptor, bytes(4096))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-            path.unlink()
+        with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+            try:
+                os.write(descriptor, bytes(4096))
+                os.fsync(descriptor)
+            finally:
+                path.unlink()
         sync(self._directory)
 
 

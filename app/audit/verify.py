@@ -11,6 +11,7 @@ from typing import NamedTuple
 from app.audit.chain import (
     CheckedChain,
     Fault,
+    FaultKind,
     Seal,
     check_chain,
     number_of,
@@ -75,7 +76,7 @@ def verify(directory: Path, digest: str | None = None) -> Verdict:
         unsealed = _read_unsealed(directory, files, chain.newest)
         faults = [
             *chain.faults,
-            *_obstacle_faults(files),
+            *(segment_fault("unreadable", *each) for each in sorted(files.obstacles.items())),
             *_segment_faults(chain, files),
             *unsealed.faults,
             *_kept_digest_faults(chain, digest),
@@ -116,11 +117,6 @@ def _obstacle(path: Path) -> str:
     if not os.access(path, os.R_OK):
         return f"cannot be read by user {os.geteuid()}"
     return ""
-
-
-def _obstacle_faults(files: _Files) -> Iterator[Fault]:
-    for name, obstacle in sorted(files.obstacles.items()):
-        yield segment_fault("unreadable", name, obstacle)
 
 
 def _segment_faults(chain: CheckedChain, files: _Files) -> Iterator[Fault]:
@@ -201,12 +197,10 @@ def _content_faults(
         yield segment_fault("swapped", name, f"was swapped with {origin}")
     elif origin:
         yield segment_fault("duplicated", name, f"was replaced by a copy of {origin}")
-    elif digest.bytes < seal.bytes:
-        what = f"was shortened: {digest.bytes:,} bytes instead of {seal.bytes:,}"
-        yield segment_fault("shortened", name, what)
-    elif digest.bytes > seal.bytes:
-        what = f"was extended: {digest.bytes:,} bytes instead of {seal.bytes:,}"
-        yield segment_fault("extended", name, what)
+    elif digest.bytes != seal.bytes:
+        kind: FaultKind = "shortened" if digest.bytes < seal.bytes else "extended"
+        what = f"was {kind}: {digest.bytes:,} bytes instead of {seal.bytes:,}"
+        yield segment_fault(kind, name, what)
     else:
         yield segment_fault("changed", name, "was changed: its digest does not fit")
 

@@ -37,16 +37,10 @@ def dump(engine: Engine, target: Path, registers: Sequence[str]) -> dict[str, in
         (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
         words = ["--format=custom", "--no-owner", "--no-privileges"]
         words += [f"--snapshot={snapshot}", f"--file={target}"]
-        words += [f"--exclude-schema={schema}" for schema in _left_out(engine, registers)]
+        left_out = [*UNREAD, *(other_schemas(engine, registers) if registers else [READ])]
+        words += [f"--exclude-schema={schema}" for schema in left_out]
         _run("pg_dump", words, engine.database)
         return count(engine)
-
-
-def _left_out(engine: Engine, registers: Sequence[str]) -> list[str]:
-    """Return the schemas, or patterns of schemas, that a dump leaves out."""
-    if not registers:
-        return [*UNREAD, READ]
-    return [*UNREAD, *other_schemas(engine, registers)]
 
 
 def restore(engine: Engine, source: Path, rows: dict[str, int]) -> None:

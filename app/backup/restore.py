@@ -19,13 +19,13 @@ from app.errors import OperatorError
 from app.serve import service_lock
 from app.serve.limits.file import FILE_NAME as LIMITS
 from app.setting_values import sqlite_path
-from app.storage.engine import close_quietly
+from app.storage.engine import Engine, closed_afterwards
 from app.storage.errors import driver_errors_translated
 from app.storage.files import SUFFIXES, connect, file_uri, register_file, require_directory, sync
 from app.storage.postgres import PostgresEngine
 from app.storage.register_files import other_files
-from app.storage.registers import DroppedRegister, KeptRegister, Register
-from app.storage.sqlite import BUSY_TIMEOUT_SECONDS
+from app.storage.registers import Register
+from app.storage.sqlite import BUSY_TIMEOUT_SECONDS, SqliteEngine
 from app.storage.versions import Versions, program_schema
 
 
@@ -131,22 +131,29 @@ def _is_readable_alone(connection: apsw.Connection) -> bool:
 def _adapt(
     main: Path, former: apsw.Connection | None, found: Manifest, action: Mapping[str, object]
 ) -> None:
-    """Make the main file of a backup fit what stays here, and record the restore."""
-    with (
-        driver_errors_translated(),
-        closing(connect(file_uri(main, "rw"))) as connection,
-        connection,
-    ):
+    """Make the main file of a backup fit the registers that stay, and record the restore."""
+    with closed_afterwards(SqliteEngine(main)) as engine, engine.atomic():
         if found.registers is None or not found.has_all_registers:
-            _carry_over_registers(former, connection, found)
+            with driver_errors_translated():
+                _carry_over_registers(former, engine.connection(), found)
         else:
             # Backups have no snapshots and dropped registers.
-            _empty(connection, sqlite.waiting_tables(connection))
-        tables = sqlite.list_tables(connection)
-        # Everybody is signed out: a session or link may have ended since the backup.
-        _empty(connection, [name for name in manifest.CONSOLE_TABLES if name in tables])
-        if Action._meta.table_name in tables:
-            _record(connection, action)
+            _empty(engine, sqlite.WAITING_TABLES)
+        _sign_out_and_record(engine, action)
+
+
+def _sign_out_and_record(engine: Engine, action: Mapping[str, object]) -> None:
+    """Sign everybody out of a restored database, and record the restore."""
+    # A session or link may have ended since the backup.
+    _empty(engine, manifest.CONSOLE_TABLES)
+    if engine.table_exists(Action._meta.table_name):
+        Action.insert(**action).execute(engine)
+
+
+def _empty(engine: Engine, tables: Iterable[str]) -> None:
+    """Remove the rows of tables. An older schema may lack some of these tables."""
+    for table in filter(engine.table_exists, tables):
+        engine.execute_sql(f'DELETE FROM "{table}"')  # noqa: S608 - ours
 
 
 def _carry_over_registers(
@@ -176,19 +183,6 @@ def _carry_over_registers(
                 places = ", ".join("?" * len(row))
                 # A number can exist twice if an earlier backup was restored.
                 connection.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({places})', row)  # noqa: S608
-
-
-def _empty(connection: apsw.Connection, tables: Iterable[str]) -> None:
-    for table in tables:
-        connection.execute(f'DELETE FROM "{table}"')  # noqa: S608 - ours
-
-
-def _record(connection: apsw.Connection, action: Mapping[str, object]) -> None:
-    """Add a row to the record of actions."""
-    columns = ", ".join(f'"{name}"' for name in action)
-    places = ", ".join("?" * len(action))
-    insert = f'INSERT INTO "{Action._meta.table_name}" ({columns}) VALUES ({places})'  # noqa: S608
-    connection.execute(insert, tuple(action.values()))
 
 
 def _is_same(former: apsw.Connection, found: Manifest) -> bool:
@@ -233,7 +227,7 @@ class Restored(NamedTuple):
 def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Restored:
     """Check a backup, and replace the database of the settings with it.
 
-    The restored database records that, unless its schema is older than the record.
+    The restore is recorded in the restored database, unless its schema is older than the record.
 
     The replaced SQLite files are kept in a directory beside the database. A Postgres database must
     be empty. The audit trail is restored if the backup has one and the host has none.
@@ -260,7 +254,7 @@ def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Rest
     action = row_of(actor, "backups.restore", subject, None, after) or {}
     with (
         service_lock.stopped(config.state_dir),
-        staged_trail(config.audit_dir, source, found) as trail,
+        staged_trail(config.audit_dir, source, found) as put_trail_in_place,
     ):
         if database:
             replaced, registers = put_in_place(database, source, found, action)
@@ -268,16 +262,15 @@ def restore(config: Config, source: Path, *, actor: Actor | None = None) -> Rest
             replaced, registers = None, _restore_dump(config.database_url, source, found, action)
         # The restored accounts must not inherit the buckets of the replaced ones (D11).
         (config.state_dir / LIMITS).unlink(missing_ok=True)
-        if trail is not None:
-            trail.put_in_place()
-    return Restored(found, replaced, registers, has_audit=trail is not None)
+        if put_trail_in_place is not None:
+            put_trail_in_place()
+    return Restored(found, replaced, registers, has_audit=put_trail_in_place is not None)
 
 
 def _restore_dump(
     database_url: str, source: Path, found: Manifest, action: Mapping[str, object]
 ) -> list[str]:
-    engine = PostgresEngine(database_url)
-    try:
+    with closed_afterwards(PostgresEngine(database_url)) as engine:
         if engine.get_tables():
             raise OperatorError(
                 "the Postgres database is not empty: create a new one, name it in "
@@ -286,18 +279,9 @@ def _restore_dump(
         ((name, file),) = found.files.items()
         postgres.restore(engine, source / name, file.rows)
         with engine.atomic():
-            # Backups have no snapshots and dropped registers; an older schema lacks their tables.
-            for model in (KeptRegister, DroppedRegister):
-                if engine.table_exists(model._meta.table_name):
-                    model.delete().execute(engine)
-            # Everybody is signed out: a session or link may have ended since the backup.
-            for table in manifest.CONSOLE_TABLES:
-                if engine.table_exists(table):
-                    engine.execute_sql(f'DELETE FROM "{table}"')  # noqa: S608 - ours
+            # Backups have no snapshots and dropped registers.
+            _empty(engine, sqlite.WAITING_TABLES)
             is_missing = Register.name.not_in(found.registers or [])
             Register.delete().where(is_missing).execute(engine)
-            if engine.table_exists(Action._meta.table_name):
-                Action.insert(**action).execute(engine)
-    finally:
-        close_quietly(engine)
+            _sign_out_and_record(engine, action)
     return found.registers or []

@@ -76,7 +76,7 @@ def _added_bytes(backup: Path, counted: set[int]) -> int:
     """Return the disk space of a backup, without files that other backups share with it.
 
     Args:
-        counted: the inodes of those; the backup's are added.
+        counted: the inodes of files that were counted before; those of the backup are added.
     """
     new = {
         file.st_ino: file.st_blocks * 512 for file in _files(backup) if file.st_ino not in counted
@@ -86,7 +86,7 @@ def _added_bytes(backup: Path, counted: set[int]) -> int:
 
 
 def _freed_bytes(backups: Sequence[Path]) -> int:
-    """Return the disk space that is free after the removal of backups: unless others share it."""
+    """Return the disk space that the removal of backups frees, without files that others share."""
     files = [file for backup in backups for file in _files(backup)]
     links = Counter(file.st_ino for file in files)
     blocks = {file.st_ino: file.st_blocks for file in files if links[file.st_ino] == file.st_nlink}

@@ -6,13 +6,14 @@ from pathlib import Path
 import apsw
 
 from app.errors import OperatorError
-from app.storage.engine import close_quietly
+from app.storage.engine import closed_afterwards
 from app.storage.errors import driver_errors_translated
 from app.storage.files import connect, file_uri
 from app.storage.sqlite import SqliteEngine
 
 _PAGES_BETWEEN_INTERRUPTS = 10_000
-_WAITING_TABLES = ("register_kept", "register_dropped")
+WAITING_TABLES = ("register_kept", "register_dropped")
+"""The tables of snapshots and dropped registers. An older schema lacks some."""
 
 
 def copy(source: Path, target: Path) -> dict[str, int]:
@@ -22,8 +23,7 @@ def copy(source: Path, target: Path) -> dict[str, int]:
     the database is damaged; peewee.PeeweeException if it cannot be read, or if the copy cannot be
     written.
     """
-    engine = SqliteEngine(source)
-    try:
+    with closed_afterwards(SqliteEngine(source)) as engine:
         # The first query sets the moment. The copy is made in the same transaction.
         engine.execute_sql("BEGIN")
         connection = engine.connection()
@@ -34,8 +34,6 @@ def copy(source: Path, target: Path) -> dict[str, int]:
                 with copied.backup("main", connection, "main") as copying:
                     while not copying.done:
                         copying.step(_PAGES_BETWEEN_INTERRUPTS)
-    finally:
-        close_quietly(engine)
     require_sound(target, rows)
     return rows
 
@@ -72,14 +70,10 @@ def list_waiting(main: Path) -> list[tuple[str, int]]:
     with driver_errors_translated(), _opened_at_rest(main) as connection:
         return [
             (str(name), int(generation))
-            for table in waiting_tables(connection)
+            for table in list_tables(connection)
+            if table in WAITING_TABLES
             for name, generation in connection.execute(f'SELECT name, generation FROM "{table}"')  # noqa: S608
         ]
-
-
-def waiting_tables(connection: apsw.Connection) -> list[str]:
-    """Return the tables of snapshots and dropped registers; older schemas lack some."""
-    return [name for name in list_tables(connection) if name in _WAITING_TABLES]
 
 
 def list_tables(connection: apsw.Connection) -> list[str]:

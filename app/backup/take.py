@@ -2,8 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -29,9 +28,8 @@ from app.version import VERSION, revision
 def list_merged(engine: Engine) -> list[str]:
     """Return the names of the registers that hold more than the rows of one replace per kind.
 
-    They cannot be loaded again from one file.
-    The history shows it. If the history is not certain, as after a rollback or when old lines were
-    removed, the register counts as merged.
+    Such a register cannot be loaded again from one file. If the history is not certain, as after a
+    rollback or when old lines were removed, the register counts as merged.
     """
     changes = _last_changes(engine)
     return [
@@ -100,7 +98,11 @@ def take(
     """
     require_directory(destination.absolute().parent, "the path")
     _require_writable(destination)
-    with _only_one(destination):
+    with tried(destination / _LOCK) as is_held:
+        if not is_held:
+            raise OperatorError(
+                f"another backup to {destination} is running; try again when it has ended"
+            )
         for left in destination.glob(f".verifyd-*{PARTIAL}"):
             remove_partial(left)
         final = _free_name(destination)
@@ -144,7 +146,8 @@ def _write_files(
     if engine.file is not None:
         files = _copies(engine.file, directory, wanted, room)
     else:
-        files = _dumped(engine, directory, wanted)
+        dump = directory / f"{manifest.MAIN}.dump"
+        files = {dump.name: manifest.described(dump, postgres.dump(engine, dump, wanted))}
     written = Manifest(
         engine=engine.dialect,
         taken_at=taken_at,
@@ -199,12 +202,6 @@ def _copies(
     return files
 
 
-def _dumped(engine: Engine, directory: Path, wanted: Sequence[str]) -> dict[str, BackupFile]:
-    target = directory / f"{manifest.MAIN}.dump"
-    rows = postgres.dump(engine, target, wanted)
-    return {target.name: manifest.described(target, rows)}
-
-
 def _require_writable(destination: Path) -> None:
     """Make the directory of all backups. Raises OperatorError if backups cannot be made in it."""
     is_writable = False
@@ -227,16 +224,6 @@ def _require_writable(destination: Path) -> None:
             f"no backup was made: the user {user} must be able to write to {destination}; "
             f"run: sudo install -d -o {user} -m 700 {destination}"
         )
-
-
-@contextmanager
-def _only_one(destination: Path) -> Iterator[None]:
-    with tried(destination / _LOCK) as is_held:
-        if not is_held:
-            raise OperatorError(
-                f"another backup to {destination} is running; try again when it has ended"
-            )
-        yield
 
 
 def _free_name(destination: Path) -> Path:

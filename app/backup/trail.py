@@ -5,8 +5,9 @@ import logging
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from app.audit.chain import Seal, kept_seals_of, pruned_of, readable_lines, seals_of
@@ -87,16 +88,12 @@ def _linked(
         with suppress(OperatorError):  # It was removed meanwhile.
             held = manifest.decoded(backup).audit
             if held is not None:
-                same = {
+                return {
                     name: held[name]
                     for name, seal in seals.items()
-                    if name in held and held[name].sha256 == seal.sha256
-                }
-                source = backup / TRAIL
-                return {
-                    name: file
-                    for name, file in same.items()
-                    if _is_linked(source / name, target / name, file.size_bytes)
+                    if name in held
+                    and held[name].sha256 == seal.sha256
+                    and _is_linked(backup / TRAIL / name, target / name, held[name].size_bytes)
                 }
     return {}
 
@@ -130,32 +127,18 @@ def _copy(source: Path, target: Path, *, is_sealed: bool) -> BackupFile:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, OPEN_MODE)
-
-
-class StagedTrail:
-    """The trail of a backup, copied beside the place that it will get."""
-
-    def __init__(self, trail: Path, found: Manifest) -> None:
-        self._trail = trail
-        self._found = found
-
-    def put_in_place(self) -> None:
-        """Give the files their names. The trail then belongs to this host. Raises OSError."""
-        for name in sorted(self._found.audit or ()):
-            os.replace(self._trail / RESTORING / name, self._trail / name)
-        sync(self._trail)
-        (self._trail / RESTORING).rmdir()
-        sync(self._trail)
-        claim(self._trail, self._found.database_id)
+    return os.open(path, flags, OPEN_MODE)
 
 
 @contextmanager
-def staged_trail(trail: Path, source: Path, found: Manifest) -> Iterator[StagedTrail | None]:
-    """Copy the trail of a checked backup, to put it in place; yield None if there is none to put.
+def staged_trail(
+    trail: Path, source: Path, found: Manifest
+) -> Iterator[Callable[[], object] | None]:
+    """Copy the trail of a checked backup beside its place; yield a function that puts it there.
 
-    A trail that exists stays as it is: what it recorded after the backup must not be lost. What an
-    interrupted restore left is removed first, and so is a copy that was not put in place.
+    Yields None if the backup has no trail, or if one exists: its records after the backup must not
+    be lost. What an interrupted restore left is removed first, and so is a copy that was not put in
+    place. The function raises OSError.
 
     Raises OperatorError if the trail cannot be copied.
     """
@@ -171,9 +154,19 @@ def staged_trail(trail: Path, source: Path, found: Manifest) -> Iterator[StagedT
                 f"nothing was restored, because the audit trail cannot be copied to {trail}: "
                 f"{error.strerror}"
             ) from error
-        yield StagedTrail(trail, found)
+        yield partial(_put_in_place, trail, found)
     finally:
         _remove_staged(trail)
+
+
+def _put_in_place(trail: Path, found: Manifest) -> None:
+    """Give the files of a staged trail their names. The trail then belongs to this host."""
+    for name in sorted(found.audit or ()):
+        os.replace(trail / RESTORING / name, trail / name)
+    sync(trail)
+    (trail / RESTORING).rmdir()
+    sync(trail)
+    claim(trail, found.database_id)
 
 
 def has_trail(trail: Path) -> bool:

@@ -4,7 +4,7 @@ import argparse
 from datetime import date
 from functools import partial
 
-from app.accounts import administration, lifecycle
+from app.accounts import administration
 from app.accounts.administration import status_of_key
 from app.accounts.authentication import KEY_ID_CHARACTERS, parse_token
 from app.accounts.models import (
@@ -133,7 +133,7 @@ def _show_account(args: argparse.Namespace) -> None:
 )
 def _suspend(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        suspend = partial(lifecycle.suspend_account, engine, args.name)
+        suspend = partial(administration.suspend_account, engine, args.name)
         account = reserve.with_reserve(engine, suspend)
     print_item(args, ACCOUNTS.item(account), f"account {account.name} is suspended")
 
@@ -146,7 +146,7 @@ def _suspend(args: argparse.Namespace) -> None:
 )
 def _resume(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        account = lifecycle.resume_account(engine, args.name)
+        account = administration.resume_account(engine, args.name)
     print_item(args, ACCOUNTS.item(account), f"account {account.name} is active")
 
 
@@ -160,10 +160,12 @@ def _resume(args: argparse.Namespace) -> None:
 def _delete_account(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         count = Domains(engine).count_domains
-        lifecycle.require_without_domains(administration.require_account(engine, args.name), count)
+        administration.require_without_domains(
+            administration.require_account(engine, args.name), count
+        )
         number = counted(len(administration.list_keys(engine, args.name)), "key")
         confirm(args, f"Delete account {args.name} and its {number} for good?")
-        deleted = ACCOUNTS.item(lifecycle.delete_account(engine, args.name, count))
+        deleted = ACCOUNTS.item(administration.delete_account(engine, args.name, count))
     deleted["status"] = "deleted"
     print_item(args, deleted, f"account {args.name} and its {number} deleted")
 
@@ -222,7 +224,7 @@ def _list_plans(args: argparse.Namespace) -> None:
 )
 def _delete_plan(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        deleted = lifecycle.delete_plan(engine, args.name)
+        deleted = administration.delete_plan(engine, args.name)
     print_item(args, PLANS.item(deleted), f"plan {args.name} deleted")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import falcon
 import peewee
 
-from app.accounts import administration, lifecycle
+from app.accounts import administration
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.usage.report import last_days
 from app.actions import Actor
@@ -175,7 +175,7 @@ class AccountDeletion(_AccountForm):
         def delete(account: Account) -> None:
             self._require_without_domains(account)
             count = Domains(self.engine).count_domains
-            lifecycle.delete_account(self.engine, account.name, count, actor=req.actor)
+            administration.delete_account(self.engine, account.name, count, actor=req.actor)
 
         if form["name"] != row.name:
             form.faults["name"] = "This is not the name of the account."
@@ -210,7 +210,7 @@ class AccountSuspension(Confirmation[Account]):
         )
 
     def _change(self, row: Account, actor: Actor) -> None:
-        lifecycle.suspend_account(self.engine, row.name, actor=actor)
+        administration.suspend_account(self.engine, row.name, actor=actor)
 
 
 class AccountResumption(Confirmation[Account]):
@@ -223,7 +223,7 @@ class AccountResumption(Confirmation[Account]):
         return Question(f"Resume {row.name}?", text, "Resume the account", is_dangerous=False)
 
     def _change(self, row: Account, actor: Actor) -> None:
-        lifecycle.resume_account(self.engine, row.name, actor=actor)
+        administration.resume_account(self.engine, row.name, actor=actor)
 
 
 class AccountReset(Confirmation[Account]):

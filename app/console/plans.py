@@ -6,7 +6,7 @@ from typing import cast
 import falcon
 import peewee
 
-from app.accounts import administration, lifecycle
+from app.accounts import administration
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
 from app.accounts.models import (
     ENQUIRIES,
@@ -234,7 +234,7 @@ class PlanDeletion(Confirmation[Plan]):
         return Question(f"Delete the plan {row.name}?", text, "Delete the plan")
 
     def _change(self, row: Plan, actor: Actor) -> None:
-        lifecycle.delete_plan(self.engine, row.name, actor=actor)
+        administration.delete_plan(self.engine, row.name, actor=actor)
 
     def _require_unused(self, plan: Plan) -> None:
         """Refuse to delete a plan that somebody needs. Raises PageError."""

@@ -19,7 +19,7 @@ from app.errors import OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
-from app.storage.file_lock import handed_over, make_directory, tried
+from app.storage.file_lock import locked, make_directory, tried
 
 RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
 _START_SECONDS = 60
@@ -242,7 +242,7 @@ class TaskTable(ABC, Generic[T]):
 
     def _lock(self, task_id: int) -> Any:
         make_directory(self._directory)
-        return handed_over(self._path(task_id))
+        return locked(self._path(task_id), waits=False)
 
     def _path(self, task_id: int) -> Path:
         return self._directory / f"{task_id}.lock"

@@ -1,7 +1,6 @@
-"""What `verifyd check` finds: faults, which keep the service from running well, and warnings."""
+"""The findings of `verifyd check`: faults, which stop or hinder the service, and warnings."""
 
 import os
-from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,10 +13,9 @@ from app.alerts.conditions import REFUSED, gathered
 from app.alerts.delivery import obstacle
 from app.audit.segments import OWNER
 from app.audit.state import AuditState, audit_state, owner_fault
-from app.config import SETTINGS, Config
+from app.config import SETTINGS, Config, setting_fault
 from app.errors import OperatorError
 from app.serve import listening
-from app.serve.listening import path_fault
 from app.setting_values import sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -25,8 +23,6 @@ from app.storage.errors import message_of
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.storage.versions import Versions, versions
-
-# Whether the directories and names in the settings can be used, for `check` and the console.
 
 
 def unknown_accounts(engine: Engine, config: Config) -> list[str]:
@@ -64,7 +60,7 @@ def socket_faults(config: Config) -> list[str]:
     for name in ("bind", "console_bind"):
         bind = getattr(config, name)
         path = Path(bind.removeprefix("unix:"))
-        if fault := path_fault(name, bind):
+        if fault := listening.path_fault(name, bind):
             faults.append(fault)
         elif bind.startswith("unix:") and not (name == "console_bind" and path.is_socket()):
             faults += _unwritable(name, path.parent)
@@ -73,9 +69,9 @@ def socket_faults(config: Config) -> list[str]:
 
 def data_warnings(config: Config) -> list[str]:
     """Return a warning for each directory where rejects files and alerts cannot be written."""
-    unwritable = chain.from_iterable(
-        _unwritable("data_dir", directory) for directory in _written_directories(config)
-    )
+    parts = ("", "rejects", "notices", "notices/queue")
+    directories = (_nearest_existing(config.data_dir / each) for each in parts)
+    unwritable = chain.from_iterable(_unwritable("data_dir", each) for each in directories)
     return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
 
 
@@ -99,12 +95,6 @@ def audit_warnings(config: Config) -> list[str]:
     return warnings
 
 
-def _written_directories(config: Config) -> Iterator[Path]:
-    """Yield the directories of rejects files and alerts, or those that they are created in."""
-    for parts in ((), ("rejects",), ("notices",), ("notices", "queue")):
-        yield _nearest_existing(config.data_dir.joinpath(*parts))
-
-
 def _unwritable(name: str, directory: Path) -> list[str]:
     if directory.is_dir() and os.access(directory, os.W_OK | os.X_OK):
         return []
@@ -114,11 +104,6 @@ def _unwritable(name: str, directory: Path) -> list[str]:
 def _nearest_existing(path: Path) -> Path:
     path = path.absolute()
     return path if os.path.exists(path) else _nearest_existing(path.parent)
-
-
-def setting_fault(name: str, fault: str) -> str:
-    """Return a fault of a setting. It begins with the variable, so that faults can be compared."""
-    return f"{SETTINGS[name].variable}: {fault}"
 
 
 class Findings(NamedTuple):
@@ -131,7 +116,7 @@ class Findings(NamedTuple):
 
 
 def findings(config: Config) -> Findings:
-    """Return what is wrong with the database, the directories and the destinations of alerts.
+    """Return the faults of the database, the directories and the destinations of alerts.
 
     The values of the settings are checked when the Config is made.
     """
@@ -157,8 +142,7 @@ def _database_findings(config: Config) -> Findings:
     try:
         with opened_database(config, check_schema=False) as engine:
             found = reserve.with_reserve(engine, partial(versions, engine))
-            variable = SETTINGS["database_url"].variable
-            faults += [f"{variable}: {right}" for right in engine.missing_rights()]
+            faults += [setting_fault("database_url", each) for each in engine.missing_rights()]
             _require_readable(engine, found)
             if found.refusal() is None:
                 audit = audit_state(engine, config)

@@ -70,7 +70,6 @@ class Readiness:
         self._engine = engine
         self._authenticator = authenticator
         self._limits = limits
-        self._trusted_proxies = config.trusted_proxies
         self._config = config
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
@@ -78,7 +77,7 @@ class Readiness:
         try:
             found = versions(self._engine)
             # Keys cannot be looked up in an empty database.
-            may_see_details = is_local(req, self._trusted_proxies) or (
+            may_see_details = is_local(req, self._config.trusted_proxies) or (
                 found.database > 0 and find_caller(self._authenticator, req) is not None
             )
             refusal = found.refusal()

@@ -14,7 +14,7 @@ from app.alerts.nightly import LastRuns, last_runs
 from app.audit.state import audit_state, summary_of
 from app.config import Config
 from app.errors import OperatorError, Problem
-from app.monitoring import metrics_files
+from app.serve.http import metrics_files
 from app.serve.http.context import Request
 from app.serve.http.metrics import Measures
 from app.storage.engine import Engine

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from app import clock
-from app.config import SETTINGS, Config, is_set
+from app.config import SETTINGS, Config, is_set, setting_fault
 from app.errors import OperatorError
 from app.serve import service_lock
 from app.setting_values import address_of, resolved, socket_address
@@ -90,16 +90,17 @@ def console_fault(config: Config, passed: list[str]) -> str | None:
     Args:
         passed: the addresses of the sockets that the service was passed.
     """
-    variable = SETTINGS["console_bind"].variable
+    bind = config.console_bind
     try:
         console = console_address(config)
     except OSError as error:
-        return f"{variable}: {config.console_bind} cannot be used: {error.strerror}"
+        return setting_fault("console_bind", f"{bind} cannot be used: {error.strerror}")
     if console is None:
         return None
     with suppress(OSError):  # An unknown host of VERIFYD_BIND is reported as such.
         if all(_overlap(console, each) for each in passed or [resolved(config.bind)]):
-            return f"{variable}: the API listens at {config.console_bind}: set another address"
+            fault = f"the API listens at {bind}: set another address"
+            return setting_fault("console_bind", fault)
     return None
 
 
@@ -107,14 +108,15 @@ def console_warning(config: Config) -> str | None:
     """Return what may be wrong with the console's listener, for an operator; None if nothing is."""
     if not config.console_bind:
         return None
-    variable, bind = SETTINGS["console_bind"].variable, config.console_bind
+    bind = config.console_bind
     if not config.console:
+        variable = SETTINGS["console_bind"].variable
         return f"{variable} is set, and the console is off: set VERIFYD_CONSOLE=on."
     try:
         is_own = console_address(config) in service_lock.listeners(config.state_dir)
         # NOTE: to connect to a Unix socket of systemd would start the service.
         if not (is_own or bind.startswith("unix:")) and _is_in_use("console_bind", bind):
-            return f"{variable}: another program listens at {bind}."
+            return setting_fault("console_bind", f"another program listens at {bind}.")
     except OperatorError as error:
         return f"{error}."
     except OSError:  # An unknown host is a fault.
@@ -135,7 +137,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _is_in_use(name: str, bind: str) -> bool:
-    """Tell whether a program listens there. Raises OperatorError if none can, or may."""
+    """Tell whether a program listens at an address. Raises OperatorError if no program can."""
     family, target = socket_address(bind)
     with closing(socket.socket(family)) as probe:
         if family == socket.AF_UNIX:
@@ -147,9 +149,8 @@ def _is_in_use(name: str, bind: str) -> bool:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 return True
-            variable = SETTINGS[name].variable
-            reason = f"{variable}: {bind} cannot be used: {error.strerror}; "
-            raise OperatorError(reason + _remedy(name, bind)) from error
+            fault = f"{bind} cannot be used: {error.strerror}; {_remedy(name, bind)}"
+            raise OperatorError(setting_fault(name, fault)) from error
     return False
 
 
@@ -165,13 +166,14 @@ def _remedy(name: str, bind: str) -> str:
 
 def path_fault(name: str, bind: str) -> str | None:
     """Return why no Unix socket can be created at this path, or None."""
-    path, variable = Path(bind.removeprefix("unix:")), SETTINGS[name].variable
+    path = Path(bind.removeprefix("unix:"))
     if not bind.startswith("unix:"):
         return None
     if not path.parent.is_dir():
-        return f"{variable}: the directory {path.parent} does not exist: create it first"
+        return setting_fault(name, f"the directory {path.parent} does not exist: create it first")
     if path.exists() and not path.is_socket():
-        return f"{variable}: {path} exists and is not a socket: remove it, or set another path"
+        fault = f"{path} exists and is not a socket: remove it, or set another path"
+        return setting_fault(name, fault)
     return None
 
 
@@ -182,11 +184,8 @@ def group_fault(config: Config, bind: str) -> str | None:
         return None
     if os.geteuid() == 0 or group in {os.getegid(), *os.getgroups()}:
         return None
-    variable = SETTINGS["socket_group"].variable
-    return (
-        f"{variable}: user {os.geteuid()} is not in group {group}: "
-        "add the user to it, or set another group"
-    )
+    fault = f"user {os.geteuid()} is not in group {group}: add the user to it, or set another group"
+    return setting_fault("socket_group", fault)
 
 
 def give_to_group(config: Config, bind: str) -> None:

@@ -81,7 +81,8 @@ def listeners(state_dir: Path) -> list[str]:
 def records_in(state_dir: Path, trail: Path) -> bool:
     """Tell whether a service is running that records in this audit trail. Raises OSError.
 
-    One that runs since before the trail was switched on, or moved to this directory, does not.
+    A service that was started before the trail was switched on, or moved to this directory, records
+    elsewhere or not at all.
     """
     try:
         noted = (state_dir / _TRAIL).read_bytes()

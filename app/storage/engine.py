@@ -4,9 +4,9 @@ Models are not bound to an engine. Each query gets the engine that it runs on, a
 `Account.select().get(engine)`, so that a process can use several databases.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple, TypeVar
 
 import peewee
 
@@ -20,9 +20,13 @@ __all__ = [
     "Prepared",
     "Row",
     "close_quietly",
+    "closed_afterwards",
     "open_engine",
     "parameter",
 ]
+
+
+E = TypeVar("E", bound=Engine)
 
 
 def open_engine(database_url: str, *, create: bool = False, is_serving: bool = False) -> Engine:
@@ -86,6 +90,15 @@ class Prepared:
         places = [(v.name, None) if isinstance(v, _Placeholder) else ("", v) for v in values]
         self._compiled = sql, places
         return self._compiled
+
+
+@contextmanager
+def closed_afterwards(engine: E) -> Iterator[E]:
+    """Close this thread's connection when the context ends, and ignore errors of closing it."""
+    try:
+        yield engine
+    finally:
+        close_quietly(engine)
 
 
 def close_quietly(engine: Engine) -> None:

@@ -31,13 +31,6 @@ def connection_state(database: peewee.Database) -> Any:
     return database._state  # type: ignore[attr-defined]
 
 
-# Primary result codes of SQLite.
-BUSY = apsw.SQLITE_BUSY
-IOERR = apsw.SQLITE_IOERR
-FULL = apsw.SQLITE_FULL
-CANTOPEN = apsw.SQLITE_CANTOPEN
-
-
 def message_of(error: BaseException) -> str:
     """Return the message of an error, for a log or the operator.
 
@@ -67,7 +60,7 @@ def result_code(error: BaseException) -> int | None:
 
 def is_busy(error: Exception) -> bool:
     """Tell whether SQLite's lock was held by others for longer than a statement waits."""
-    return result_code(error) == BUSY
+    return result_code(error) == apsw.SQLITE_BUSY
 
 
 def is_out_of_space(error: Exception) -> bool:
@@ -75,7 +68,7 @@ def is_out_of_space(error: Exception) -> bool:
 
     Always False on Postgres, whose server has its own disk.
     """
-    return result_code(error) in (FULL, IOERR)
+    return result_code(error) in (apsw.SQLITE_FULL, apsw.SQLITE_IOERR)
 
 
 def sqlstate(error: Exception) -> str:

@@ -22,18 +22,25 @@ _PAUSE_SECONDS_MAX = 1e-3
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False, create: bool = True) -> Iterator[None]:
-    """Wait until no other process holds the lock of a file, and hold it.
+def locked(
+    path: Path, *, shared: bool = False, create: bool = True, waits: bool = True
+) -> Iterator[int]:
+    """Hold the lock of a file, and yield its descriptor.
+
+    The lock ends with the context. A process that this one starts with the descriptor holds the
+    lock, too, until it ends.
 
     Args:
         shared: allow other processes to hold a shared lock at the same time.
         create: create the file if it is missing. Its directory must exist.
+        waits: wait until no other process holds the lock.
 
-    Raises OSError if the file cannot be opened or is a symbolic link.
+    Raises OSError if the file cannot be opened or is a symbolic link; BlockingIOError if another
+    process holds the lock, and this does not wait.
     """
-    descriptor = _opened_and_locked(path, _operation(shared), create=create)
+    descriptor = _opened_and_locked(path, shared=shared, create=create, waits=waits)
     try:
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
@@ -44,7 +51,7 @@ def tried(
 ) -> Iterator[bool]:
     """Try to lock a file without waiting. Yield True if the lock is held, else False.
 
-    Takes the same arguments as `locked`, and raises the same errors.
+    Takes the arguments `shared` and `create` of `locked`, and raises the same errors.
 
     Args:
         outlast_shared: try again while others hold only shared locks. Use it if they hold these
@@ -58,20 +65,6 @@ def tried(
     finally:
         if descriptor is not None:
             os.close(descriptor)
-
-
-@contextmanager
-def handed_over(path: Path) -> Iterator[int]:
-    """Lock a file that no other process uses, for a process that this one starts.
-
-    Yields the descriptor to pass on to that process. The lock ends with the process, even if that
-    is killed; without one, it ends with the context. Raises OSError.
-    """
-    descriptor = _opened_and_locked(path, _operation(shared=False) | fcntl.LOCK_NB, create=True)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def hold_until_exit(path: Path, *, shared: bool = False) -> bool:
@@ -102,17 +95,9 @@ def locked_soon(descriptor: int) -> bool:
             return True
 
 
-def wait_for(descriptor: int) -> None:
-    """Wait until no other process holds the lock of an open file, and hold it alone.
-
-    Closing the file ends the lock. The file may have been removed while this waited.
-    """
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-
-
 def _try(path: Path, *, shared: bool, create: bool) -> int | None:
     try:
-        return _opened_and_locked(path, _operation(shared) | fcntl.LOCK_NB, create=create)
+        return _opened_and_locked(path, shared=shared, create=create, waits=False)
     except BlockingIOError:
         return None
 
@@ -125,13 +110,12 @@ def _is_only_shared(path: Path, *, create: bool) -> bool:
     return descriptor is not None
 
 
-def _operation(shared: bool) -> int:
-    return fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-
-
-def _opened_and_locked(path: Path, operation: int, *, create: bool) -> int:
+def _opened_and_locked(path: Path, *, shared: bool, create: bool, waits: bool) -> int:
     """Lock the file that has this path, and return its descriptor."""
     flags = os.O_NOFOLLOW | (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY)
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    if not waits:
+        operation |= fcntl.LOCK_NB
     while True:
         descriptor = os.open(path, flags, _MODE)
         try:
@@ -156,6 +140,20 @@ def make_directory(path: Path) -> None:
         # SEC: Path.mkdir(parents=True) would create the parents with the default mode.
         make_directory(path.parent)
     path.mkdir(mode=_OWNER_ONLY, exist_ok=True)
+
+
+def owner_fault(path: Path) -> str | None:
+    """Return why this process must not create files beside a file or in a directory, or None.
+
+    The service, which runs as the owner, could not use files of another user. Raises OSError.
+    """
+    owner = path.stat().st_uid
+    if owner == os.geteuid():
+        return None
+    return (
+        f"{path} belongs to user {owner}, not to you ({os.geteuid()}); "
+        f"run the command as its owner: sudo -u '#{owner}' verifyd ..."
+    )
 
 
 def user_name() -> str:

@@ -1,8 +1,9 @@
 """Names the files of SQLite databases, and finds out whether one was written to."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 import apsw
@@ -13,13 +14,6 @@ OPEN_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_
 """Open files by the URIs of `file_uri`, whose mode can only be narrower."""
 SUFFIXES = ("", "-wal", "-shm", "-journal")
 """The suffixes of the files that SQLite keeps for a database."""
-
-
-class Stamp(NamedTuple):
-    """The size and time of a file: they differ after the file was written to."""
-
-    size_bytes: int
-    changed_at_ns: int
 
 
 def register_file(database: Path, name: str, generation: int) -> Path:
@@ -45,19 +39,31 @@ def is_at_rest(file: Path) -> bool:
         return True
 
 
-def stamp_of(file: Path) -> Stamp:
-    """Return the current stamp of a file."""
+def stamp_of(file: Path) -> tuple[int, int]:
+    """Return size and time of a file, in bytes and nanoseconds: a write changes one of them."""
     found = file.stat()
-    return Stamp(found.st_size, found.st_mtime_ns)
+    return found.st_size, found.st_mtime_ns
+
+
+@contextmanager
+def opened(path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
+    """Open a file for calls that take a descriptor, and close it afterwards. Raises OSError.
+
+    Args:
+        flags: those of `os.open`.
+        mode: the permissions of a file that this creates, less what the umask removes.
+    """
+    descriptor = os.open(path, flags, mode)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def sync(path: Path) -> None:
     """Flush a file, or the names in a directory, to disk, so that they survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
+    with opened(path, os.O_RDONLY) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def require_directory(path: Path, source: str) -> None:

@@ -24,6 +24,8 @@ class Engine(peewee.Database, ABC):
 
     dialect: ClassVar[Literal["sqlite", "postgres"]]
     """The name of the engine in the manifest of a backup."""
+    has_lateral: ClassVar[bool]
+    """Whether a joined subquery can refer to the tables before it (LATERAL)."""
     file: Path | None = None
     """The file of the database; None if the database is on a server."""
     waiting: Waiting = nullcontext
@@ -133,11 +135,6 @@ class Engine(peewee.Database, ABC):
     @abstractmethod
     def listed(self, texts: Sequence[str]) -> object:
         """Return a list of texts as the value of the parameter that `each_of` takes."""
-
-    @property
-    @abstractmethod
-    def has_lateral(self) -> bool:
-        """Whether a joined subquery can refer to the tables before it (LATERAL)."""
 
     @abstractmethod
     def select_by_key(

@@ -13,14 +13,10 @@ from pathlib import Path
 
 import peewee
 
+from app.storage.engine import closed_afterwards
 from app.storage.file_lock import tried
 from app.storage.files import SUFFIXES, register_file, sync
-from app.storage.register_store import (
-    NextGeneration,
-    OpenRegister,
-    RegisterStore,
-    closed_afterwards,
-)
+from app.storage.register_store import NextGeneration, OpenRegister, RegisterStore
 from app.storage.registers import Register
 from app.storage.sqlite import SqliteEngine
 from app.storage.tables import Kind

@@ -13,14 +13,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 import peewee
 
 from app.errors import Hindered
-from app.storage.engine import Engine
+from app.storage.engine import Engine, closed_afterwards
 from app.storage.postgres import PostgresEngine
-from app.storage.register_store import (
-    NextGeneration,
-    OpenRegister,
-    RegisterStore,
-    closed_afterwards,
-)
+from app.storage.register_store import NextGeneration, OpenRegister, RegisterStore
 from app.storage.tables import TABLES, Kind, qualified, schema_of
 from app.storage.versions import migrate_register
 

@@ -6,15 +6,13 @@ ones wait for a rollback or an undrop.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import ClassVar, NamedTuple
 
-from app.storage.engine import Engine, close_quietly
+from app.storage.engine import Engine
 from app.storage.tables import TABLES, Kind, column_names, qualified
-from app.storage.versions import migrate_register, pending_register
-
-E = TypeVar("E", bound=Engine)
+from app.storage.versions import migrate_register, pending, register_scripts
 
 
 class OpenRegister(NamedTuple):
@@ -30,7 +28,7 @@ class OpenRegister(NamedTuple):
 
     def pending_migrations(self) -> list[str]:
         """Return the names of the scripts that `migrate` would run."""
-        return pending_register(self.engine, self.schema)
+        return pending(register_scripts(self.engine, self.schema))
 
     def copy_from(self, schema: str, kinds: Iterable[Kind]) -> None:
         """Add all rows of these kinds from another schema of the same connection."""
@@ -71,6 +69,9 @@ class NextGeneration(ABC):
 
 class RegisterStore(ABC):
     """Stores one register. Methods that change it need the register's lock."""
+
+    lock_outlives_connection: ClassVar[bool]
+    """Whether the lock is still held after the connection that took it is lost."""
 
     @abstractmethod
     def has_current(self, generation: int) -> bool:
@@ -147,20 +148,6 @@ class RegisterStore(ABC):
         Hindered if the lock has been lost since.
         """
 
-    @property
-    @abstractmethod
-    def lock_outlives_connection(self) -> bool:
-        """Whether the lock is still held after the connection that took it is lost."""
-
     @abstractmethod
     def is_locked(self) -> bool:
         """Tell whether a process holds the lock, without keeping a load from taking it."""
-
-
-@contextmanager
-def closed_afterwards(register: E) -> Iterator[E]:
-    """Close the connection of a register when the context ends."""
-    try:
-        yield register
-    finally:
-        close_quietly(register)

@@ -14,7 +14,7 @@ from peewee import fn
 
 from app.errors import OperatorError
 from app.storage.engine import Engine
-from app.storage.tables import Kind, RegisterRef, with_kind
+from app.storage.tables import Kind, RegisterRef
 
 REGISTERS_MAX = 8
 """SQLite attaches at most ten files. Eight are enough for each agency, and for two more (D25)."""
@@ -81,8 +81,8 @@ class Entry(NamedTuple):
         return kind.letter in self.kinds
 
     def with_kind(self, kind: Kind) -> "Entry":
-        """Return the same entry with a kind added to its kinds."""
-        return self._replace(kinds=with_kind(self.kinds, kind))
+        """Return the same entry with a kind added to its kinds, which are in alphabetical order."""
+        return self._replace(kinds="".join(sorted({*self.kinds, kind.letter})))
 
     def with_rows(self, kind: Kind, held: int) -> "Entry":
         """Return the same entry with another number of rows of a kind."""

@@ -15,6 +15,7 @@ import peewee
 
 from app.storage.engine import Engine
 from app.storage.errors import is_out_of_space
+from app.storage.files import opened
 
 RESERVE_BYTES = 512 * 1024
 _STEP_BYTES = 32 * 1024
@@ -36,13 +37,8 @@ def fill(engine: Engine) -> None:
 
 def take(path: Path) -> None:
     """Allocate a reserve file, as far as the disk has room."""
-    with suppress(OSError):
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o600)
-        try:
-            _allocate(descriptor)
-        finally:
-            os.close(descriptor)
+    with suppress(OSError), opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
+        _allocate(descriptor)
 
 
 def release(path: Path) -> None:

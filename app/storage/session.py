@@ -1,6 +1,5 @@
 """How a command opens the database: settings, owner and schema are checked first."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -10,7 +9,8 @@ from app.config import SETTINGS, Config, is_set
 from app.errors import OperatorError
 from app.setting_values import sqlite_path
 from app.storage import reserve
-from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.engine import Engine, closed_afterwards, open_engine
+from app.storage.file_lock import owner_fault
 from app.storage.files import require_directory
 from app.storage.interface import Waiting
 from app.storage.versions import versions
@@ -43,30 +43,26 @@ def opened_database(
     engine.waiting = waiting
     if engine.file is not None:
         _check_file(engine.file, create=create, option=option)
-    try:
+    with closed_afterwards(engine):
         if check_schema:
             refusal = reserve.with_reserve(engine, partial(versions, engine)).refusal()
             if refusal:
                 raise OperatorError(refusal)
         yield engine
-    finally:
-        close_quietly(engine)
 
 
 def _check_file(file: Path, *, create: bool, option: str) -> None:
     path = file.absolute()  # It shows that a URL has a slash too few.
-    if not path.exists():
-        if not create:
-            raise OperatorError(
-                f"database file {path} does not exist; "
-                + (f"check {option}" if option else _remedy_of_setting())
-            )
-        require_directory(path.parent, option or SETTINGS["database_url"].variable)
-        return
+    source = option or SETTINGS["database_url"].variable
     if path.is_dir():
-        variable = option or SETTINGS["database_url"].variable
-        raise OperatorError(f"{path} is a directory; name a file in it, or correct {variable}")
-    _require_owner(path)
+        raise OperatorError(f"{path} is a directory; name a file in it, or correct {source}")
+    if path.exists():
+        _require_owner(path)
+    elif create:
+        require_directory(path.parent, source)
+    else:
+        remedy = f"check {option}" if option else _remedy_of_setting()
+        raise OperatorError(f"database file {path} does not exist; {remedy}")
 
 
 def _remedy_of_setting() -> str:
@@ -90,9 +86,5 @@ def require_owner(config: Config) -> None:
 
 
 def _require_owner(database: Path) -> None:
-    owner = database.stat().st_uid if database.exists() else os.geteuid()
-    if owner != os.geteuid():
-        raise OperatorError(
-            f"{database} belongs to user {owner}, not to you ({os.geteuid()}); "
-            f"run the command as its owner: sudo -u '#{owner}' verifyd ..."
-        )
+    if database.exists() and (fault := owner_fault(database)):
+        raise OperatorError(fault)

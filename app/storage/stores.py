@@ -11,7 +11,7 @@ from app.storage.register_schemas import RegisterSchemas
 from app.storage.register_store import OpenRegister, RegisterStore
 from app.storage.registers import list_entries
 from app.storage.sqlite import SqliteEngine
-from app.storage.versions import migrate_main, pending_main, versions
+from app.storage.versions import main_scripts, pending, versions
 
 
 def store_of(engine: Engine, name: str) -> RegisterStore:
@@ -38,7 +38,7 @@ def migrate(engine: Engine) -> list[str]:
             raise OperatorError("the database holds tables of another program; check its URL")
         if not before.can_migrate and not before.is_served:
             raise OperatorError(before.refusal() or "")
-        applied = migrate_main(engine)
+        applied: list[str] = main_scripts(engine).up()
     for name, opened in _registers(engine):
         with opened as register:
             applied += [f"{name}: {script}" for script in register.migrate()]
@@ -50,13 +50,13 @@ def pending_migrations(engine: Engine) -> list[str]:
 
     Raises peewee.PeeweeException if the database or a register cannot be read.
     """
-    pending = pending_main(engine)
+    names = pending(main_scripts(engine))
     if not engine.table_exists("register"):
-        return pending
+        return names
     for name, opened in _registers(engine):
         with opened as register:
-            pending += [f"{name}: {script}" for script in register.pending_migrations()]
-    return pending
+            names += [f"{name}: {script}" for script in register.pending_migrations()]
+    return names
 
 
 def _registers(engine: Engine) -> Iterator[tuple[str, AbstractContextManager[OpenRegister]]]:

@@ -27,18 +27,13 @@ class Kind(StrEnum):
         return self.value[0]
 
 
-def with_kind(letters: str, kind: Kind) -> str:
-    """Return the letters of kinds with one kind added, in alphabetical order."""
-    return "".join(sorted({*letters, kind.letter}))
-
-
 def schema_of(register: str) -> str:
     """Return the schema that readers of a register use: `register_NAME`."""
     return f"register_{register}"
 
 
 class RegisterRef(NamedTuple):
-    """One register, as a reader needs it."""
+    """The name, the generation and the kinds of a register, for readers."""
 
     name: str
     generation: int
@@ -56,7 +51,7 @@ class RegisterRef(NamedTuple):
 
 
 class Vehicle(peewee.Model):
-    """What a register says about one vehicle. Null means unknown, never false."""
+    """The data of one vehicle in a register. Null means unknown, never false."""
 
     registration = peewee.CharField(12, primary_key=True)
     make = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)

@@ -17,13 +17,14 @@ from app.storage.engine import Engine
 SCRIPTS = Path(__file__).parent / "migrations"
 
 
-def migrate_main(engine: Engine) -> list[str]:
-    """Run the scripts that a main database lacks, and return their names.
+def main_scripts(engine: Engine) -> Runner:
+    """Return what runs the scripts of a main database. Call `up` within `Engine.migration`."""
+    return Runner(engine, str(SCRIPTS / "main"))
 
-    Call it within `Engine.migration`.
-    """
-    applied: list[str] = _main(engine).up()
-    return applied
+
+def register_scripts(engine: Engine, schema: str | None) -> Runner:
+    """Return what runs the scripts of one register, as `migrate_register` does."""
+    return Runner(engine, str(SCRIPTS / "register"), schema=schema)
 
 
 def migrate_register(engine: Engine, schema: str | None) -> list[str]:
@@ -34,29 +35,12 @@ def migrate_register(engine: Engine, schema: str | None) -> list[str]:
         schema: the schema of its tables; None for the default schema of the connection.
     """
     with engine.migration():
-        applied: list[str] = _register(engine, schema).up()
+        applied: list[str] = register_scripts(engine, schema).up()
     return applied
 
 
-def pending_main(engine: Engine) -> list[str]:
-    """Return the names of the scripts that a main database lacks."""
-    return _pending(_main(engine))
-
-
-def pending_register(engine: Engine, schema: str | None) -> list[str]:
-    """Return the names of the scripts that a register lacks."""
-    return _pending(_register(engine, schema))
-
-
-def _main(engine: Engine) -> Runner:
-    return Runner(engine, str(SCRIPTS / "main"))
-
-
-def _register(engine: Engine, schema: str | None) -> Runner:
-    return Runner(engine, str(SCRIPTS / "register"), schema=schema)
-
-
-def _pending(runner: Runner) -> list[str]:
+def pending(runner: Runner) -> list[str]:
+    """Return the names of the scripts that a database or register lacks."""
     return [script.name for script in runner.status() if script.path and not script.applied]
 
 

@@ -3,9 +3,16 @@
 import pytest
 
 from app import clock
-from app.accounts.administration import create_key, list_keys, revoke_key, rotate_key
+from app.accounts.administration import (
+    create_key,
+    delete_account,
+    list_keys,
+    resume_account,
+    revoke_key,
+    rotate_key,
+    suspend_account,
+)
 from app.accounts.authentication import new_token, parse_token
-from app.accounts.lifecycle import delete_account, resume_account, suspend_account
 from app.accounts.models import ApiKey
 from app.documentation.resources import ASSETS
 from tests.conftest import SHARED, engine_independent

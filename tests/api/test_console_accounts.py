@@ -2,8 +2,13 @@
 
 import pytest
 
-from app.accounts.administration import create_account, require_account, set_account_plan
-from app.accounts.lifecycle import delete_account, suspend_account
+from app.accounts.administration import (
+    create_account,
+    delete_account,
+    require_account,
+    set_account_plan,
+    suspend_account,
+)
 from app.accounts.models import Account
 from app.actions import list_actions
 from app.console.listing import ROWS_PER_PAGE

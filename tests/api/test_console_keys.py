@@ -8,15 +8,16 @@ from app import clock
 from app.accounts.administration import (
     create_account,
     create_key,
+    delete_account,
     end_of_day,
     list_keys,
     require_account,
     require_key,
     revoke_key,
     rotate_key,
+    suspend_account,
 )
 from app.accounts.authentication import parse_token
-from app.accounts.lifecycle import delete_account, suspend_account
 from app.accounts.models import ApiKey
 from app.accounts.usage.store import UsageDay
 from app.actions import Actor, list_actions

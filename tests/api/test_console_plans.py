@@ -4,13 +4,13 @@ import pytest
 
 from app.accounts.administration import (
     create_account,
+    delete_plan,
     list_plans,
     require_account,
     require_plan,
     set_account_plan,
     set_plan,
 )
-from app.accounts.lifecycle import delete_plan
 from app.accounts.models import UNCHANGED, EnquiryChange
 from app.actions import list_actions
 from app.console.plans import segment_of

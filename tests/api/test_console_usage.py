@@ -10,12 +10,12 @@ from app import clock
 from app.accounts.administration import (
     create_account,
     create_key,
+    delete_account,
     list_keys,
     require_account,
     revoke_key,
 )
 from app.accounts.authentication import new_token
-from app.accounts.lifecycle import delete_account
 from app.accounts.usage.report import month_of
 from app.accounts.usage.store import UsageAccount, UsageDay, UsageHour
 from app.console import usage

@@ -63,7 +63,7 @@ def answer(url: str, state: str, key: str, plates_file: str) -> None:
     # The other tree has no module of this name, so everything is imported here.
     from app.config import Config  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
-    from app.monitoring import metrics_files  # noqa: PLC0415
+    from app.serve.http import metrics_files  # noqa: PLC0415
 
     state_dir = Path(state)
     metrics_files.prepare(state_dir)

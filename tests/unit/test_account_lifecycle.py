@@ -8,16 +8,14 @@ from playhouse.migrations import Runner
 from app.accounts.administration import (
     create_account,
     create_key,
+    delete_account,
+    delete_plan,
     list_accounts,
     list_keys,
     list_plans,
     require_account,
-    set_account_plan,
-)
-from app.accounts.lifecycle import (
-    delete_account,
-    delete_plan,
     resume_account,
+    set_account_plan,
     suspend_account,
 )
 from app.accounts.models import ACCOUNTS_MAX, Account

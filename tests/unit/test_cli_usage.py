@@ -5,9 +5,8 @@ import csv
 import pytest
 
 from app import clock
-from app.accounts.administration import create_account, create_key
+from app.accounts.administration import create_account, create_key, delete_account
 from app.accounts.authentication import Authenticator
-from app.accounts.lifecycle import delete_account
 from app.accounts.usage.counts import Counts
 from app.accounts.usage.store import UsageWriter
 from app.audit.owner import claim

@@ -10,8 +10,7 @@ import pytest
 from playhouse.migrations import Runner
 from webtest import TestResponse
 
-from app.accounts.administration import create_account, set_account_plan, set_plan
-from app.accounts.lifecycle import delete_account
+from app.accounts.administration import create_account, delete_account, set_account_plan, set_plan
 from app.actions import list_actions
 from app.backup.copy import MAIN_TABLES, copy_database
 from app.config import Config

@@ -12,11 +12,12 @@ from app.accounts.administration import (
     create_account,
     create_key,
     list_keys,
+    resume_account,
     revoke_key,
     set_plan,
+    suspend_account,
 )
 from app.accounts.authentication import Authenticator, new_token, parse_token
-from app.accounts.lifecycle import resume_account, suspend_account
 from app.backup import sqlite
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE

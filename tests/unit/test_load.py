@@ -24,6 +24,7 @@ from app.registers.reading import sorted_runs as sorting
 from app.registers.recovery import recover
 from app.registers.request import LoadRequest
 from app.registers.undo import purge_register
+from app.storage import engine as engines
 from app.storage import register_store
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
@@ -476,7 +477,7 @@ class TestAllOrNothing:
     def test_an_interruption_after_the_commit_is_settled_by_the_next(self, world, monkeypatch):
         """After the commit, Ctrl-C must not make the history say that nothing was loaded."""
         with monkeypatch.context() as until_then:
-            until_then.setattr(register_store, "close_quietly", _interrupted)
+            until_then.setattr(engines, "close_quietly", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 world.load([CAR])
         world.load([OTHER])

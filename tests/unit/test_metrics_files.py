@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from app.monitoring import metrics_files
+from app.serve.http import metrics_files
 from tests.unit.limit_files import file_size_limit
 
 

@@ -1,4 +1,4 @@
-"""The private file format of prometheus-client, which app.monitoring.metrics_files writes too."""
+"""The private file format of prometheus-client, which app.serve.http.metrics_files writes too."""
 
 import os
 import struct
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.mmap_dict import MmapedDict
 
-from app.monitoring import metrics_files
+from app.serve.http import metrics_files
 
 ROOT = Path(__file__).parents[2]
 # Labels with UTF-8 lengths of every remainder modulo 8, and one longer than a page.

@@ -11,9 +11,8 @@ import peewee
 import pytest
 
 from app import clock
-from app.accounts.administration import create_account, create_key
+from app.accounts.administration import create_account, create_key, delete_account
 from app.accounts.authentication import Authenticator
-from app.accounts.lifecycle import delete_account
 from app.accounts.usage import counts as counts_module
 from app.accounts.usage.counts import Counts
 from app.accounts.usage.report import By, Whose, usage_of_days, usage_of_hours

@@ -1,7 +1,7 @@
 """Counts answers in memory, until they are written.
 
 One thread counts and another one writes, without a lock. Each number has only one thread that
-changes it: what was counted only grows, and the writer notes how much of it was written.
+changes it: counts only grow, and the writer notes how much of each count was written.
 """
 
 from collections import deque
@@ -38,7 +38,7 @@ class Count:
 
 
 class Change(NamedTuple):
-    """What was counted since a count was written last."""
+    """The answers and vehicles of a count since it was last written."""
 
     began_at: int
     """When the quarter of an hour began, in Unix seconds."""
@@ -55,7 +55,7 @@ class Quarter(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """What is to be written."""
+    """The counts to write."""
 
     changes: list[Change]
     ended: int
@@ -108,7 +108,7 @@ class Counts:
         self._room = COUNTS_MAX - sum(len(each.counts) for each in list(self._ended))
 
     def pending(self) -> Pending:
-        """Return what was not written yet."""
+        """Return the counts that were not written yet."""
         ended = list(self._ended)
         quarters = [*ended, self._current]
         return Pending([each for some in quarters for each in _changes(some)], len(ended))
@@ -138,7 +138,7 @@ class Counts:
 
 
 def _changes(quarter: Quarter) -> Iterator[Change]:
-    """Yield what was counted in a quarter and is not written yet."""
+    """Yield the counts of a quarter that were not written yet."""
     for count in list(quarter.counts.values()):
         answers = count.answers - count.written_answers
         vehicles = count.vehicles - count.written_vehicles

@@ -37,7 +37,7 @@ class By(StrEnum):
 
 
 class Used(NamedTuple):
-    """The usage of one group. What it was not grouped by is None."""
+    """The usage of one group. Members that it is not grouped by are None."""
 
     account: str | None
     """The name of the account, also if it was deleted."""
@@ -106,9 +106,8 @@ def has_more_rows(engine: Engine, first: date, last: date, whose: Whose, most: i
     PERF: 1,000 rows take 0.3 ms to add up, and 0.02 ms here. Other keys of an account are read,
     too.
     """
-    query = UsageDay.select(peewee.SQL("1")).where(UsageDay.day.between(first, last))
-    for condition in _of_accounts(UsageDay, whose):
-        query = query.where(condition)
+    is_read = (UsageDay.day.between(first, last), *_of_accounts(UsageDay, whose))
+    query = UsageDay.select(peewee.SQL("1")).where(*is_read)
     rows: int = query.limit(most + 1).count(engine)
     return rows > most
 
@@ -160,22 +159,21 @@ def _usage(
         column if each in by else nothing for each, some in groups.items() for column in some
     ]
     sums = [_sum(Case(None, [(table.status == each, table.answers)], 0)) for each in CLASSES]
+    conditions = [when, *_of_accounts(table, whose)]
+    if whose.key is not None:
+        conditions.append(table.key_id == whose.key)
     query = (
         table.select(*columns, *sums, _sum(table.vehicles))
         .join(UsageAccount, peewee.JOIN.LEFT_OUTER, on=(table.account_id == UsageAccount.id))
-        .where(when)
+        .where(*conditions)
     )
-    for condition in _of_accounts(table, whose):
-        query = query.where(condition)
-    if whose.key is not None:
-        query = query.where(table.key_id == whose.key)
     rows = query.group_by(*grouped).order_by(*grouped).tuples().execute(engine)
     # Without a group there is one row, also if there is no usage.
     return [_used(row) for row in rows if row[-1] is not None]
 
 
 def _of_accounts(table: type[Usage], whose: Whose) -> Iterator[peewee.Expression]:
-    """Yield what the accounts of rows must fulfil."""
+    """Yield the conditions for the accounts of rows."""
     if whose.account_id is not None:
         yield table.account_id == whose.account_id
     if whose.account is not None:

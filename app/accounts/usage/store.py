@@ -5,7 +5,6 @@ other, and any process can remove the oldest rows of both at any time.
 """
 
 import logging
-import signal
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import peewee
 from app import clock
 from app.accounts.models import Account
 from app.accounts.usage.counts import Change, Counts, Pending
+from app.processes import signals_blocked
 from app.storage.engine import Engine, Row, close_quietly
 from app.storage.errors import is_outcome_unknown, message_of
 
@@ -80,7 +80,7 @@ class UnknownOutcome(Exception):
 
 
 def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, *, prunes: bool = False) -> None:
-    """Add what was counted to the usage in the database, in one transaction.
+    """Add counts to the usage in the database, in one transaction.
 
     Args:
         zone: the time zone that decides which day it was.
@@ -169,7 +169,6 @@ def _prune(engine: Engine, zone: tzinfo) -> None:
 INTERVAL_SECONDS = 10
 LAST_SECONDS = 10
 """How long the end of a worker waits for its last counts to be written."""
-_HOUR_SECONDS = 3600
 _SECOND_NS = 1_000_000_000
 _log = logging.getLogger("verifyd.usage")
 
@@ -200,15 +199,11 @@ class UsageWriter:
     def start(self) -> None:
         """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
-        # The kernel must deliver signals to the main thread, or it would not wake up.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
+        with signals_blocked():
             self._thread.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def stop(self) -> None:
-        """Write what is left, and end the thread. Log how much could not be written."""
+        """Write the last counts, and end the thread. Log how many answers could not be written."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -219,9 +214,9 @@ class UsageWriter:
             _log.error("usage: the last %s answers were not written", f"{_answers(left):,}")
 
     def flush(self) -> None:
-        """Write what was counted since the last time, if that is anything.
+        """Write the counts since the last call, if there are any.
 
-        What cannot be written now is written later.
+        Counts that cannot be written now are written later.
         """
         pending = self._counts.pending()
         if pending.changes:
@@ -241,7 +236,7 @@ class UsageWriter:
         close_quietly(self._engine)
 
     def _write(self, pending: Pending) -> None:
-        hour = clock.now() // _HOUR_SECONDS
+        hour = clock.now() // HOUR_SECONDS
         prunes = hour != self._pruned_in
         try:
             write(self._engine, pending.changes, self._zone, prunes=prunes)
@@ -259,7 +254,9 @@ class UsageWriter:
         else:
             self._counts.note_written(pending)
             self._pruned_in = hour
-            self._worked()
+            if self._fault:
+                self._fault = ""
+                _log.info("usage is written again")
 
     def _failed(self, error: Exception) -> None:
         """Make the connection usable again, and log the error unless it was logged last time."""
@@ -268,11 +265,6 @@ class UsageWriter:
         if fault != self._fault:
             self._fault = fault
             _log.error("usage cannot be written now, and is kept in memory: %s", fault)
-
-    def _worked(self) -> None:
-        if self._fault:
-            self._fault = ""
-            _log.info("usage is written again")
 
     def _report_lost(self) -> None:
         """Log that answers found no room, once until usage can be written again."""

@@ -7,10 +7,9 @@ from functools import lru_cache
 
 import falcon
 
-from app.setting_values import Network
+from app.setting_values import Address, Network
 
 _PEERS_CACHED_MAX = 1024
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def client_address(req: falcon.Request, trusted_proxies: Sequence[Network]) -> Address | None:

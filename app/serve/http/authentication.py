@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import falcon
 
-from app.accounts.authentication import LENGTH, PREFIX, Authenticator, Caller, parse_token
-from app.errors import Problem
+from app.accounts.authentication import LENGTH, Authenticator, Caller, parse_token
+from app.errors import KEY_PREFIX, Problem
 from app.serve.http.address import is_local
 from app.serve.http.context import Request
 from app.setting_values import Network
@@ -43,15 +43,11 @@ class Authentication:
             return
         req.context.caller = find_caller(self._authenticator, req)
         if req.context.caller is None:
-            req.context.refusal = _refusal(req)
-
-
-def _refusal(req: Request) -> Problem:
-    return Problem("unauthorized", _fault(req), headers=_CHALLENGE)
+            req.context.refusal = Problem("unauthorized", _fault(req), headers=_CHALLENGE)
 
 
 def _fault(req: Request) -> str:
-    """Return a sentence about the headers; it tells nothing about the keys that there are."""
+    """Return a sentence about the headers, which reveals nothing about existing keys."""
     authorization, api_key = req.env.get("HTTP_AUTHORIZATION"), req.env.get("HTTP_X_API_KEY")
     if authorization is None and api_key is None:
         return "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
@@ -73,7 +69,7 @@ def _key_fault(key: str, *, in_authorization: bool) -> str:
     """Return a sentence about a key that does not work."""
     if "," in key:
         return "The header with the API key was sent twice, or has two keys. Send one."
-    if not key.startswith(PREFIX):
+    if not key.startswith(KEY_PREFIX):
         return _beginning_fault(key, in_authorization=in_authorization)
     if any(map(str.isspace, key)):
         return "The API key has a space or tab inside. Send it without."
@@ -95,9 +91,9 @@ def _beginning_fault(key: str, *, in_authorization: bool) -> str:
         return "The header X-API-Key has its own name in its value. Send `X-API-Key: KEY`."
     if key.startswith("$"):
         return "The API key is the name of a shell variable. Use double quotes in the command."
-    if PREFIX in key:
-        return f"The API key has something before its `{PREFIX}`, such as a quote."
-    return f"The API key has another format: keys begin with `{PREFIX}`."
+    if KEY_PREFIX in key:
+        return f"The API key has something before its `{KEY_PREFIX}`, such as a quote."
+    return f"The API key has another format: keys begin with `{KEY_PREFIX}`."
 
 
 def find_caller(authenticator: Authenticator, req: Request) -> Caller | None:

@@ -135,7 +135,7 @@ def _require_json_content_type(req: falcon.Request) -> None:
 
 
 def _require_clean_text(body: bytes) -> None:
-    """Refuse what msgspec accepts: NUL characters, and bad UTF-8 in members that it skips."""
+    """Refuse NUL characters, and bad UTF-8 in unknown members: msgspec accepts both."""
     try:
         body.decode()
     except UnicodeDecodeError:

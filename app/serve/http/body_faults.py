@@ -166,21 +166,17 @@ def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
         if name not in known:
             pointer = f"/{name}" if is_plain_name(name) else ""
             return Problem.at(pointer, "unknown_member", unknown("member", name, known))
-    pointer, detail = _first_fault(members, fields) or _repetition(
+    fault = _first_fault(members, fields)
+    if fault is None:
         # Of members with the same name only the last one is left.
-        find_repeated(body, known) or known[0]
-    )
+        return repeated_member(find_repeated(body, known) or known[0])
+    pointer, detail = fault
     return Problem.at(pointer, "invalid_body", detail)
 
 
 def repeated_member(name: str) -> Problem:
     """Return the refusal of a member that is given more than once."""
-    pointer, detail = _repetition(name)
-    return Problem.at(pointer, "invalid_body", detail)
-
-
-def _repetition(name: str) -> tuple[str, str]:
-    return f"/{name}", f"The member {name} is given more than once."
+    return Problem.at(f"/{name}", "invalid_body", f"The member {name} is given more than once.")
 
 
 def _first_fault(

@@ -25,7 +25,7 @@ the environment has them. Their values are joined by commas, which a single fiel
 
 
 class Share(NamedTuple):
-    """What a request found in its bucket, for the headers and the metrics."""
+    """The state of a request's bucket, for the headers and the metrics."""
 
     rate: Rate
     outcome: Outcome
@@ -47,7 +47,7 @@ class RequestContext:
     """Why a caller is missing, or why the request cannot be read; raised after the address was
     charged."""
     share: Share | None = None
-    """What was found in the bucket of the account or the address, once it is known."""
+    """The state of the bucket of the account or the address, once it is known."""
     vehicles: int = 0
     """How many vehicles the request was answered for, known ones or not."""
 

@@ -1,4 +1,4 @@
-"""What a client says about a look-up: why, for which case, and who asks."""
+"""The enquiry of a look-up: its reason, its reference and its user."""
 
 from typing import NamedTuple
 
@@ -28,11 +28,13 @@ def enquiry_of(req: Request) -> Enquiry:
     """
     caller = caller_of(req)
     enquiry = Enquiry(*(_text(req, header) for header in _HEADERS))
-    if enquiry.reason is None:
-        if caller.enquiry == "required":
-            raise _without_reason(caller.enquiry_reasons)
-    elif caller.enquiry_reasons:
-        _require_accepted(enquiry.reason, caller.enquiry_reasons)
+    reasons = caller.enquiry_reasons
+    if enquiry.reason is None and caller.enquiry == "required":
+        detail = "The account's plan needs a reason for each look-up, in the header Enquiry-Reason"
+        raise Problem("enquiry_reason_required", f"{detail}{_accepted(reasons)}.")
+    if enquiry.reason is not None and reasons and enquiry.reason not in split_reasons(reasons):
+        detail = "The header Enquiry-Reason has a reason that the plan does not accept"
+        raise Problem("invalid_enquiry", f"{detail}{_accepted(reasons)}.")
     return enquiry
 
 
@@ -49,18 +51,6 @@ def _text(req: Request, header: str) -> str | None:
     if fault:
         raise Problem("invalid_enquiry", f"The header {header} {fault}.")
     return text
-
-
-def _without_reason(reasons: str) -> Problem:
-    detail = "The account's plan needs a reason for each look-up, in the header Enquiry-Reason"
-    return Problem("enquiry_reason_required", f"{detail}{_accepted(reasons)}.")
-
-
-def _require_accepted(reason: str, reasons: str) -> None:
-    """Raise Problem invalid_enquiry unless the plan accepts a reason, in this spelling."""
-    if reason not in split_reasons(reasons):
-        detail = "The header Enquiry-Reason has a reason that the plan does not accept"
-        raise Problem("invalid_enquiry", f"{detail}{_accepted(reasons)}.")
 
 
 def _accepted(reasons: str) -> str:

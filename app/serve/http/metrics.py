@@ -6,9 +6,9 @@ client chose, an account's name or a registration.
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import falcon
@@ -16,6 +16,7 @@ from falcon.routing import CompiledRouter
 
 from app import logs
 from app.accounts.usage.counts import Counts
+from app.serve.http import metrics_files
 from app.serve.http.context import Request, RequestContext
 
 if TYPE_CHECKING:
@@ -27,23 +28,9 @@ _LOOK_EVERY_NS = 1_000_000_000
 _BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
-_process = os.getpid()
-
-
-def _own_process() -> int:
-    """Return the number of this process.
-
-    PERF: the library would ask the kernel three times per request, of about 20 system calls.
-    """
-    return _process
-
-
-def _renumber() -> None:
-    global _process  # noqa: PLW0603 - one number for the whole process
-    _process = os.getpid()
-
-
-os.register_at_fork(after_in_child=_renumber)
+# PERF: the library would ask the kernel three times per request, of about 20 system calls.
+_own_process = cache(os.getpid)
+os.register_at_fork(after_in_child=_own_process.cache_clear)
 
 
 class Measures:
@@ -51,18 +38,12 @@ class Measures:
 
     Args:
         routes: the path templates, each of which is reported from the start.
-        prepare: creates the files that hold the counts; raises OSError.
-        is_lost: tells whether these files were removed since.
     """
 
     registry: "CollectorRegistry"
 
-    def __init__(
-        self, routes: Iterable[str], prepare: Callable[[], None], is_lost: Callable[[], bool]
-    ) -> None:
+    def __init__(self, routes: Iterable[str]) -> None:
         self._routes = tuple(routes)
-        self._prepare = prepare
-        self._is_lost = is_lost
         self.is_kept = False
 
     def renew(self) -> None:
@@ -76,7 +57,7 @@ class Measures:
         )
 
         self.is_kept = False
-        self._prepare()
+        metrics_files.reserve()
         # Otherwise the library would still count in the files that it opened first.
         values.close_all_multiprocess_files()
         kind = values.get_value_class()
@@ -101,26 +82,20 @@ class Measures:
             buckets=_BUCKETS_SECONDS,
             registry=self.registry,
         )
-        limited = Counter(
+        counter = partial(Counter, registry=self.registry)
+        limited = counter(
             "verifyd_limited_requests",
             "Requests that were charged, by plan, and whether they were admitted.",
             ["plan", "outcome"],
-            registry=self.registry,
         )
-        self.authentication_failures = Counter(
-            "verifyd_authentication_failures",
-            "Requests that needed a valid key and had none.",
-            registry=self.registry,
+        self.authentication_failures = counter(
+            "verifyd_authentication_failures", "Requests that needed a valid key and had none."
         )
-        self.database_errors = Counter(
-            "verifyd_database_errors",
-            "Requests that failed because the database did.",
-            registry=self.registry,
+        self.database_errors = counter(
+            "verifyd_database_errors", "Requests that failed because the database did."
         )
-        self.dropped_log_lines = Counter(
-            "verifyd_log_lines_dropped",
-            "Log lines that nobody read in time.",
-            registry=self.registry,
+        self.dropped_log_lines = counter(
+            "verifyd_log_lines_dropped", "Log lines that nobody read in time."
         )
         # PERF: looking up labels costs as much as counting.
         self.seconds = cache(seconds.labels)
@@ -128,7 +103,7 @@ class Measures:
 
     def renew_if_lost(self) -> None:
         """Start again if the files were removed, or could not be created. Raises OSError."""
-        if not self.is_kept or self._is_lost():
+        if not self.is_kept or metrics_files.is_lost():
             self.renew()
 
 

@@ -8,7 +8,7 @@ import falcon
 from app.clock import day_fault, parse_iso_date
 from app.errors import Problem, closest, listed, plain
 
-# What belongs into a header, without case, underscores and hyphens.
+# Parameters that belong into a header, by name without case, underscores and hyphens.
 _HEADERS = {
     **dict.fromkeys(
         ("key", "apikey", "xapikey", "token", "accesstoken", "auth", "authorization", "bearer"),
@@ -30,7 +30,7 @@ def require_known_parameters(
     """Refuse parameters that an operation does not have: a misspelt one would change the answer.
 
     Args:
-        members: what belongs into the body instead.
+        members: names that belong into the body.
 
     Raises Problem unknown_parameter.
     """

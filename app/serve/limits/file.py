@@ -6,6 +6,7 @@ database. When a service starts, it replaces a file of another boot, database or
 """
 
 import errno
+import fcntl
 import os
 import secrets
 import stat
@@ -16,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.errors import OperatorError
-from app.storage import file_lock
 from app.storage.file_lock import make_directory
+from app.storage.files import opened
 
 FILE_NAME = "limits"
 ACCOUNT_SLOTS = 1_048_576
@@ -29,7 +30,7 @@ _MAGIC = b"verifyd limits\r\n"
 _LAYOUT = 1
 _HEADER = struct.Struct("<16s4I36s32s")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class StoreError(OperatorError):
@@ -112,9 +113,10 @@ def _try_create(path: Path, identity: Identity) -> bool:
     try:
         if not _fault(descriptor, identity):
             return True
-        _require_replaceable(path, descriptor)
+        if os.fstat(descriptor).st_size and not _magic_fits(descriptor):
+            raise StoreError(f"{path} is not a file of this program; move it away")
         # NOTE: another process may have replaced the file while this one waited.
-        file_lock.wait_for(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.path.samestat(os.fstat(descriptor), os.stat(path)):
             _write_new(path, identity, os.replace)
         return False
@@ -125,16 +127,15 @@ def _try_create(path: Path, identity: Identity) -> bool:
 def _write_new(path: Path, identity: Identity, put: Callable[[Path, Path], None]) -> None:
     """Write a file of full buckets under another name, and let `put` give it its name."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(new, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        os.posix_fallocate(descriptor, 0, FILE_BYTES)
-        os.pwrite(descriptor, identity.header, 0)
-        # After a power cut, no file of this name may lack its header.
-        os.fsync(descriptor)
-        put(new, path)
-    finally:
-        os.close(descriptor)
-        new.unlink(missing_ok=True)
+    with opened(new, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL) as descriptor:
+        try:
+            os.posix_fallocate(descriptor, 0, FILE_BYTES)
+            os.pwrite(descriptor, identity.header, 0)
+            # After a power cut, no file of this name may lack its header.
+            os.fsync(descriptor)
+            put(new, path)
+        finally:
+            new.unlink(missing_ok=True)
 
 
 def _opened(path: Path) -> int:
@@ -161,12 +162,6 @@ def _opened(path: Path) -> int:
         os.close(descriptor)
         raise StoreError(f"{path} {fault}")
     return descriptor
-
-
-def _require_replaceable(path: Path, descriptor: int) -> None:
-    """Raise StoreError for a file of another program, unless it is empty."""
-    if os.fstat(descriptor).st_size and not _magic_fits(descriptor):
-        raise StoreError(f"{path} is not a file of this program; move it away")
 
 
 def _magic_fits(descriptor: int) -> bool:

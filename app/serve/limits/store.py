@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import ipaddress
 import os
 import struct
 import threading
@@ -25,10 +24,10 @@ from app.serve.limits.file import (
     create,
     open_checked,
 )
+from app.setting_values import Address
 from app.storage.engine import Engine
 from app.storage.file_lock import locked_soon
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _WAIT_SECONDS = 2
 """How long a thread waits for another one."""
 _OPENINGS_MAX = 3

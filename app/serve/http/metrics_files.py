@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.storage.file_lock import locked, make_directory, tried
+from app.storage.files import opened
 
 ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
 _KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
@@ -28,7 +29,7 @@ def prepare(state_dir: Path) -> None:
     """Create an empty directory for this master and its workers; remove those of ended masters."""
     parent = state_dir / "metrics"
     for old in parent.glob("*"):
-        if old.name == str(os.getpid()) or not _lives(old.name):
+        if old.name == str(os.getpid()) or not Path("/proc", old.name).is_dir():
             shutil.rmtree(old, ignore_errors=True)
     own = parent / str(os.getpid())
     _make(own)
@@ -62,13 +63,12 @@ def reserve() -> None:
         path = own / f"{kind}_{os.getpid()}.db"
         # The file gets its name when it is complete, because the library cannot read an empty one.
         new = path.with_suffix(".new")
-        descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.posix_fallocate(descriptor, 0, size_bytes)
-            new.replace(path)
-        finally:
-            os.close(descriptor)
-            new.unlink(missing_ok=True)
+        with opened(new, os.O_RDWR | os.O_CREAT) as descriptor:
+            try:
+                os.posix_fallocate(descriptor, 0, size_bytes)
+                new.replace(path)
+            finally:
+                new.unlink(missing_ok=True)
 
 
 def is_lost() -> bool:
@@ -150,7 +150,3 @@ def _packed(values: dict[str, float]) -> bytes:
 
 def _pid(path: Path) -> int:
     return int(path.stem.partition("_")[2])
-
-
-def _lives(pid: str) -> bool:
-    return Path("/proc", pid).is_dir()

@@ -148,7 +148,7 @@ def killer(tree: Path, mutation: Mutation) -> str:
 
 
 def _failed(tree: Path, tests: list[str]) -> str:
-    words = [tree / ".venv/bin/python", "-m", "pytest", "-x", "-q", "-n", "3"]
+    words = [str(tree / ".venv/bin/python"), "-m", "pytest", "-x", "-q", "-n", "3"]
     result = subprocess.run([*words, *tests], cwd=tree, capture_output=True, text=True, check=False)
     starts = ("FAILED ", "ERROR ", "SUBFAILED")
     failed = [line for line in result.stdout.splitlines() if line.startswith(starts)]

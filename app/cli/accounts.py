@@ -2,7 +2,6 @@
 
 import argparse
 from datetime import date
-from functools import partial
 
 from app.accounts import administration, lifecycle
 from app.accounts.administration import status_of_key
@@ -133,8 +132,7 @@ def _show_account(args: argparse.Namespace) -> None:
 )
 def _suspend(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        suspend = partial(lifecycle.suspend_account, engine, args.name)
-        account = reserve.with_reserve(engine, suspend)
+        account = reserve.with_reserve(engine, lifecycle.suspend_account, engine, args.name)
     print_item(args, ACCOUNTS.item(account), f"account {account.name} is suspended")
 
 
@@ -289,8 +287,8 @@ def _list_keys(args: argparse.Namespace) -> None:
 )
 def _revoke_key(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        revoke = partial(administration.revoke_key, engine, args.id)
-        revoked = KEYS.item(reserve.with_reserve(engine, revoke))
+        key = reserve.with_reserve(engine, administration.revoke_key, engine, args.id)
+        revoked = KEYS.item(key)
     print_item(args, revoked, f"key {args.id} is revoked since {revoked['revoked_at']}")
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import socket
-from functools import partial
 from urllib.parse import urlsplit
 
 from app import clock
@@ -77,8 +76,7 @@ def _link(args: argparse.Namespace) -> None:
         raise OperatorError(f"the console is off; set {variable}=on and restart the service")
     with opened_database(config) as engine:
         # Also on a full disk: whoever frees it may need the console (D57).
-        create = partial(create_link, engine, args.name, Role(args.role))
-        token = reserve.with_reserve(engine, create)
+        token = reserve.with_reserve(engine, create_link, engine, args.name, Role(args.role))
     name, link = args.name.strip(), link_url(config, token, args.url)
     members = {
         "link": link,
@@ -100,7 +98,7 @@ def _link(args: argparse.Namespace) -> None:
 def _end(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         # Also on a full disk (D57).
-        sessions, links = reserve.with_reserve(engine, lambda: end_sessions(engine, args.name))
+        sessions, links = reserve.with_reserve(engine, end_sessions, engine, args.name)
     ended = {"sessions": sessions, "links": links}
     sentence = f"{counted(sessions, 'session')} ended, {counted(links, 'unused link')} withdrawn"
     print_item(args, ended, sentence)

@@ -1,7 +1,6 @@
 """`verifyd limits`: show and reset an account's bucket."""
 
 import argparse
-from functools import partial
 
 from app import clock
 from app.accounts.administration import require_account, require_plan
@@ -42,8 +41,8 @@ def _show(args: argparse.Namespace) -> None:
 def _reset(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         account, plan_rate, store = _bucket(engine, args.account)
-        reset = partial(reset_limit, engine, store, account.id, account.name, plan_rate)
-        outcome = reserve.with_reserve(engine, reset)
+        owner = account.id, account.name
+        outcome = reserve.with_reserve(engine, reset_limit, engine, store, *owner, plan_rate)
     _print(args, account, plan_rate, outcome)
 
 

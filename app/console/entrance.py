@@ -1,7 +1,6 @@
 """Who may enter the console: sessions, links, rights, and where a request comes from (D132)."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import falcon
 import peewee
@@ -108,7 +107,7 @@ class Entrance:
             return
         try:
             # Whoever frees a full disk must stay in (D57).
-            reserve.with_reserve(self._engine, partial(self._sessions.note_use, session))
+            reserve.with_reserve(self._engine, self._sessions.note_use, session)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             # The page may work all the same. If not, its own statements fail, too.
             self._engine.recover(error)

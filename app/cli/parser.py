@@ -12,10 +12,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from app import clock
+from app import clock, setting_values
 from app.config import SETTINGS
 from app.errors import closest, without_keys
-from app.setting_values import REGISTER_NAME_RULE, is_register_name
 
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
 _SYNONYMS = (
@@ -282,7 +281,7 @@ class Group:
             add(commands)
 
 
-# Arguments and values that several commands have.
+# Arguments that several commands have, and functions that parse one. They raise ValueError.
 
 _NUMBER_DIGITS_MAX = 18
 # SEC: reading a very long number is slow.
@@ -293,26 +292,26 @@ _LIMIT_MAX = 100_000
 
 
 def whole_number(text: str) -> int:
-    """Return an argument that is a whole number. Raises ArgumentTypeError, which argparse shows."""
+    """Return an argument that is a whole number."""
     if not _WHOLE_NUMBER.fullmatch(text):
-        raise argparse.ArgumentTypeError(
+        raise ValueError(
             f"must be a whole number of at most {_WHOLE_NUMBER_DIGITS_MAX} digits, not {text!r}"
         )
     return int(text)
 
 
 def day_argument(text: str) -> date:
-    """Return an argument that is a day. Raises ArgumentTypeError, which argparse shows."""
+    """Return an argument that is a day."""
     day = clock.parse_iso_date(text)
     if day is None:
-        raise argparse.ArgumentTypeError(clock.day_fault(text))
+        raise ValueError(clock.day_fault(text))
     return day
 
 
 def register_name(text: str) -> str:
-    """Return an argument that names a register. Raises ArgumentTypeError, which argparse shows."""
-    if not is_register_name(text):
-        raise argparse.ArgumentTypeError(f"a register's name has {REGISTER_NAME_RULE}: {text!r}")
+    """Return an argument that names a register."""
+    if not setting_values.is_register_name(text):
+        raise ValueError(f"a register's name has {setting_values.REGISTER_NAME_RULE}: {text!r}")
     return text
 
 
@@ -321,22 +320,18 @@ def number_of(what: str) -> Callable[[str], int]:
 
     def checked(text: str) -> int:
         if not text.isascii() or not text.isdigit() or len(text) > _NUMBER_DIGITS_MAX:
-            raise argparse.ArgumentTypeError(f"must be the number of {what}")
+            raise ValueError(f"must be the number of {what}")
         return int(text)
 
     return checked
 
 
-def _limit(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LIMIT_MAX:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_LIMIT_MAX:,}")
-    return int(text)
-
-
 def limit(items: str) -> Argument:
     """Return `--limit`, for lists that grow without end. `items` is what is listed, as a plural."""
     meaning = f"list at most N {items} [%(default)s]"
-    return Argument("--limit N", meaning, type=_limit, default=_LIMIT)
+    return Argument(
+        "--limit N", meaning, type=setting_values.whole_number(1, _LIMIT_MAX), default=_LIMIT
+    )
 
 
 ACCOUNT = Argument("ACCOUNT", "name of the account")

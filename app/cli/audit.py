@@ -10,7 +10,7 @@ from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of
 from app.cli.output import Table, counted, print_document, print_item, print_sentence, waiting_for
-from app.cli.parser import Argument, Group, flag, number_of, whole_number
+from app.cli.parser import Argument, Group, flag, whole_number
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTaskJob
@@ -115,16 +115,7 @@ def _counts(segments: int, records: int) -> str:
 commands.include(audit_search.commands)
 
 
-@commands.command(
-    "carry-out",
-    "do what somebody asked for in the console, which runs this by itself",
-    Argument("ID", "number of the task", type=number_of("a task")),
-    examples=["audit carry-out 7"],
-    prints_data=False,
-    is_job=True,
-)
-def _carry_out(args: argparse.Namespace) -> None:
-    run(AuditTaskJob(args.id))
+commands.carry_out(lambda task_id: run(AuditTaskJob(task_id)))
 
 
 @commands.command(

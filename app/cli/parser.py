@@ -268,6 +268,17 @@ class Group:
 
         return declare
 
+    def carry_out(self, do: Callable[[int], None]) -> None:
+        """Declare the command that the console runs to do a task. `do` takes the task's number."""
+        self.command(
+            "carry-out",
+            "do what somebody asked for in the console, which runs this by itself",
+            Argument("ID", "number of the task", type=number_of("a task")),
+            examples=[f"{self._name} carry-out 7"],
+            prints_data=False,
+            is_job=True,
+        )(lambda args: do(args.id))
+
     def include(self, group: "Group") -> None:
         """Put another group here in the order of the help."""
         self._commands.append(group.add_to)

@@ -25,15 +25,22 @@ class Entity(NamedTuple, Generic[T]):
     """A noun, such as `account`."""
     place: str
     """The first segment of the paths of its pages. The second one names a row."""
-    find: Callable[[Engine, str], T | None]
-    """Returns the row that a segment names."""
     rows: Callable[[str], "peewee.ModelSelect[Any]"]
-    """Selects the row that a segment names, to lock it."""
+    """Selects the row that a segment names, to find or lock it."""
     version: Callable[[T], str]
     """Returns the version of what pages show of a row."""
+    finder: Callable[[Engine, str], T | None] | None = None
+    """Returns the row that a segment names, if pages show more than `rows` selects."""
     why_missing: str = "It was deleted, or never was."
     refusal: Refusal = CHANGED_MEANWHILE
     """What is said of a form from an older state."""
+
+    def find(self, engine: Engine, segment: str) -> T | None:
+        """Return the row that a segment names, None if there is none."""
+        if self.finder is not None:
+            return self.finder(engine, segment)
+        found: T | None = self.rows(segment).first(engine)
+        return found
 
     def require(self, engine: Engine, segment: str) -> T:
         """Return the row that a segment names. Raises PageError if there is none."""
@@ -75,10 +82,13 @@ class FormPage(Resource, ABC, Generic[T]):
     GET shows the form. POST does what it asks for, or shows it again with its faults.
     """
 
+    entity: Entity[T]
     template: str
     fields: Sequence[Field] = ()
-    _find: Callable[..., T]
-    """Takes the segments of the path; returns the row that they name, or raises PageError."""
+
+    def _find(self, **segments: str) -> T:
+        """Return the row that the path names. Raises PageError if there is none."""
+        return self.entity.require(self.engine, *segments.values())
 
     def _fields(self, row: T) -> Sequence[Field]:
         """Return the fields; by default those that are the same for all rows."""
@@ -122,7 +132,7 @@ class FormPage(Resource, ABC, Generic[T]):
 class RowlessForm(FormPage[None]):
     """A form whose path names no row."""
 
-    def _find(self) -> None:
+    def _find(self, **segments: str) -> None:
         pass
 
 

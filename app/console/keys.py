@@ -16,7 +16,7 @@ from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, Token, parse_
 from app.accounts.models import Account, ApiKey
 from app.accounts.usage.report import last_days
 from app.actions import Actor
-from app.console.accounts import ACCOUNTS, find_account
+from app.console.accounts import ACCOUNTS
 from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
@@ -100,15 +100,18 @@ def find_key(engine: Engine, key_id: str) -> ApiKey | None:
     return key
 
 
-def _rows(key_id: str) -> "peewee.ModelSelect[ApiKey]":
-    return ApiKey.select().where(ApiKey.id == key_id)
-
-
 def _version(key: ApiKey) -> str:
     return version_of(key.id, key.label, key.expires_at, key.revoked_at, key.replaced_by)
 
 
-_KEYS = Entity("key", PLACE, find_key, _rows, _version, "Its account was deleted, or it never was.")
+_KEYS = Entity(
+    "key",
+    PLACE,
+    lambda key_id: ApiKey.select().where(ApiKey.id == key_id),
+    _version,
+    find_key,
+    "Its account was deleted, or it never was.",
+)
 
 
 class KeyList(Resource):
@@ -127,7 +130,7 @@ class KeyList(Resource):
         return {
             "listing": listing,
             "keys": listing.rows(query, self.engine, _CONDITIONS),
-            "account": find_account(self.engine, tag) if tag else None,
+            "account": ACCOUNTS.find(self.engine, tag) if tag else None,
         }
 
 
@@ -173,11 +176,8 @@ class KeySearch(RowlessForm):
 class KeyCreation(FormPage[Account]):
     """GET, POST /console/accounts/{tag}/keys/new. Creates a key, and shows it once."""
 
-    template = "keys/new.html"
+    entity, template = ACCOUNTS, "keys/new.html"
     fields = _CREATION
-
-    def _find(self, tag: str) -> Account:
-        return ACCOUNTS.require(self.engine, tag)
 
     def _values(self, req: ConsoleRequest, row: Account) -> Values:
         return {"account": row, "version": self._version(row)}
@@ -206,11 +206,8 @@ class KeyCreation(FormPage[Account]):
 class KeyRotation(FormPage[ApiKey]):
     """GET, POST /console/keys/{key_id}/rotate. Creates a key's successor, and shows it once."""
 
-    template = "keys/rotate.html"
+    entity, template = _KEYS, "keys/rotate.html"
     fields = _ROTATION
-
-    def _find(self, key_id: str) -> ApiKey:
-        return _KEYS.require(self.engine, key_id)
 
     def _initial(self, row: ApiKey) -> Mapping[str, str]:
         _require_rotatable(row)

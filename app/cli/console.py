@@ -8,8 +8,7 @@ from app import clock
 from app.cli.output import counted, print_item
 from app.cli.parser import Argument, Group
 from app.config import SETTINGS, Config
-from app.console.roles import Role
-from app.console.sessions import LINK_SECONDS, create_link, end_sessions
+from app.console.sessions import LINK_SECONDS, Role, create_link, end_sessions
 from app.errors import OperatorError
 from app.serve.listening import chosen_by_systemd
 from app.storage import reserve

@@ -31,8 +31,7 @@ from app.cli.output import print_item
 from app.cli.parser import Group, flag
 from app.cli.program import run_again
 from app.config import Config
-from app.console.roles import Role
-from app.console.sessions import create_link
+from app.console.sessions import Role, create_link
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.applying.counts import NAMES

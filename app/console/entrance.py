@@ -9,8 +9,16 @@ from app.config import Config
 from app.console.forms import is_reload
 from app.console.rendering import ASSETS_PATH, ROOT, ConsoleRequest
 from app.console.resources import PageError
-from app.console.roles import RIGHTS, Right, Role
-from app.console.sessions import SESSION_SECONDS, LinkRefused, Session, Sessions, require_link
+from app.console.sessions import (
+    RIGHTS,
+    SESSION_SECONDS,
+    LinkRefused,
+    Right,
+    Role,
+    Session,
+    Sessions,
+    require_link,
+)
 from app.errors import Problem
 from app.serve.http.address import base_url, scheme_of
 from app.setting_values import Network

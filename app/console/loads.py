@@ -14,7 +14,7 @@ from app.console.listing import Condition, Listing
 from app.console.registers import drop_directory
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, number_in_path, view
-from app.console.roles import RIGHTS, Right
+from app.console.sessions import RIGHTS, Right
 from app.jobs.tasks import DONE, FAILED, RUNNING
 from app.registers.history import INTERRUPTED, RegisterLoad, find_load, interrupted_loads
 from app.registers.past_load import PastLoad, find_rejects, past_load

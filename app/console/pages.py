@@ -21,7 +21,7 @@ from app.console import (
 from app.console.entrance import Rights
 from app.console.rendering import ROOT, MenuItem
 from app.console.resources import ConsoleAsset, Resource
-from app.console.roles import Right
+from app.console.sessions import Right
 
 
 class Page(NamedTuple):

@@ -15,8 +15,7 @@ from app.accounts.administration import status_of_key
 from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
 from app.console.charts import CLASS_NAMES, columns_chart
-from app.console.roles import RIGHTS, Right
-from app.console.sessions import Session
+from app.console.sessions import RIGHTS, Right, Session
 from app.documentation import resources as documentation
 from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset
 from app.serve.http.context import Request, RequestContext

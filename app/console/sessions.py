@@ -1,4 +1,4 @@
-"""Links that open the console, and the sessions that they open (D132).
+"""Links that open the console, the sessions that they open, and the rights of people in them.
 
 SEC: the database holds only the SHA-256 of the token of a link or session, so that whoever reads
 it, or a backup, cannot sign in.
@@ -6,6 +6,8 @@ it, or a backup, cannot sign in.
 
 import hashlib
 import secrets
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import NamedTuple
 
 import peewee
@@ -14,8 +16,34 @@ from app import clock
 from app.accounts.authentication import base62, random_base62
 from app.accounts.models import NAME_CHARACTERS_MAX, require_text
 from app.actions import Actor, Subject, changing, record
-from app.console.roles import Role
 from app.storage.engine import Engine, Prepared, parameter
+
+
+class Right(StrEnum):
+    """What a page or an action needs."""
+
+    READ = "read"
+    CHANGE = "change"
+    AUDIT = "audit"
+    """Reading the audit trail, which shows who asked about which vehicle."""
+
+
+class Role(StrEnum):
+    """What a person is in the console, as `verifyd console link --role` names it."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    AUDITOR = "auditor"
+
+
+RIGHTS: Mapping[Role, frozenset[Right]] = {
+    Role.VIEWER: frozenset({Right.READ}),
+    Role.OPERATOR: frozenset({Right.READ, Right.CHANGE}),
+    Role.AUDITOR: frozenset({Right.READ, Right.AUDIT}),
+}
+"""The rights of each role. An operator cannot read the audit trail, which also holds operators to
+account; an auditor changes nothing."""
+
 
 # Times in rows are Unix seconds.
 

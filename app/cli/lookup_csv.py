@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -298,7 +298,8 @@ def _new_output(path: Path | None) -> Iterator[_Write]:
     with ended_like_ctrl_c(), ExitStack() as left:
         with _faults_of(path):
             descriptor, part = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
-        left.callback(_remove, part)
+        # At the end it may have its final name already.
+        left.callback(Path(part).unlink, missing_ok=True)
         # NOTE: unbuffered, so that closing the file cannot fail to write.
         with open(descriptor, "wb", buffering=0) as file:
             yield partial(_write_all, path, file)
@@ -325,11 +326,6 @@ def _to_stdout(data: bytes) -> None:
         # The rest of the buffer would fail again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OperatorError(f"stdout cannot be written: {error.strerror}") from error
-
-
-def _remove(part: str) -> None:
-    with suppress(FileNotFoundError):  # It has its final name already.
-        os.unlink(part)
 
 
 @contextmanager

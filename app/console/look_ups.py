@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 import falcon
@@ -14,7 +14,7 @@ from app.audit.record import AuditError, Record, time_of
 from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
 from app.console.rendering import ConsoleRequest, Values
-from app.console.resources import PageError, Services
+from app.console.resources import PageError, Services, send_csv
 from app.csv_cells import text_cell
 from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells, heading
@@ -58,15 +58,12 @@ def _counts(rows: Sequence[Row]) -> Mapping[str, int]:
     }
 
 
-def csv_file(found: Sequence[Found], day: str, mot_first_years: int) -> bytes:
-    """Return a file with each plate as it was given, and the columns of `lookup --csv`.
-
-    It begins with a byte order mark, without which Excel misreads letters outside of ASCII.
-    """
+def _csv_lines(found: Sequence[Found], day: str, mot_first_years: int) -> Iterator[str]:
+    """Yield lines with each plate as it was given, and the columns of `lookup --csv`."""
     cells, text = Cells(_DELIMITER, day, mot_first_years), text_cell(_DELIMITER)
-    lines = [f"plate{_DELIMITER}{heading(_DELIMITER)}"]
-    lines += [f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}" for each in found]
-    return "\r\n".join([*lines, ""]).encode("utf-8-sig")
+    yield f"plate{_DELIMITER}{heading(_DELIMITER)}\r\n"
+    for each in found:
+        yield f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}\r\n"
 
 
 def _row(found: Found, day: str, mot_first_years: int) -> Row:
@@ -136,12 +133,10 @@ class LookUp(RowlessForm):
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             self._raise_unreadable(error)
         self._record(req, form, day, found, registers)
+        years = self._reader.mot_first_years
         if read_fields(req).get("as") == "csv":
-            resp.content_type = "text/csv; charset=utf-8"
-            resp.downloadable_as = f"look-up-{day}.csv"
-            resp.data = csv_file(found, day, self._reader.mot_first_years)
+            send_csv(resp, f"look-up-{day}", _csv_lines(found, day, years))
         else:
-            years = self._reader.mot_first_years
             rows = [_row(each, day, years) for each in found]
             self.show(req, resp, self.template, {**_answers(day, rows, document), "form": form})
 

@@ -1,6 +1,6 @@
 """What resources of the console work with, and what they have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import NamedTuple
 
@@ -56,6 +56,16 @@ def redirect(req: ConsoleRequest, resp: falcon.Response, *segments: str, **query
     """Send the browser to another page with GET (303), as after each POST that was done."""
     resp.status = falcon.HTTP_303
     resp.location = View(req, ()).to(*segments, **query)
+
+
+def send_csv(resp: falcon.Response, name: str, lines: Iterable[str]) -> None:
+    """Answer with a CSV file.
+
+    It begins with a byte order mark, without which Excel misreads letters outside of ASCII.
+    """
+    resp.content_type = "text/csv; charset=utf-8"
+    resp.downloadable_as = f"{name}.csv"
+    resp.data = "".join(lines).encode("utf-8-sig")
 
 
 class Resource:

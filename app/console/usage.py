@@ -29,7 +29,7 @@ from app.console.charts import UsageChart, chart_of_days
 from app.console.keys import find_key
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
-from app.console.resources import Resource, redirect, view
+from app.console.resources import Resource, redirect, send_csv, view
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
 
@@ -197,7 +197,9 @@ class UsagePage(Resource):
         else:
             used = usage_of_days(engine, *asked.period, asked.groups, asked.whose)
             if req.get_param("as") == "csv":
-                _send_csv(resp, asked, used)
+                # The lines and their order are those of `verifyd usage --csv`.
+                name = f"usage-{str(asked.period).replace(' ', '-')}"
+                send_csv(resp, name, csv_lines(used, asked.groups))
                 return None
             values = _shown(engine, asked, listing, used)
         return {
@@ -283,13 +285,3 @@ def _names(engine: Engine) -> list[str]:
     """Return names of accounts with usage, to choose from."""
     query = UsageAccount.select(UsageAccount.name).distinct().order_by(UsageAccount.name)
     return [name for (name,) in query.limit(_NAMES_MAX).tuples().execute(engine)]
-
-
-def _send_csv(resp: falcon.Response, asked: UsageQuery, used: Sequence[Used]) -> None:
-    """Answer with a file like that of `verifyd usage --csv`, in the same order.
-
-    It begins with a byte order mark, without which Excel misreads letters outside of ASCII.
-    """
-    resp.content_type = "text/csv; charset=utf-8"
-    resp.downloadable_as = f"usage-{str(asked.period).replace(' ', '-')}.csv"
-    resp.data = "".join(csv_lines(used, asked.groups)).encode("utf-8-sig")

@@ -208,13 +208,7 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
 
 @cache
 def _environment(zone: tzinfo) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("app.console"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = documentation.templates_of("app.console")
     environment.globals |= _GLOBALS
     environment.filters |= {
         **_FILTERS,

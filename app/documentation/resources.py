@@ -83,15 +83,20 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(_PACKAGE),
+def templates_of(package: str) -> jinja2.Environment:
+    """Return the templates of the pages of a package."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = templates_of(_PACKAGE)
     environment.filters |= {"prose": prose, "capitalised": capitalised}
     environment.globals |= {
         "catalogue": CATALOGUE,

@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
                 args.run(args)
                 sys.stdout.flush()
         except KeyboardInterrupt as stop:
-            _report(args, "interrupted")
+            _report(args, "interrupted", {"reason": "interrupted"})
             return _STOPPED + (stop.args[0] if stop.args else signal.SIGINT)
         except BrokenPipeError:
             # The reader has closed the output, as `head` does.
@@ -106,17 +106,14 @@ def _message_of(error: Exception) -> tuple[str, Mapping[str, object]]:
     return message, {"reason": message}
 
 
-def _report(
-    args: argparse.Namespace, message: str, members: Mapping[str, object] | None = None
-) -> None:
+def _report(args: argparse.Namespace, message: str, members: Mapping[str, object]) -> None:
     """Report why a command failed: in a sentence, or for a job of a timer in a log line (D75).
 
     With `--json` the members are a document on stdout, too.
     """
     # SEC: an argument that is repeated can be a key.
     message = without_keys(message)
-    members = {"reason": message} | dict(members or {})
-    members["reason"] = without_keys(str(members["reason"]))
+    members = {**members, "reason": without_keys(str(members["reason"]))}
     if args.is_job and getattr(args, "scheduled", True):
         _log.error("%s", message)
     else:

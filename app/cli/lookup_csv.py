@@ -245,7 +245,9 @@ def _opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
         try:
             file = opened.enter_context(open(path, "rb"))
         except OSError as error:
-            raise OperatorError(f"{path} cannot be read: {_reason(error, path)}") from error
+            way_out = f"; send it through standard input: lookup --csv - < {path}"
+            hint = way_out * isinstance(error, PermissionError)
+            raise OperatorError(f"{path} cannot be read: {error.strerror}{hint}") from error
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             yield _kept(file, opened), path
             return
@@ -253,13 +255,6 @@ def _opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
         yield file, path
         if _state(file) != before:
             raise OperatorError(f"{path} was changed while it was read")
-
-
-def _reason(error: OSError, path: str) -> str | None:
-    """Return why a file cannot be opened, and what to do if only the caller may read it."""
-    if isinstance(error, PermissionError):
-        return f"{error.strerror}; send it through standard input: lookup --csv - < {path}"
-    return error.strerror
 
 
 def _kept(pipe: BinaryIO, opened: ExitStack) -> BinaryIO:

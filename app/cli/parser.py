@@ -66,7 +66,8 @@ class Parser(argparse.ArgumentParser):
         """Print the mistake and exit with 2."""
         # SEC: a mistyped command can hold a key.
         shown = without_keys(message)
-        self.exit(2, f'{self._short_usage()}\nerror: {shown}\nsee "{self.prog} --help"\n')
+        usage = " ".join(["usage:", self.prog, *self._usage_words()])
+        self.exit(2, f'{usage}\nerror: {shown}\nsee "{self.prog} --help"\n')
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # NOTE: argparse calls this for each value of an argument with choices, and for commands.
@@ -104,11 +105,8 @@ class Parser(argparse.ArgumentParser):
             return f"; set {SETTINGS[name].variable} instead"
         return _suggestion(option, self._option_string_actions)
 
-    def _short_usage(self) -> str:
-        """Return the usage in one line: arguments, and the options that are required."""
-        return " ".join(["usage:", self.prog, *self._usage_words()])
-
     def _usage_words(self) -> Iterator[str]:
+        """Yield the arguments, and the options that are required."""
         is_optional = False
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):

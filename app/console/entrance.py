@@ -26,6 +26,7 @@ from app.storage import reserve
 from app.storage.engine import Engine
 
 SIGN_IN = f"{ROOT}/sign-in/"
+_NOT_SIGNED_IN = "You are not signed in"
 _READING = ("GET", "HEAD", "OPTIONS")
 _SAME_SITES = ("same-origin", "none")
 """`none`: the person did it in the browser itself, such as sending a form again."""
@@ -37,7 +38,7 @@ Rights = Mapping[str, Right | None]
 class SignInRefused(Problem):
     """A request without a session; `heading` says why in a few words."""
 
-    def __init__(self, heading: str, detail: str) -> None:
+    def __init__(self, heading: str, detail: str = "") -> None:
         challenge = {"WWW-Authenticate": 'Cookie realm="console"'}
         super().__init__("unauthorized", detail, headers=challenge)
         self.heading = heading
@@ -74,16 +75,19 @@ class Entrance:
         if req.method not in _READING:
             self._require_same_origin(req)
         if req.path.startswith(SIGN_IN):
-            context.refusal = self._refusal_of_link(req.path.removeprefix(SIGN_IN))
+            try:
+                require_link(self._engine, req.path.removeprefix(SIGN_IN))
+            except LinkRefused as refused:
+                context.refusal = link_refusal(refused)
             return
         token = self._cookie.token(req)
         if not token:
-            raise _not_signed_in()
+            raise SignInRefused(_NOT_SIGNED_IN)
         context.session = self._sessions.find(token)
         if context.session is not None:
             self._note_use(req, context.session)
         else:
-            context.refusal = SignInRefused("Your session has ended", "")
+            context.refusal = SignInRefused("Your session has ended")
             self._cookie.clear(req, resp)
 
     def process_resource(
@@ -99,7 +103,7 @@ class Entrance:
             return
         session = req.context.session
         if session is None:
-            raise _not_signed_in()
+            raise SignInRefused(_NOT_SIGNED_IN)
         if right in RIGHTS[session.role]:
             return
         needed = " or ".join(role for role in Role if right in RIGHTS[role])
@@ -139,21 +143,10 @@ class Entrance:
                 "Nothing was changed. Open the page in the console, and send the form there.",
             )
 
-    def _refusal_of_link(self, token: str) -> Problem | None:
-        try:
-            require_link(self._engine, token)
-        except LinkRefused as refused:
-            return link_refusal(refused)
-        return None
-
 
 def link_refusal(refused: LinkRefused) -> SignInRefused:
     """Return the answer to a link that opens no session."""
     return SignInRefused("This link does not work", str(refused))
-
-
-def _not_signed_in() -> SignInRefused:
-    return SignInRefused("You are not signed in", "")
 
 
 class SessionCookie:

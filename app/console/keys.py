@@ -42,14 +42,12 @@ def _mentions(text: str) -> peewee.Expression:
 
 def _has_status(status: str) -> peewee.Expression:
     """Return the condition that a key has a status, as `status_of_key` defines it."""
-    is_revoked = ApiKey.revoked_at.is_null(False)
-    is_expired = ApiKey.expires_at.is_null(False) & (ApiKey.expires_at <= clock.now())
     is_usable = ApiKey.revoked_at.is_null() & (
         ApiKey.expires_at.is_null() | (ApiKey.expires_at > clock.now())
     )
     return {
-        "revoked": is_revoked,
-        "expired": ApiKey.revoked_at.is_null() & is_expired,
+        "revoked": ApiKey.revoked_at.is_null(False),
+        "expired": ApiKey.revoked_at.is_null() & (ApiKey.expires_at <= clock.now()),
         "active": is_usable & Account.suspended_at.is_null(),
         "suspended": is_usable & Account.suspended_at.is_null(False),
     }[status]

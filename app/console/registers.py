@@ -57,7 +57,8 @@ class RegisterList(Resource):
         """GET /console/registers. Parameters: `sort`, `page`."""
         engine, config = self.engine, self.config
         listing = Listing(req, _SORTABLE, Register.name)
-        entries = [_entry(row) for row in listing.rows(Register.select(), engine)]
+        columns = (getattr(Register, name) for name in Entry._fields)
+        entries = [Entry(*row) for row in listing.rows(Register.select(*columns).tuples(), engine)]
         ages = freshness(engine, config.stale_after)
         conditions = conditions_of(engine, config, ages=ages).conditions
         ages_by_name = {age.register.name: age for age in ages}
@@ -119,10 +120,6 @@ def require_state(engine: Engine, name: str) -> RegisterState:
 def drop_directory(data_dir: Path) -> str:
     """Return the drop directory of the nightly job, or the one of an installation."""
     return str(remembered(data_dir) or _DEFAULT_DROP)
-
-
-def _entry(row: Register) -> Entry:
-    return Entry(*(getattr(row, name) for name in Entry._fields))
 
 
 def _warnings_of(name: str, conditions: Sequence[Condition]) -> list[Condition]:

@@ -156,19 +156,15 @@ def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:
     if epoch_seconds is None:
         return _DASH
     here = datetime.fromtimestamp(epoch_seconds, zone)
-    there = here.astimezone(UTC)
     text = f"<span>{here.day} {here:%b %Y}, {here:{clock_form}}</span>"
+    utc = "UTC"
     if here.utcoffset():
-        is_same_day = here.date() == there.date()
-        utc = (
-            f"{there:{clock_form}}"
-            if is_same_day
-            else f"{there.day} {there:%b}, {there:{clock_form}}"
-        )
-        text = f"{text} <small>{utc} UTC</small>"
-    else:
-        text = f"{text} <small>UTC</small>"
-    return Markup(f'<time datetime="{clock.iso_utc(epoch_seconds)}">{text}</time>')  # noqa: S704
+        there = here.astimezone(UTC)
+        utc = f"{there:{clock_form}} UTC"
+        if here.date() != there.date():
+            utc = f"{there.day} {there:%b}, {utc}"
+    time = f'<time datetime="{clock.iso_utc(epoch_seconds)}">{text} <small>{utc}</small></time>'
+    return Markup(time)  # noqa: S704 - numbers and names of months
 
 
 def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup | str:

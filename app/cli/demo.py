@@ -135,8 +135,11 @@ def _demo(args: argparse.Namespace) -> None:
         _ensure_account(engine)
         _ensure_limited_account(engine)
         replaced = _revoke_keys(engine, _ACCOUNT) + _revoke_keys(engine, _LIMITED)
-        keys = _Keys(_create_key(engine, _ACCOUNT), _create_key(engine, _LIMITED))
-        console = _console_link(engine, config) if args.serve else None
+        accounts = (_ACCOUNT, _LIMITED)
+        keys = _Keys(*(create_key(engine, each, _LABEL)[1].text for each in accounts))
+        console = None
+        if args.serve and config.console:
+            console = link_url(config, create_link(engine, _ACCOUNT, Role.OPERATOR))
     members = {
         "account": _ACCOUNT,
         "key": keys.key,
@@ -224,17 +227,6 @@ def _load_register(engine: Engine, config: Config) -> int:
             )
             loaded += load(engine, config.data_dir, request, lambda _: None).loaded
     return loaded
-
-
-def _create_key(engine: Engine, account: str) -> str:
-    return create_key(engine, account, label=_LABEL)[1].text
-
-
-def _console_link(engine: Engine, config: Config) -> str | None:
-    """Return a link that opens the console; None if the console is off."""
-    if not config.console:
-        return None
-    return link_url(config, create_link(engine, _ACCOUNT, Role.OPERATOR))
 
 
 def _revoke_keys(engine: Engine, account: str) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from app import clock, setting_values
 from app.config import SETTINGS
@@ -144,11 +144,7 @@ def _listed(words: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[Parser]
-else:
-    Commands = object
-
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 Run = Callable[[argparse.Namespace], None]
 
 

@@ -78,12 +78,13 @@ class PlateFile:
         declared = None
         for line in self._lines:
             self._number += 1
-            if line.strip() and (declared or not (declared := _declared(line))):
+            text = line.decode("latin-1")
+            if line.strip() and (declared or not (declared := declared_separator(text))):
                 break
             self.start += line
         else:
             raise OperatorError(f"{name}: the file has no header")
-        likely = likely_separator(line.decode("latin-1"), _DELIMITERS)
+        likely = likely_separator(text, _DELIMITERS)
         self.delimiter = (declared or likely).encode()
         self._reader = csv.reader(self._fed(), delimiter=self.delimiter.decode(), strict=True)
         fields = self._fields(line)
@@ -203,10 +204,6 @@ def _split_end(line: bytes) -> tuple[bytes, bytes]:
     if line.endswith((b"\n", b"\r")):
         return line[:-1], line[-1:]
     return line, b""
-
-
-def _declared(line: bytes) -> str | None:
-    return declared_separator(line.decode("latin-1"))
 
 
 def _plate_column(names: Sequence[str], name: str, column: str | None) -> int:

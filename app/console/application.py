@@ -30,15 +30,14 @@ _HEADINGS: Mapping[str, str] = {
     "body_too_large": "The form is too long",
     "invalid_request": "The request is malformed",
 }
-
-
-_NOT_FOUND = "There is no such page", "The address may be mistyped or old."
-_NOT_ALLOWED = (
-    "That does not work here",
-    "This page does not take this method. Go back, and use the buttons of the page.",
-)
+_FRAMEWORK_ERRORS = {
+    404: ("There is no such page", "The address may be mistyped or old."),
+    405: (
+        "That does not work here",
+        "This page does not take this method. Go back, and use the buttons of the page.",
+    ),
+}
 _MALFORMED = "This did not work", "The request is malformed."
-_FRAMEWORK_ERRORS = {404: _NOT_FOUND, 405: _NOT_ALLOWED}
 _BUGS = (peewee.ProgrammingError, peewee.DataError, peewee.IntegrityError)
 """What the database raises if one of our statements is wrong."""
 

@@ -171,16 +171,12 @@ def _faults(field: Field, value: str) -> Iterator[str]:
     if field.kind == "number" and not _is_within(value, field.least, field.most):
         yield f"{field.label} must be a whole number from {field.least:,} to {field.most:,}."
     if field.kind == "date":
-        yield from _faults_of_day(field, value)
-
-
-def _faults_of_day(field: Field, value: str) -> Iterator[str]:
-    day = clock.parse_iso_date(value)
-    if day is None:
-        yield f"{field.label} {clock.day_fault(value)}."
-    # The last day of the calendar has no end.
-    elif day == date.max:
-        yield f"{field.label} must be before {date.max}."
+        day = clock.parse_iso_date(value)
+        if day is None:
+            yield f"{field.label} {clock.day_fault(value)}."
+        # The last day of the calendar has no end.
+        elif day == date.max:
+            yield f"{field.label} must be before {date.max}."
 
 
 def _is_within(text: str, least: int, most: int) -> bool:

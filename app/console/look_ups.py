@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import falcon
 import peewee
@@ -123,7 +123,18 @@ class LookUp(RowlessForm):
 
     def _received(self, req: ConsoleRequest, row: None) -> Form:
         form = super()._received(req, None)
-        _check(form, _plates(form["plates"]))
+        asked = _plates(form["plates"])
+        if not asked:
+            form.faults["plates"] = "Enter at least one plate."
+        elif len(asked) > BATCH_PLATES:
+            form.faults["plates"] = (
+                f"A list can have {BATCH_PLATES:,} plates; this one has {len(asked):,}. On the "
+                "host, “verifyd lookup --csv” answers files of any size."
+            )
+        for name in ("reason", "reference"):
+            fault = enquiry_text_fault(form[name]) if form[name] else None
+            if fault:
+                form.faults.setdefault(name, f"{name.capitalize()} {fault}.")
         return form
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
@@ -131,7 +142,16 @@ class LookUp(RowlessForm):
         try:
             found, registers, document = self._look_up(_plates(form["plates"]), day)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            self._raise_unreadable(error)
+            register = find_unreadable(self.engine)
+            if register is None:
+                raise
+            raise PageError(
+                503,
+                "A register cannot be read",
+                f"Look-ups fail until the register {register.name} is restored, or dropped and "
+                "loaded again.",
+                back=("look-up",),
+            ) from error
         self._record(req, form, day, found, registers)
         years = self._reader.mot_first_years
         if read_fields(req).get("as") == "csv":
@@ -180,19 +200,6 @@ class LookUp(RowlessForm):
                 back=("look-up",),
             ) from error
 
-    def _raise_unreadable(self, error: peewee.PeeweeException) -> NoReturn:
-        """Raise the error, or PageError with the name of the register that cannot be read."""
-        register = find_unreadable(self.engine)
-        if register is None:
-            raise error
-        raise PageError(
-            503,
-            "A register cannot be read",
-            f"Look-ups fail until the register {register.name} is restored, or dropped and loaded "
-            "again.",
-            back=("look-up",),
-        ) from error
-
 
 def _answers(day: str, rows: Sequence[Row], document: Document | None) -> Values:
     """Return what the page shows of answers; of none before plates were sent."""
@@ -208,18 +215,3 @@ def _answers(day: str, rows: Sequence[Row], document: Document | None) -> Values
 def _plates(text: str) -> list[str]:
     """Split a text into plates; they can contain spaces."""
     return [plate for each in _SEPARATORS.split(text) if (plate := each.strip())]
-
-
-def _check(form: Form, asked: Sequence[str]) -> None:
-    """Add to a form what is wrong with it besides its fields."""
-    if not asked:
-        form.faults["plates"] = "Enter at least one plate."
-    elif len(asked) > BATCH_PLATES:
-        form.faults["plates"] = (
-            f"A list can have {BATCH_PLATES:,} plates; this one has {len(asked):,}. On the host, "
-            "“verifyd lookup --csv” answers files of any size."
-        )
-    for name in ("reason", "reference"):
-        fault = enquiry_text_fault(form[name]) if form[name] else None
-        if fault:
-            form.faults.setdefault(name, f"{name.capitalize()} {fault}.")

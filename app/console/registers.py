@@ -99,7 +99,8 @@ class RegisterPage(Resource):
             "state": state,
             "age": next((age for age in ages if age.register.name == name), None),
             "warnings": _warnings_of(name, conditions),
-            "size_bytes": _size_bytes(engine, state),
+            "size_bytes": state.current
+            and store_of(engine, name).size_bytes(state.current.generation),
             "running": _running(engine).get(name),
             "lines": lines,
             "has_more": len(lines) == _LINES_SHOWN,
@@ -150,10 +151,3 @@ def _running(engine: Engine) -> dict[str, int]:
 def _lines(engine: Engine, name: str) -> list[PastLoad]:
     interrupted = interrupted_loads(engine)
     return [past_load(each, interrupted) for each in list_loads(engine, name, limit=_LINES_SHOWN)]
-
-
-def _size_bytes(engine: Engine, state: RegisterState) -> int | None:
-    """Return how much disk space the register takes, None if it holds nothing."""
-    if state.current is None:
-        return None
-    return store_of(engine, state.name).size_bytes(state.current.generation)

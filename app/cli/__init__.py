@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 """The modules of this package and the commands of each, in the order of `--help`."""
 _FAILED = 1
 _STOPPED = 128
-"""Shells add it to the number of the signal that ended a command."""
+"""A command that a signal ended has this exit status plus the number of the signal."""
 _log = logging.getLogger("app.cli")
 
 
@@ -117,7 +117,7 @@ def _report(args: argparse.Namespace, message: str, members: Mapping[str, object
     if args.is_job and getattr(args, "scheduled", True):
         _log.error("%s", message)
     else:
-        # NOTE: a service that has begun to start logs what is written to `sys.stderr`.
+        # NOTE: a service that has begun to start logs everything that is written to `sys.stderr`.
         is_logged = isinstance(sys.stderr, StderrLines)
         print(message, file=sys.__stderr__ if is_logged else sys.stderr)
     with suppress(OSError):

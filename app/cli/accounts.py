@@ -239,7 +239,7 @@ def _key_id(text: str) -> str:
     if token is not None:
         return token.key_id
     if len(text) != KEY_ID_CHARACTERS or not (text.isascii() and text.isalnum()):
-        # SEC: the text is not repeated; it can be a part of a key.
+        # SEC: the text is not repeated, because it can be a part of a key.
         raise ValueError(
             f"must be an id of {KEY_ID_CHARACTERS} letters and digits, or a whole key; "
             'see "verifyd keys list"'
@@ -320,5 +320,5 @@ def _rotate_key(args: argparse.Namespace) -> None:
 
 def _with_secret(key: ApiKey, text: str) -> dict[str, object]:
     """Return the members of a new key. SEC: nothing else shows the whole key."""
-    # The key comes second, where nobody overlooks it.
+    # The key comes second, where nobody overlooks the line.
     return {"id": key.id, "key": text} | KEYS.item(key)

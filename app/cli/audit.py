@@ -28,7 +28,7 @@ VERDICTS = Table[Verdict](
     "seal",
     "seal everything that was recorded until now, and print the latest digest",
     flag("--scheduled", "seal only hours that are over, and do nothing if there is no trail"),
-    # The service starts this command, and nothing may outlive it (D62).
+    # The service starts this command, and no process may outlive the service (D62).
     Argument(
         "--parent PID",
         "end when this process, which started the command, ends [never]",

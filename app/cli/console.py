@@ -38,7 +38,7 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
     """Return the link with a token.
 
     Args:
-        url: the address of the service. By default it is where the console listens or, behind
+        url: the address of the service; by default that of the console's listener or, behind
             nginx on this host, the name of the host.
     """
     if url is None:
@@ -74,7 +74,7 @@ def _link(args: argparse.Namespace) -> None:
         variable = SETTINGS["console"].variable
         raise OperatorError(f"the console is off; set {variable}=on and restart the service")
     with opened_database(config) as engine:
-        # Also on a full disk: whoever frees it may need the console (D57).
+        # Also on a full disk: the person who frees the disk may need the console (D57).
         token = reserve.with_reserve(engine, create_link, engine, args.name, Role(args.role))
     name, link = args.name.strip(), link_url(config, token, args.url)
     members = {
@@ -96,7 +96,6 @@ def _link(args: argparse.Namespace) -> None:
 )
 def _end(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        # Also on a full disk (D57).
         sessions, links = reserve.with_reserve(engine, end_sessions, engine, args.name)
     ended = {"sessions": sessions, "links": links}
     sentence = f"{counted(sessions, 'session')} ended, {counted(links, 'unused link')} withdrawn"

@@ -57,7 +57,7 @@ def _bucket(engine: Engine, name: str) -> tuple[Account, Rate, LimitStore]:
 
 
 def _print(args: argparse.Namespace, account: Account, plan: Rate, outcome: Outcome) -> None:
-    """Print what is left in the bucket of an account, and when it is full again."""
+    """Print the requests left in the bucket of an account, and when the bucket is full again."""
     full_at = -(-(clock.now_ns() + outcome.full_in_ns) // SECOND_NS)
     members = {
         "account": account.name,

@@ -122,7 +122,7 @@ def _import(args: argparse.Namespace) -> None:
 
 
 def _refuse_others(args: argparse.Namespace, option: str, used: set[str]) -> None:
-    """Refuse all arguments but those that have a meaning with an option."""
+    """Refuse all arguments that have no meaning with an option."""
     for name, value in vars(args).items():
         is_used = name in used or name in ("json", "run", "is_job")
         if not is_used and value and value != args.command.get_default(name):

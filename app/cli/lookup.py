@@ -1,4 +1,4 @@
-"""`verifyd lookup`: what the service answers for plates, and why."""
+"""`verifyd lookup`: the answers of the service for plates, and their reasons."""
 
 import argparse
 import shutil
@@ -112,7 +112,7 @@ def _require_all_answered(args: argparse.Namespace, document: Document) -> None:
 
 
 def _lines(document: Document) -> Iterator[str]:
-    """Yield the answer for each plate, what decided it, and what each register holds."""
+    """Yield the answer for each plate, its reasons, and the content of each register."""
     # NOTE: a pipe or a file has no width, so its lines are not wrapped.
     width = shutil.get_terminal_size((_UNWRAPPED, 0)).columns
     for place, plate in enumerate(document["plates"]):

@@ -66,7 +66,7 @@ ENQUIRY = (
 def recording(
     args: argparse.Namespace, config: Config, engine: Engine, day: str
 ) -> Iterator[Recorder]:
-    """Yield a function that records answers in this host's audit trail, if it is on.
+    """Yield a function that records answers in this host's audit trail, if the trail is on.
 
     Everything is on disk at the end. Raises AuditError if that fails.
     """
@@ -107,7 +107,7 @@ def answer_file(
     The answers of each batch are recorded before they are written.
 
     Raises OperatorError if the file cannot be read or has no column of plates, or if the output
-    cannot be written; and what VehicleReader.look_up and `record` raise.
+    cannot be written. VehicleReader.look_up and `record` raise further errors.
     """
     say_if_terminal_is_read(args.csv == STANDARD_INPUT)
     before = _loads(engine)
@@ -175,14 +175,14 @@ def _line(plates: PlateFile, content: bytes, appended: str, end: bytes) -> bytes
 
 
 def _loads(engine: Engine) -> dict[str, tuple[int, int | None]]:
-    """Return what every load changes, by register."""
+    """Return the generation and the time of the last load of each register."""
     return {entry.name: (entry.generation, entry.loaded_at) for entry in list_entries(engine)}
 
 
 def _print_summary(
     args: argparse.Namespace, results: Counter[str], day: str, loaded: Sequence[str]
 ) -> None:
-    """Print what became of the lines: to stderr if they went to stdout.
+    """Print how many lines were found, and how many not: to stderr if the lines went to stdout.
 
     Args:
         loaded: registers that were loaded while the file was answered.
@@ -233,10 +233,10 @@ def _progress_bar(stream: BinaryIO, *, is_shown: bool) -> Iterator[_Show]:
 
 @contextmanager
 def _opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Open a file, or standard input (`-`), so that it can be read twice; yield its name, too.
+    """Open a file, or standard input (`-`), for reading twice; yield the name, too.
 
     The content of a pipe is kept in a temporary file. Raises OperatorError if the file cannot be
-    read, and at the end if it was changed meanwhile.
+    read, and at the end if the file was changed meanwhile.
     """
     with ExitStack() as opened:
         if path == STANDARD_INPUT:
@@ -293,7 +293,7 @@ def _new_output(path: Path | None) -> Iterator[_Write]:
     with ended_like_ctrl_c(), ExitStack() as left:
         with _faults_of(path):
             descriptor, part = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
-        # At the end it may have its final name already.
+        # After success the file has its final name already.
         left.callback(Path(part).unlink, missing_ok=True)
         # NOTE: unbuffered, so that closing the file cannot fail to write.
         with open(descriptor, "wb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""`verifyd notify` and `verifyd watch`: deliver alerts, and find what is wrong."""
+"""`verifyd notify` and `verifyd watch`: deliver alerts, and find problems."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -99,7 +99,7 @@ def _lines(conditions: Sequence[Condition], message: Message | None) -> Iterator
 
 
 def _config() -> Config:
-    """Return the settings. Only faults of those that alerts need are an error."""
+    """Return the settings. Only faults of settings that alerts need are an error."""
     config, wrong = Config.read()
     _require_deliverable(wrong)
     require_owner(config)

@@ -1,6 +1,6 @@
-"""What commands print: text that ends with a sentence, or one JSON document with `--json`.
+"""The output of commands: text that ends with a sentence, or one JSON document with `--json`.
 
-Also what a command says while somebody waits, and its question before it destroys data.
+Also the line about a long wait, and the question before data is destroyed.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def print_item(
     """Print one item, then the sentence; with `--json` an object.
 
     Args:
-        sentence: what the command did or found, in lower case and without a full stop.
+        sentence: the result of the command, in lower case and without a full stop.
         text: the lines for a person; by default one for each member.
     """
     if args.json:
@@ -169,7 +169,7 @@ def waiting_for(args: argparse.Namespace, what: str) -> Iterator[None]:
     """Say on stderr what a command waits for: at once at a terminal, otherwise after 3 s.
 
     A job says nothing without a terminal: its log has only events.
-    NOTE: a thread does it, so do not fork meanwhile.
+    NOTE: a thread prints the line, so do not fork meanwhile.
     """
     is_terminal = sys.stderr.isatty()
     if args.is_job and not is_terminal:
@@ -187,7 +187,7 @@ def waiting_for(args: argparse.Namespace, what: str) -> Iterator[None]:
 
 
 def say_if_terminal_is_read(is_standard_input: bool) -> None:
-    """Say that a command reads what is typed, which looks as if it did nothing."""
+    """Say that a command waits for somebody to type, which looks as if it did nothing."""
     if is_standard_input and sys.stdin.isatty():
         _say("standard input; end it with Ctrl-D")
 

@@ -33,7 +33,7 @@ _SYNONYMS = (
     ("migrate", "init", "upgrade"),
     ("accounts", "users", "user", "customers", "customer"),
 )
-"""What other programs call a command. The first word of a line that is a command here is meant."""
+"""Names of commands in other programs. The first word of a line that is a command here is meant."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         self.color = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does, but refuse what is unknown here, where suggestions are known."""
+        """Parse as argparse does, but refuse unknown words here, where suggestions are known."""
         words = sys.argv[1:] if args is None else list(args)
         self._require_known_options(words)
         parsed, rest = super().parse_known_args(words, namespace)
@@ -83,7 +83,7 @@ class Parser(argparse.ArgumentParser):
     def _require_known_options(self, words: Sequence[str]) -> None:
         """Refuse the first unknown option, also where argparse would first miss an argument."""
         for word in words:
-            # What follows the name of a command is for its own parser.
+            # The words after the name of a command are for its own parser.
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
                 return
             # SEC: only the name is repeated; the value after it can be a secret.
@@ -98,7 +98,7 @@ class Parser(argparse.ArgumentParser):
         return any(each.startswith(option) for each in self._option_string_actions)
 
     def _remedy(self, option: str) -> str:
-        """Return what to do instead of giving an unknown option; empty if nobody knows."""
+        """Return a suggestion for an unknown option; empty if there is none."""
         name = option.lstrip("-").lower().replace("-", "_").removeprefix("verifyd_")
         name = self.settings_by_option.get(name, name)
         if name in SETTINGS:
@@ -152,8 +152,8 @@ class Argument:
     """An argument or an option, which several commands can have.
 
     Args:
-        usage: what a person types: `NAME`, `--label TEXT`, or an option alone.
-        meaning: its help.
+        usage: `NAME`, `--label TEXT`, or an option alone, as a person types it.
+        meaning: the help.
         options: further ones of `ArgumentParser.add_argument`. If `type` raises ValueError, the
             message is shown. The value of `NAME` is `args.name`, unless `dest` is another name.
     """
@@ -169,7 +169,7 @@ class Argument:
         self._options = options | {"help": meaning}
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Add it to a command, or to options that exclude each other."""
+        """Add the argument to a command, or to options that exclude each other."""
         parser.add_argument(self._name, **self._options)
 
 
@@ -195,7 +195,7 @@ class OneOf:
 
 
 def flag(name: str, meaning: str) -> Argument:
-    """Return an option without a value: it is True if it is given."""
+    """Return an option without a value; True if given."""
     return Argument(name, meaning, action="store_true")
 
 
@@ -223,16 +223,16 @@ class Group:
         settings_by_option: Mapping[str, str] = MappingProxyType({}),
         **values: object,
     ) -> Callable[[Run], Run]:
-        """Return a decorator for the function that does what a command says.
+        """Return a decorator for the function of a command.
 
         The function gets the arguments, and as `args.command` the parser, for mistakes that only
         the function sees.
 
         Args:
-            summary: what it does, as a short imperative in lower case without a full stop.
+            summary: a short imperative in lower case without a full stop.
             examples: command lines for its `--help`, without the leading `verifyd`.
             details: more lines for its `--help`, after the summary.
-            prints_data: give it `--json`, for one JSON document on stdout.
+            prints_data: give the command `--json`, for one JSON document on stdout.
             is_job: write log lines for programs, and the reason of a failure, too, unless the
                 command takes `--scheduled` and does not get it (D75).
             option_of_words: the option that words without one are probably meant for.
@@ -321,7 +321,7 @@ def register_name(text: str) -> str:
 
 
 def number_of(what: str) -> Callable[[str], int]:
-    """Return what checks an argument that is the number of something, such as `a load`."""
+    """Return a function that parses the number of something, such as `a load`."""
 
     def checked(text: str) -> int:
         if not text.isascii() or not text.isdigit() or len(text) > _NUMBER_DIGITS_MAX:
@@ -332,7 +332,7 @@ def number_of(what: str) -> Callable[[str], int]:
 
 
 def limit(items: str) -> Argument:
-    """Return `--limit`, for lists that grow without end. `items` is what is listed, as a plural."""
+    """Return `--limit`, for lists that grow without end. `items` is a plural, such as `loads`."""
     meaning = f"list at most N {items} [%(default)s]"
     return Argument(
         "--limit N", meaning, type=setting_values.whole_number(1, _LIMIT_MAX), default=_LIMIT
@@ -344,4 +344,4 @@ SCHEDULED = flag(
     "--scheduled", "mark this run as a timer's, so that a missing next run is reported"
 )
 YES = flag("--yes", "do not ask for confirmation")
-"""It answers the question of `confirm`."""
+"""The answer to the question of `confirm`."""

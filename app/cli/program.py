@@ -37,7 +37,7 @@ commands = Group()
     prints_data=False,
 )
 def _completion(args: argparse.Namespace) -> None:
-    # NOTE: imported here, because it is slow, and because app.cli imports this module.
+    # NOTE: imported here, because shtab is slow, and because app.cli imports this module.
     import shtab  # noqa: PLC0415
 
     from app.cli import build_parser  # noqa: PLC0415

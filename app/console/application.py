@@ -186,7 +186,7 @@ def create_console(
 
     Args:
         trail: where look-ups are recorded; None if the audit trail is off.
-        outermost: the middleware that the API has, too; it counts, logs and reads requests.
+        outermost: middleware of the API, too, which counts, logs and reads requests.
     """
     pages = Renderer(config.timezone, menu())
     tasks, audit_tasks = Tasks(engine, config.state_dir), AuditTasks(engine, config)
@@ -195,7 +195,7 @@ def create_console(
     middleware = [*outermost, SecurityHeaders(), entrance, Attempts(limits, config)]
     app: ConsoleApplication = falcon.App(request_type=ConsoleRequest, middleware=middleware)
     app.req_options.strip_url_path_trailing_slash = True
-    # Falcon has handlers of its own for its errors, which this one replaces.
+    # This handler replaces those of Falcon for its own errors.
     app.add_error_handler((Exception, falcon.HTTPError), Failures(engine, pages).answer)
     for page in PAGES:
         app.add_route(page.path, page.resource(services))

@@ -1,4 +1,4 @@
-"""Who may enter the console: sessions, links, rights, and where a request comes from (D132)."""
+"""The check of each request of the console: session, link, right and origin."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,10 +29,10 @@ SIGN_IN = f"{ROOT}/sign-in/"
 _NOT_SIGNED_IN = "You are not signed in"
 _READING = ("GET", "HEAD", "OPTIONS")
 _SAME_SITES = ("same-origin", "none")
-"""`none`: the person did it in the browser itself, such as sending a form again."""
+"""`none`: the person acted in the browser itself, such as sending a form again."""
 
 Rights = Mapping[str, Right | None]
-"""The right that each method needs; None if it needs no session."""
+"""The right that each method needs; None if the method needs no session."""
 
 
 class SignInRefused(Problem):
@@ -47,7 +47,7 @@ class SignInRefused(Problem):
 class Entrance:
     """Finds the session of a request, and refuses pages that the person has no right to.
 
-    For a wrong cookie or link, it sets `req.context.refusal`: Limits, the next middleware, charges
+    A wrong cookie or link sets `req.context.refusal`: Limits, the next middleware, charges
     the client's address and raises the refusal.
 
     Args:
@@ -99,7 +99,7 @@ class Entrance:
         """
         method = "GET" if req.method == "HEAD" else req.method
         right = self._rights[type(resource)].get(method)
-        if right is None:  # It is open to everybody, or the resource does not have it.
+        if right is None:  # The method is open to everybody, or the resource does not have it.
             return
         session = req.context.session
         if session is None:
@@ -118,10 +118,10 @@ class Entrance:
         if is_reload(req):
             return
         try:
-            # Whoever frees a full disk must stay in (D57).
+            # A person who frees a full disk must stay signed in (D57).
             reserve.with_reserve(self._engine, self._sessions.note_use, session)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            # The page may work all the same. If not, its own statements fail, too.
+            # The page may work all the same. Otherwise its own statements fail, too.
             self._engine.recover(error)
 
     def _require_same_origin(self, req: ConsoleRequest) -> None:
@@ -159,7 +159,7 @@ class SessionCookie:
         """Return the name of the cookie, which depends on whether the client uses TLS.
 
         SEC: browsers accept `__Host-` only over TLS and only from this very host, so that neither
-        an attacker on the network nor another host of the domain can set it.
+        an attacker on the network nor another host of the domain can set the cookie.
         """
         is_tls = scheme_of(req, self._trusted_proxies) == "https"
         return "__Host-verifyd-console" if is_tls else "verifyd-console"

@@ -41,7 +41,7 @@ def _mentions(text: str) -> peewee.Expression:
 
 
 def _has_status(status: str) -> peewee.Expression:
-    """Return the condition that a key has a status, as `status_of_key` defines it."""
+    """Return the condition of keys with a status, as `status_of_key` defines it."""
     is_usable = ApiKey.revoked_at.is_null() & (
         ApiKey.expires_at.is_null() | (ApiKey.expires_at > clock.now())
     )
@@ -151,7 +151,7 @@ class KeyPage(Resource):
 class KeySearch(RowlessForm):
     """GET, POST /console/keys/find. Opens the page of a key at hand, such as one that was leaked.
 
-    SEC: it is sent with POST, because logs keep URLs, and the list's search is a part of them.
+    SEC: the key is sent with POST, because logs keep URLs with the search of a list.
     """
 
     template = "keys/find.html"

@@ -42,7 +42,7 @@ class Rejects(NamedTuple):
 
 
 class LoadList(Resource):
-    """All attempts to load, and what else changed registers."""
+    """All attempts to load, and other changes of registers."""
 
     @view("loads/list.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
@@ -63,7 +63,7 @@ class LoadList(Resource):
 
 
 class LoadPage(Resource):
-    """One load: its files and counts, what was rejected and why, and how far it has got."""
+    """One load: its files, counts, rejected records with their reasons, and its progress."""
 
     @view("loads/detail.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, load_id: str) -> Values:

@@ -1,4 +1,4 @@
-"""Look-ups by people: one plate or a pasted list, for a day (D84)."""
+"""Look-ups by people: one plate or a pasted list, for a day."""
 
 import re
 from collections import Counter
@@ -35,12 +35,12 @@ class Row(NamedTuple):
 
     asked: str
     registration: str | None
-    """None if it is no registration."""
+    """None if the plate is no registration."""
     error: str
     """Why there is no answer; empty if there is one."""
     judgement: Judgement | None
     failed: list[str]
-    """The checks that it fails, each with its reason."""
+    """The checks that the vehicle fails, each with its reason."""
     vehicle: str
     """Make, model and year, as far as they are known."""
 
@@ -83,7 +83,7 @@ def _row(found: Found, day: str, mot_first_years: int) -> Row:
 
 
 _EXPLAINED_MAX = 10
-"""So many plates are explained; of more there is a table."""
+"""The most plates that are explained; more plates are shown in a table."""
 _ROWS_MAX = 200
 _SEPARATORS = re.compile(r"[\r\n\t,;]+")
 _FIELDS = (
@@ -161,7 +161,7 @@ class LookUp(RowlessForm):
             self.show(req, resp, self.template, {**_answers(day, rows, document), "form": form})
 
     def _look_up(self, asked: Sequence[str], day: str) -> tuple[list[Found], Read, Document | None]:
-        """Return what was found, and where; of a few plates also what explains the answers."""
+        """Return the answers, the registers read and, for a few plates, an explanation."""
         engine, config = self.engine, self.config
         reader = self._reader
         if len(asked) > _EXPLAINED_MAX:
@@ -202,7 +202,7 @@ class LookUp(RowlessForm):
 
 
 def _answers(day: str, rows: Sequence[Row], document: Document | None) -> Values:
-    """Return what the page shows of answers; of none before plates were sent."""
+    """Return the values of the page for answers; for no answers before plates were sent."""
     return {
         "day": day,
         "rows": rows[:_ROWS_MAX],

@@ -36,12 +36,12 @@ DAYS = 14
 
 
 class Health(NamedTuple):
-    """What `verifyd check` and `/readyz` find."""
+    """The findings of `verifyd check` and `/readyz`."""
 
     faults: list[str]
     """Sentences: why the service is not ready, or will not start again."""
     conditions: Sequence[tuple[Condition, RegisterLoad | None]]
-    """What an operator must correct although look-ups work; with the load that it is about."""
+    """Problems that do not stop look-ups; each with the load concerned."""
     warnings: list[str]
     """Further sentences of `verifyd check`."""
 
@@ -60,12 +60,12 @@ class Disk(NamedTuple):
 
     @property
     def used_percent(self) -> int:
-        """How much of it is used, from 0 to 100."""
+        """The used share of the disk, from 0 to 100."""
         return round(100 * (1 - self.free_bytes / self.total_bytes)) if self.total_bytes else 100
 
 
 def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Health:
-    """Return what is wrong. Raises peewee.PeeweeException if the database cannot be read."""
+    """Return all findings. Raises peewee.PeeweeException if the database cannot be read."""
     faults = []
     refusal = versions(engine).refusal()
     if refusal:
@@ -86,7 +86,7 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
     fault = write_fault(engine)
     if fault:
         faults.append(fault)
-    # NOTE: not the socket: the service listens, and its sandbox may not let it create another one.
+    # NOTE: the socket is not checked: the service listens, and its sandbox may allow no other one.
     faults += [*engine.missing_rights(), *check.directory_faults(config)]
     warnings = [
         *check.destination_warnings(config),

@@ -62,7 +62,7 @@ _NAME = Field(
 
 
 def segment_of(name: str) -> str:
-    """Return a plan's name as a segment of a path; it can have any characters, a slash, too.
+    """Return a plan's name as a segment of a path. Names can have any characters, a slash, too.
 
     Names of letters, digits and `-` stay as they are, unless a page has that path.
     """
@@ -71,7 +71,7 @@ def segment_of(name: str) -> str:
 
 
 def _name_of(segment: str) -> str | None:
-    """Return the plan's name that a segment stands for; None if it stands for none."""
+    """Return the name of the plan of a segment; None if the segment is malformed."""
     if not segment.startswith("~"):
         return segment
     try:
@@ -185,7 +185,7 @@ class PlanChange(FormPage[Plan]):
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Plan, form: Form) -> None:
         def change(plan: Plan) -> None:
-            # A plan that does not ask any more keeps its reasons, as with `plans set`.
+            # A plan that no longer asks for reasons keeps its list, as with `plans set`.
             _set_plan(self.engine, form, plan.name, req.actor, plan.enquiry_reasons)
 
         segment = segment_of(row.name)

@@ -46,11 +46,11 @@ class Row(NamedTuple):
     running: int | None
     """The number of a load that runs."""
     task: Task | None
-    """What the console does to it now."""
+    """The task of the console that changes the register now."""
 
 
 class RegisterList(Resource):
-    """All registers, and what can be brought back."""
+    """All registers, and dropped ones that can be brought back."""
 
     @view("registers/list.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
@@ -84,7 +84,7 @@ class RegisterList(Resource):
 
 
 class RegisterPage(Resource):
-    """One register: what it holds, its warnings, its snapshots and its history."""
+    """One register: its content, warnings, snapshots and history."""
 
     @view("registers/detail.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> Values:
@@ -132,7 +132,7 @@ def _without_register(
 ) -> list[tuple[str | None, Condition]]:
     """Return the warnings about loads of registers that do not exist.
 
-    Each comes with the name of the register; None if it is not known.
+    Each comes with the name of the register; None for an unknown register.
     """
     others = []
     for condition in conditions:

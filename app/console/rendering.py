@@ -1,4 +1,4 @@
-"""What each request of the console carries, and how templates become pages."""
+"""The context of each request of the console, and how templates become pages."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
@@ -24,7 +24,7 @@ from app.storage.tables import Kind
 from app.version import VERSION
 
 Values = Mapping[str, object]
-"""What a template shows, by the names that it has there."""
+"""The values of a template, by their names in the template."""
 ROOT = "/console"
 """The path of the overview; all other paths of the console are below it."""
 
@@ -81,7 +81,7 @@ class MenuItem(NamedTuple):
 
 
 class View:
-    """What every template knows of its request, as `page`.
+    """The request as every template sees it, as `page`.
 
     All links are relative, so that they work behind a proxy's path prefix.
     """
@@ -94,7 +94,7 @@ class View:
         self.session = req.context.session
         self.request_id = req.context.request_id
         self.done = req.get_param("done")
-        """What the form before this page has done, such as `created`."""
+        """The result of the form before this page, such as `created`."""
         rights = RIGHTS[self.session.role] if self.session else frozenset()
         self._rights = rights
         self.menu = [item for item in menu if item.right in rights]
@@ -144,7 +144,7 @@ class Renderer:
 
         Args:
             template: the name of its file in `templates/`.
-            values: what the template shows, besides `page` (a View).
+            values: the values of the template besides `page` (a View).
         """
         view = View(req, self._menu)
         resp.content_type = _HTML

@@ -1,4 +1,4 @@
-"""Who is signed in to the console; sign-in by a link, and sign-out."""
+"""The people who are signed in to the console; sign-in by a link, and sign-out."""
 
 import falcon
 
@@ -57,7 +57,7 @@ class SessionEnd(Resource):
 
 
 class SignIn(Resource):
-    """A link that opens a session. Only a POST uses it up: mail scanners follow links."""
+    """A link that opens a session. Only a POST uses the link up: mail scanners follow links."""
 
     @view("sign_in.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, token: str) -> Values:
@@ -70,7 +70,7 @@ class SignIn(Resource):
         """POST /console/sign-in/{token}. Uses the link up, and opens the overview."""
         cookie = SessionCookie(self.config.trusted_proxies)
         former, idle_seconds = cookie.token(req), self.config.console_idle
-        # Whoever frees a full disk must get in (D57).
+        # A person who frees a full disk must get in (D57).
         opened = reserve.with_reserve(
             self.engine, open_session, self.engine, token, idle_seconds=idle_seconds, former=former
         )

@@ -1,4 +1,4 @@
-"""The page of usage: answers by account, key, day and operation, and their CSV file ."""
+"""The page of usage: answers by account, key, day and operation, and their CSV file."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -41,7 +41,7 @@ CHOICES = (By.ACCOUNT, By.KEY, By.DAY, By.OPERATION)
 
 
 class UsageQuery(NamedTuple):
-    """What the URL of the page asks for: whose usage, of which days, and how it is added up."""
+    """The question of the URL: whose usage, of which days, and grouped by what."""
 
     given: Mapping[str, str]
     """The filters as the URL has them; empty ones are absent."""
@@ -49,11 +49,11 @@ class UsageQuery(NamedTuple):
     period: Period
     by: By
     faults: list[str]
-    """Sentences: what is wrong with the URL. If there are any, nothing must be shown."""
+    """Sentences about mistakes in the URL. If there are any, nothing must be shown."""
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it asks for one account or one key."""
+        """Whether only one account or one key is asked for."""
         return bool(self.given["account"] or self.given["key"])
 
     @property
@@ -72,7 +72,7 @@ class UsageQuery(NamedTuple):
 
 
 def read_query(req: falcon.Request, engine: Engine, today: date) -> UsageQuery:
-    """Return what a request asks for. By default it is the usage of all accounts this month."""
+    """Return the question of a request; by default the usage of all accounts this month."""
     faults: list[str] = []
     given = {name: _text(req, name, faults) for name in FILTERS}
     by = By.DAY if given["account"] or given["key"] else By.ACCOUNT
@@ -90,7 +90,7 @@ def read_query(req: falcon.Request, engine: Engine, today: date) -> UsageQuery:
 
 
 def month_before(asked: Period, today: date) -> str | None:
-    """Return the month before these days as YYYY-MM, None if it is not kept."""
+    """Return the month before these days as YYYY-MM, None if its usage is not kept."""
     first_kept = today - timedelta(days=KEPT_DAYS)
     if asked.first.replace(day=1) <= first_kept:
         return None
@@ -98,13 +98,13 @@ def month_before(asked: Period, today: date) -> str | None:
 
 
 def month_after(asked: Period, today: date) -> str | None:
-    """Return the month after these days as YYYY-MM, None if it has not begun."""
+    """Return the month after these days as YYYY-MM, None if that has not begun."""
     last = month_of(asked.last).last
     return str(month_of(last + timedelta(days=1))) if last < today else None
 
 
 def _text(req: falcon.Request, name: str, faults: list[str]) -> str:
-    """Return a filter; empty if it is absent or cannot be read."""
+    """Return a filter; empty if the filter is absent or cannot be read."""
     value = req.params.get(name, "")
     text = value.strip() if isinstance(value, str) else "\n"
     if text.isprintable() and len(text) <= NAME_CHARACTERS_MAX:
@@ -174,7 +174,7 @@ _COLUMNS: Mapping[str, Callable[[Used], object]] = {
 
 
 class UsagePage(Resource):
-    """What accounts have used in a month, or on some days."""
+    """The usage of accounts in a month, or on some days."""
 
     @view("usage.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values | None:
@@ -226,7 +226,7 @@ def _listing(req: ConsoleRequest, asked: UsageQuery) -> Listing:
 
 
 def _shown(engine: Engine, asked: UsageQuery, listing: Listing, used: Sequence[Used]) -> Values:
-    """Return what the page shows of the usage that was asked for."""
+    """Return the values of the page for the usage that was asked for."""
     rows = listing.part_of(used)
     by_class = [sum(each.by_class[place] for each in used) for place in range(len(CLASSES))]
     return {
@@ -272,7 +272,7 @@ def _keys(engine: Engine, asked: UsageQuery, rows: Iterable[Used]) -> Mapping[st
 
 
 def _subject(engine: Engine, asked: UsageQuery) -> Account | ApiKey | None:
-    """Return the account or the key that the page is about; None if it does not exist any more."""
+    """Return the account or key of the page; None if the account or key was deleted."""
     if asked.given["key"]:
         return find_key(engine, asked.given["key"])
     account: Account | None = None

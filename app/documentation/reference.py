@@ -1,4 +1,4 @@
-"""What the documentation page shows of the OpenAPI document."""
+"""The parts of the OpenAPI document that the documentation page shows."""
 
 import importlib.resources
 import json
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 _FOLDER = importlib.resources.files(__package__) / "client-samples"
-# What stands in the files, and in the packaged OpenAPI document.
+# The address in the files, and in the packaged OpenAPI document.
 _URL = "http://127.0.0.1:8000"
 
 
@@ -19,7 +19,7 @@ class Sample(NamedTuple):
     """`curl`, `Python` or `TypeScript`."""
     text: str
     file_name: str | None = None
-    """Its name, if it is a file; others import the clients by it."""
+    """The name of a sample that is a file; other samples import the clients by their names."""
 
 
 def client_samples(url: str) -> list[Sample]:
@@ -278,7 +278,7 @@ class Reference:
         return self._resolved(others[0]) if others else node
 
     def _resolved(self, node: Node) -> Node:
-        """Follow a `$ref` within the document; what stands beside it takes precedence."""
+        """Follow a `$ref` within the document; members beside the `$ref` take precedence."""
         while "$ref" in node:
             target: Any = self._document
             for step in node["$ref"].removeprefix("#/").split("/"):

@@ -105,10 +105,9 @@ def _import(args: argparse.Namespace) -> None:
         return
     if not args.files:
         args.command.error("the following arguments are required: FILE")
-    if args.options is not None:
-        args.command.error("argument --options: only allowed with argument --drop")
-    if args.scheduled:
-        args.command.error("argument --scheduled: only allowed with argument --drop")
+    for name in ("options", "scheduled"):
+        if getattr(args, name):
+            args.command.error(f"argument --{name}: only allowed with argument --drop")
     if args.suggest_map:
         if len(args.files) > 1:
             args.command.error("argument --suggest-map: only allowed with one FILE")

@@ -1,6 +1,7 @@
 """The check of each request of the console: session, link, right and origin."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import falcon
 import peewee
@@ -149,11 +150,10 @@ def link_refusal(refused: LinkRefused) -> SignInRefused:
     return SignInRefused("This link does not work", str(refused))
 
 
-class SessionCookie:
+class SessionCookie(NamedTuple):
     """The cookie that holds the token of a session."""
 
-    def __init__(self, trusted_proxies: Sequence[Network]) -> None:
-        self._trusted_proxies = trusted_proxies
+    trusted_proxies: Sequence[Network]
 
     def name(self, req: falcon.Request) -> str:
         """Return the name of the cookie, which depends on whether the client uses TLS.
@@ -161,7 +161,7 @@ class SessionCookie:
         SEC: browsers accept `__Host-` only over TLS and only from this very host, so that neither
         an attacker on the network nor another host of the domain can set the cookie.
         """
-        is_tls = scheme_of(req, self._trusted_proxies) == "https"
+        is_tls = scheme_of(req, self.trusted_proxies) == "https"
         return "__Host-verifyd-console" if is_tls else "verifyd-console"
 
     def token(self, req: falcon.Request) -> str:

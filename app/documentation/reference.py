@@ -63,12 +63,10 @@ def _curl(url: str, method: str, path: str, body: object) -> str:
 
 
 def _python(method: str, path: str, body: object) -> str:
-    if body is None:
-        return f'from verifyd import ask\n\nprint(ask("{method}", "{path}"))'
-    return (
-        f"from verifyd import ask\n\nbody = {_python_literal(body)}\n"
-        f'print(ask("{method}", "{path}", json=body))'
-    )
+    assigned = given = ""
+    if body is not None:
+        assigned, given = f"body = {_python_literal(body)}\n", ", json=body"
+    return f'from verifyd import ask\n\n{assigned}print(ask("{method}", "{path}"{given}))'
 
 
 def _python_literal(value: object) -> str:
@@ -84,13 +82,10 @@ def _python_literal(value: object) -> str:
 
 
 def _typescript(method: str, path: str, body: object) -> str:
-    imported = 'import { ask } from "./verifyd.ts";\n\n'
-    if body is None:
-        return f'{imported}console.log(await ask("{method}", "{path}"));'
-    return (
-        f"{imported}const body = {json.dumps(body, ensure_ascii=False)};\n"
-        f'console.log(await ask("{method}", "{path}", body));'
-    )
+    imported, assigned, given = 'import { ask } from "./verifyd.ts";\n\n', "", ""
+    if body is not None:
+        assigned, given = f"const body = {json.dumps(body, ensure_ascii=False)};\n", ", body"
+    return f'{imported}{assigned}console.log(await ask("{method}", "{path}"{given}));'
 
 
 Node = Mapping[str, Any]

@@ -79,10 +79,17 @@ def print_item(
         sentence: the result of the command, in lower case and without a full stop.
         text: the lines for a person; by default one for each member.
     """
+    print_lines(args, item, item_lines(item) if text is None else text, sentence)
+
+
+def print_lines(
+    args: argparse.Namespace, document: object, lines: Iterable[str], sentence: str = ""
+) -> None:
+    """Print lines for a person, then the sentence; with `--json` the document."""
     if args.json:
-        print_document(args, item)
+        print_document(args, document)
         return
-    for line in item_lines(item) if text is None else text:
+    for line in lines:
         print(line)
     print_sentence(sentence)
 
@@ -102,17 +109,12 @@ def print_items(
     args: argparse.Namespace, items: Sequence[Item], columns: Sequence[str], sentence: str = ""
 ) -> None:
     """Print a table with these members as columns, then the sentence; with `--json` an array."""
-    if args.json:
-        print_document(args, items)
-        return
-    for line in table_lines(items, columns):
-        print(line)
-    print_sentence(sentence)
+    print_lines(args, items, table_lines(items, columns), sentence)
 
 
 def table_lines(items: Sequence[Item], columns: Sequence[str]) -> Iterator[str]:
     """Yield a heading, and a line for each item."""
-    return aligned([columns, *([shown(item[column]) for column in columns] for item in items)])
+    yield from aligned([columns, *([shown(item[column]) for column in columns] for item in items)])
 
 
 def aligned(rows: Sequence[Sequence[str]], further: Iterable[Sequence[str]] = ()) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
+from operator import attrgetter
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -161,15 +162,11 @@ _NAMES_MAX = 500
 """So many names the field of the account suggests."""
 _COLUMNS: Mapping[str, Callable[[Used], object]] = {
     "account": lambda used: used.account or "",
-    "key": lambda used: used.key,
-    "day": lambda used: used.day,
-    "operation": lambda used: used.operation,
-    "answers": lambda used: used.answers,
+    **{name: attrgetter(name) for name in ("key", "day", "operation", "answers", "vehicles")},
     "2xx": lambda used: used.by_class[0],
     "4xx": lambda used: used.by_class[1],
     "429": lambda used: used.by_class[2],
     "5xx": lambda used: used.by_class[3],
-    "vehicles": lambda used: used.vehicles,
 }
 
 

@@ -113,14 +113,12 @@ def record_use(operation: str, criteria: Criteria) -> None:
     owner = _owner(config)
     if owner is None:
         return
-    who = session()
     record = Record(
         time=time_of(clock.now_ns()),
         operation=operation,
-        login=who.login,
-        sudo_user=who.sudo_user,
         unverified=True,
         criteria=criteria,
+        **session()._asdict(),
     )
     trail.record_use(config.audit_dir, owner, record)
 

@@ -74,7 +74,7 @@ def recording(
         yield lambda _found, _registers: None
         return
     owner = claim_for_command(engine, config)
-    trail, who = Trail(config.audit_dir, lambda: owner), session()
+    trail, who = Trail(config.audit_dir, lambda: owner), session()._asdict()
 
     def record(found: Sequence[Found], registers: Read) -> None:
         trail.append(
@@ -84,11 +84,10 @@ def recording(
                 as_of=args.as_of,
                 reason=args.reason,
                 reference=args.reference,
-                login=who.login,
-                sudo_user=who.sudo_user,
                 unverified=True,
                 plates=[judged_plate(each, day, config.mot_first_years) for each in found],
                 registers=registers,
+                **who,
             )
         )
 

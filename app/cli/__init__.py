@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 """The modules of this package and the commands of each, in the order of `--help`."""
 _FAILED = 1
 _STOPPED = 128
-"""Shells add it to the number of the signal that ended a command."""
+"""A command that a signal ended has this exit status plus the number of the signal."""
 _log = logging.getLogger("app.cli")
 
 
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
                 args.run(args)
                 sys.stdout.flush()
         except KeyboardInterrupt as stop:
-            _report(args, "interrupted")
+            _report(args, "interrupted", {"reason": "interrupted"})
             return _STOPPED + (stop.args[0] if stop.args else signal.SIGINT)
         except BrokenPipeError:
             # The reader has closed the output, as `head` does.
@@ -106,21 +106,18 @@ def _message_of(error: Exception) -> tuple[str, Mapping[str, object]]:
     return message, {"reason": message}
 
 
-def _report(
-    args: argparse.Namespace, message: str, members: Mapping[str, object] | None = None
-) -> None:
+def _report(args: argparse.Namespace, message: str, members: Mapping[str, object]) -> None:
     """Report why a command failed: in a sentence, or for a job of a timer in a log line (D75).
 
     With `--json` the members are a document on stdout, too.
     """
     # SEC: an argument that is repeated can be a key.
     message = without_keys(message)
-    members = {"reason": message} | dict(members or {})
-    members["reason"] = without_keys(str(members["reason"]))
+    members = {**members, "reason": without_keys(str(members["reason"]))}
     if args.is_job and getattr(args, "scheduled", True):
         _log.error("%s", message)
     else:
-        # NOTE: a service that has begun to start logs what is written to `sys.stderr`.
+        # NOTE: a service that has begun to start logs everything that is written to `sys.stderr`.
         is_logged = isinstance(sys.stderr, StderrLines)
         print(message, file=sys.__stderr__ if is_logged else sys.stderr)
     with suppress(OSError):

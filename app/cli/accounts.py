@@ -2,7 +2,6 @@
 
 import argparse
 from datetime import date
-from functools import partial
 
 from app.accounts import administration
 from app.accounts.administration import status_of_key
@@ -133,8 +132,7 @@ def _show_account(args: argparse.Namespace) -> None:
 )
 def _suspend(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        suspend = partial(administration.suspend_account, engine, args.name)
-        account = reserve.with_reserve(engine, suspend)
+        account = reserve.with_reserve(engine, administration.suspend_account, engine, args.name)
     print_item(args, ACCOUNTS.item(account), f"account {account.name} is suspended")
 
 
@@ -243,7 +241,7 @@ def _key_id(text: str) -> str:
     if token is not None:
         return token.key_id
     if len(text) != KEY_ID_CHARACTERS or not (text.isascii() and text.isalnum()):
-        # SEC: the text is not repeated; it can be a part of a key.
+        # SEC: the text is not repeated, because it can be a part of a key.
         raise ValueError(
             f"must be an id of {KEY_ID_CHARACTERS} letters and digits, or a whole key; "
             'see "verifyd keys list"'
@@ -291,8 +289,8 @@ def _list_keys(args: argparse.Namespace) -> None:
 )
 def _revoke_key(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        revoke = partial(administration.revoke_key, engine, args.id)
-        revoked = KEYS.item(reserve.with_reserve(engine, revoke))
+        key = reserve.with_reserve(engine, administration.revoke_key, engine, args.id)
+        revoked = KEYS.item(key)
     print_item(args, revoked, f"key {args.id} is revoked since {revoked['revoked_at']}")
 
 
@@ -324,5 +322,5 @@ def _rotate_key(args: argparse.Namespace) -> None:
 
 def _with_secret(key: ApiKey, text: str) -> dict[str, object]:
     """Return the members of a new key. SEC: nothing else shows the whole key."""
-    # The key comes second, where nobody overlooks it.
+    # The key comes second, where nobody overlooks the line.
     return {"id": key.id, "key": text} | KEYS.item(key)

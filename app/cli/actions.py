@@ -1,7 +1,9 @@
 """`verifyd actions`: the record of what operators changed."""
 
 import argparse
+from datetime import UTC
 
+from app import clock
 from app.accounts.administration import end_of_day
 from app.actions import (
     ACTIONS,
@@ -16,7 +18,6 @@ from app.cli.parser import Argument, Group, day_argument, limit
 from app.storage.session import opened_database
 
 commands = Group("actions", "list what operators changed")
-_DAY_SECONDS = 86_400
 
 
 def _change(action: Recorded) -> str:
@@ -72,7 +73,7 @@ def _list(args: argparse.Namespace) -> None:
         action=args.action,
         subject=args.subject,
         account=args.account,
-        since=args.since and end_of_day(args.since) - _DAY_SECONDS,
+        since=args.since and clock.start_of(args.since, UTC),
         until=args.until and end_of_day(args.until),
     )
     with opened_database() as engine:

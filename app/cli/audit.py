@@ -1,6 +1,7 @@
 """`verifyd audit`: seal, verify and prune the audit trail."""
 
 import argparse
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from app.audit.search import time_before
 from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of
-from app.cli.output import Table, counted, print_document, print_item, print_sentence, waiting_for
-from app.cli.parser import Argument, Group, flag, number_of, whole_number
+from app.cli.output import Table, counted, print_item, print_lines, waiting_for
+from app.cli.parser import Argument, Group, flag, whole_number
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTaskJob
@@ -28,7 +29,7 @@ VERDICTS = Table[Verdict](
     "seal",
     "seal everything that was recorded until now, and print the latest digest",
     flag("--scheduled", "seal only hours that are over, and do nothing if there is no trail"),
-    # The service starts this command, and nothing may outlive it (D62).
+    # The service starts this command, and no process may outlive the service (D62).
     Argument(
         "--parent PID",
         "end when this process, which started the command, ends [never]",
@@ -80,31 +81,25 @@ def _verify(args: argparse.Namespace) -> None:
         raise OperatorError("a digest belongs to one trail: give one --directory with --digest")
     with waiting_for(args, "all segments to be read"):
         verdicts = {path: verify(path, args.digest) for path in directories}
-    if args.json:
-        items = [
-            {"directory": str(path)} | VERDICTS.item(verdict) for path, verdict in verdicts.items()
-        ]
-        print_document(args, items)
-    else:
-        for path, verdict in verdicts.items():
-            _print_verdict(path, verdict)
+    items = [{"directory": str(path)} | VERDICTS.item(found) for path, found in verdicts.items()]
+    lines = [line for path, found in verdicts.items() for line in _lines(path, found)]
     faults = sum(len(verdict.faults) for verdict in verdicts.values())
+    known = ", and contains the digest" if args.digest else ""
+    sentence = f"nothing that was sealed was changed, removed or added{known}"
+    print_lines(args, items, lines, "" if faults else sentence)
     if faults:
         raise OperatorError(f"the audit trail does not verify: {counted(faults, 'fault')}")
-    known = ", and contains the digest" if args.digest else ""
-    if not args.json:
-        print_sentence(f"nothing that was sealed was changed, removed or added{known}")
 
 
-def _print_verdict(directory: Path, verdict: Verdict) -> None:
+def _lines(directory: Path, verdict: Verdict) -> Iterator[str]:
     before = f", all before {verdict.pruned_before}" if verdict.pruned else ""
-    print(f"directory         {directory}")
-    print(f"sealed            {_counts(verdict.segments, verdict.records)}")
-    print(f"not sealed yet    {_counts(verdict.unsealed, verdict.unsealed_records)}")
-    print(f"removed by age    {counted(verdict.pruned, 'segment')}{before}")
-    print(f"latest digest     {verdict.digest or '-'}")
+    yield f"directory         {directory}"
+    yield f"sealed            {_counts(verdict.segments, verdict.records)}"
+    yield f"not sealed yet    {_counts(verdict.unsealed, verdict.unsealed_records)}"
+    yield f"removed by age    {counted(verdict.pruned, 'segment')}{before}"
+    yield f"latest digest     {verdict.digest or '-'}"
     for fault in verdict.faults:
-        print(f"fault             {fault.sentence} [{fault.kind}]")
+        yield f"fault             {fault.sentence} [{fault.kind}]"
 
 
 def _counts(segments: int, records: int) -> str:
@@ -115,16 +110,7 @@ def _counts(segments: int, records: int) -> str:
 commands.include(audit_search.commands)
 
 
-@commands.command(
-    "carry-out",
-    "do what somebody asked for in the console, which runs this by itself",
-    Argument("ID", "number of the task", type=number_of("a task")),
-    examples=["audit carry-out 7"],
-    prints_data=False,
-    is_job=True,
-)
-def _carry_out(args: argparse.Namespace) -> None:
-    run(AuditTaskJob(args.id))
+commands.carry_out(lambda task_id: run(AuditTaskJob(task_id)))
 
 
 @commands.command(

@@ -80,7 +80,7 @@ _TO = Argument(
 def period_of(args: argparse.Namespace) -> Period:
     """Return the period that the options name, until now: the record of this use comes later.
 
-    Raises OperatorError if it ends before it begins: "0 records found" would be a wrong answer.
+    Raises OperatorError if the period ends before it begins: "0 records found" would be wrong.
     """
     period = until_now(args.since, args.until)
     if period.since > period.until:
@@ -113,14 +113,12 @@ def record_use(operation: str, criteria: Criteria) -> None:
     owner = _owner(config)
     if owner is None:
         return
-    who = session()
     record = Record(
         time=time_of(clock.now_ns()),
         operation=operation,
-        login=who.login,
-        sudo_user=who.sudo_user,
         unverified=True,
         criteria=criteria,
+        **session()._asdict(),
     )
     trail.record_use(config.audit_dir, owner, record)
 
@@ -198,7 +196,7 @@ def _print_array(found: Iterable[_Located], *, with_directory: bool) -> None:
 
 
 def _print_rows(found: Iterable[_Located]) -> int:
-    """Print a table, and return how many records it shows."""
+    """Print a table, and return the number of its records."""
     rows = (_row(record) for _, record in found)
     measured = [_COLUMNS, *islice(rows, _MEASURED_ROWS)]
     count = -1
@@ -209,7 +207,7 @@ def _print_rows(found: Iterable[_Located]) -> int:
 
 
 def _row(record: Record) -> tuple[str, ...]:
-    # SEC: what a client chose must not control the terminal.
+    # SEC: a text that a client chose must not control the terminal.
     return tuple(_printable(value or "-") for value in row_of(record))
 
 
@@ -270,7 +268,7 @@ def _report(args: argparse.Namespace) -> None:
     if args.json:
         print_document(args, done)
         return
-    # NOTE: imported here, because it is slow.
+    # NOTE: imported here, because Jinja is slow to import.
     from app.audit.report import render  # noqa: PLC0415
 
     sys.stdout.buffer.write(render(done))

@@ -4,6 +4,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from app import setting_values
 from app.backup.restore import restore
 from app.backup.take import Registers
 from app.cli.output import counted, print_item, waiting_for
@@ -14,12 +15,6 @@ from app.jobs.job import run
 from app.storage.session import require_owner
 
 commands = Group()
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10_000:
-        raise ValueError("must be a whole number from 1 to 10,000")
-    return int(text)
 
 
 @commands.command(
@@ -42,7 +37,7 @@ def _count(text: str) -> int:
     Argument(
         "--keep N",
         "keep the newest N backups of this database, within VERIFYD_BACKUP_LIMIT [all]",
-        type=_count,
+        type=setting_values.whole_number(1, 10_000),
     ),
     SCHEDULED,
     examples=[

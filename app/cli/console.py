@@ -2,15 +2,13 @@
 
 import argparse
 import socket
-from functools import partial
 from urllib.parse import urlsplit
 
 from app import clock
 from app.cli.output import counted, print_item
 from app.cli.parser import Argument, Group
 from app.config import SETTINGS, Config
-from app.console.roles import Role
-from app.console.sessions import LINK_SECONDS, create_link, end_sessions
+from app.console.sessions import LINK_SECONDS, Role, create_link, end_sessions
 from app.errors import OperatorError
 from app.serve.listening import chosen_by_systemd
 from app.storage import reserve
@@ -40,7 +38,7 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
     """Return the link with a token.
 
     Args:
-        url: the address of the service. By default it is where the console listens or, behind
+        url: the address of the service; by default that of the console's listener or, behind
             nginx on this host, the name of the host.
     """
     if url is None:
@@ -76,9 +74,8 @@ def _link(args: argparse.Namespace) -> None:
         variable = SETTINGS["console"].variable
         raise OperatorError(f"the console is off; set {variable}=on and restart the service")
     with opened_database(config) as engine:
-        # Also on a full disk: whoever frees it may need the console (D57).
-        create = partial(create_link, engine, args.name, Role(args.role))
-        token = reserve.with_reserve(engine, create)
+        # Also on a full disk: the person who frees the disk may need the console (D57).
+        token = reserve.with_reserve(engine, create_link, engine, args.name, Role(args.role))
     name, link = args.name.strip(), link_url(config, token, args.url)
     members = {
         "link": link,
@@ -99,8 +96,7 @@ def _link(args: argparse.Namespace) -> None:
 )
 def _end(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        # Also on a full disk (D57).
-        sessions, links = reserve.with_reserve(engine, lambda: end_sessions(engine, args.name))
+        sessions, links = reserve.with_reserve(engine, end_sessions, engine, args.name)
     ended = {"sessions": sessions, "links": links}
     sentence = f"{counted(sessions, 'session')} ended, {counted(links, 'unused link')} withdrawn"
     print_item(args, ended, sentence)

@@ -1,6 +1,6 @@
-"""`verifyd demo`: a demo register, accounts, domains and keys, which it can serve.
+"""`verifyd demo`: a demo register, accounts, domains and keys; the command can serve them.
 
-It is served at most once per database, with the access log in a file.
+The demo is served at most once per database, with the access log in a file.
 """
 
 import argparse
@@ -31,8 +31,7 @@ from app.cli.output import print_item
 from app.cli.parser import Group, flag
 from app.cli.program import run_again
 from app.config import Config
-from app.console.roles import Role
-from app.console.sessions import create_link
+from app.console.sessions import Role, create_link
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.registers.applying.counts import NAMES
@@ -77,13 +76,13 @@ _VARIABLES = _Keys("$KEY", "$LIMITED_KEY")
 
 
 class _Step(NamedTuple):
-    """One request to try, and what it shows."""
+    """One request to try, and a sentence about its answer."""
 
     shows: str
     path: str
     body: str | None = None
     times: int = 1
-    """If more than once, the key is the limited one, and only what tells of the limit is shown."""
+    """If more than once, the key is the limited one, and only the headers of limits are shown."""
 
 
 _LIMIT_SHOWN = "grep -iE '^(HTTP|Retry-After)'"
@@ -117,7 +116,7 @@ _STEPS = (
         times=_LIMITED_REQUESTS + 1,
     ),
 )
-"""What to try. In zsh a comment is a command, so what it shows has nothing special to a shell."""
+"""The requests to try. In zsh a comment is a command, so `shows` has nothing special to a shell."""
 
 
 @commands.command(
@@ -136,8 +135,11 @@ def _demo(args: argparse.Namespace) -> None:
         _ensure_account(engine)
         _ensure_limited_account(engine)
         replaced = _revoke_keys(engine, _ACCOUNT) + _revoke_keys(engine, _LIMITED)
-        keys = _Keys(_create_key(engine, _ACCOUNT), _create_key(engine, _LIMITED))
-        console = _console_link(engine, config) if args.serve else None
+        accounts = (_ACCOUNT, _LIMITED)
+        keys = _Keys(*(create_key(engine, each, _LABEL)[1].text for each in accounts))
+        console = None
+        if args.serve and config.console:
+            console = link_url(config, create_link(engine, _ACCOUNT, Role.OPERATOR))
     members = {
         "account": _ACCOUNT,
         "key": keys.key,
@@ -162,7 +164,7 @@ def _demo(args: argparse.Namespace) -> None:
 def _require_demo_or_empty(engine: Engine) -> None:
     """Refuse a database of real data: no real request may get an invented vehicle (D42).
 
-    A database with the demo's register is the demo's, whatever else was loaded into it.
+    A database with the demo's register is the demo's, even if other registers were loaded.
     """
     if Register.select().where(Register.name == _REGISTER).exists(engine):
         return
@@ -227,19 +229,8 @@ def _load_register(engine: Engine, config: Config) -> int:
     return loaded
 
 
-def _create_key(engine: Engine, account: str) -> str:
-    return create_key(engine, account, label=_LABEL)[1].text
-
-
-def _console_link(engine: Engine, config: Config) -> str | None:
-    """Return a link that opens the console; None if the console is off."""
-    if not config.console:
-        return None
-    return link_url(config, create_link(engine, _ACCOUNT, Role.OPERATOR))
-
-
 def _revoke_keys(engine: Engine, account: str) -> int:
-    """Revoke the keys of earlier runs, which nobody can show again; return how many there were."""
+    """Revoke the keys of earlier runs, which cannot be shown again; return their number."""
     keys = [key for key in list_keys(engine, account) if key.label == _LABEL]
     for key in keys:
         revoke_key(engine, key.id)
@@ -273,9 +264,9 @@ def _serve(access_log: Path, announcement: str) -> None:
     """Serve until Ctrl-C or TERM. The terminal gets warnings and errors only.
 
     Args:
-        announcement: what to print when the demo answers, and not before.
+        announcement: the text to print as soon as the demo answers.
     """
-    # NOTE: only now is it certain that the directory is a demo's.
+    # NOTE: not before now is the directory certainly a demo's.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
     descriptor = os.open(access_log, flags, 0o640)
     terminal = os.dup(1)
@@ -314,7 +305,7 @@ def _curl(bind: str, keys: _Keys, step: _Step) -> str:
     if is_single:
         arguments.append(shlex.quote(base_url(bind) + step.path))
     else:
-        # curl repeats what is in brackets, and sends nothing that follows a #.
+        # curl sends a request for each number in brackets, without the part after the #.
         arguments.append(f"'{base_url(bind)}{step.path}#[1-{step.times}]' | {_LIMIT_SHOWN}")
     return " ".join(arguments)
 
@@ -339,7 +330,7 @@ def _lines(config: Config, keys: _Keys, *, is_served: bool) -> Iterator[str]:
 
 
 def _links(config: Config, access_log: Path | None, console: str | None = None) -> str:
-    """Return the lines with what can be opened, for as long as the demo is served.
+    """Return lines with the addresses that work while the demo is served.
 
     Args:
         access_log: the file of the access log, if this process is about to serve the demo.

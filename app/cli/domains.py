@@ -1,7 +1,6 @@
 """`verifyd domains`: list accounts' domains, suspend and activate them."""
 
 import argparse
-from typing import Literal
 
 from app.accounts.administration import require_account
 from app.cli.output import Table, counted, print_item
@@ -24,35 +23,30 @@ def _list(args: argparse.Namespace) -> None:
     DOMAINS.print_list(args, found, counted(len(found), "domain"))
 
 
-@commands.command(
-    "suspend",
-    "set a domain's status to suspended",
-    ACCOUNT,
-    _NAME,
-    examples=["domains suspend acme example.com"],
-)
-def _suspend(args: argparse.Namespace) -> None:
-    _set_status(args, "suspended")
-
-
+# The lower one comes first in the help.
 @commands.command(
     "activate",
     "set a domain's status to active",
     ACCOUNT,
     _NAME,
     examples=["domains activate acme example.com"],
+    status="active",
 )
-def _activate(args: argparse.Namespace) -> None:
-    _set_status(args, "active")
-
-
-def _set_status(args: argparse.Namespace, status: Literal["active", "suspended"]) -> None:
+@commands.command(
+    "suspend",
+    "set a domain's status to suspended",
+    ACCOUNT,
+    _NAME,
+    examples=["domains suspend acme example.com"],
+    status="suspended",
+)
+def _set_status(args: argparse.Namespace) -> None:
     name = canonical_domain_name(args.name)
     if name is None:
         raise OperatorError(f"{args.name} is not a domain name such as example.com")
     with opened_database() as engine:
         account = require_account(engine, args.account)
-        domain = set_domain_status(engine, account.id, account.name, name, status)
+        domain = set_domain_status(engine, account.id, account.name, name, args.status)
     if domain is None:
         raise OperatorError(
             f"account {args.account} has no domain {name}; "

@@ -42,7 +42,7 @@ def _reject_limit(text: str) -> RejectLimit:
 
 
 OPTIONS = (
-    # What is in the files, and what a load does with it.
+    # The content of the files, and how a load changes the register.
     OneOf(
         Argument(
             "--format",
@@ -68,7 +68,7 @@ OPTIONS = (
         choices=[MERGE, REPLACE],
         default=MERGE,
     ),
-    # What a load refuses by default.
+    # Checks that refuse a load by default.
     flag(
         "--allow-shrink",
         f"allow the load to remove more than {SHRINK_MAX_PERCENT} %% of the rows",

@@ -105,10 +105,9 @@ def _import(args: argparse.Namespace) -> None:
         return
     if not args.files:
         args.command.error("the following arguments are required: FILE")
-    if args.options is not None:
-        args.command.error("argument --options: only allowed with argument --drop")
-    if args.scheduled:
-        args.command.error("argument --scheduled: only allowed with argument --drop")
+    for name in ("options", "scheduled"):
+        if getattr(args, name):
+            args.command.error(f"argument --{name}: only allowed with argument --drop")
     if args.suggest_map:
         if len(args.files) > 1:
             args.command.error("argument --suggest-map: only allowed with one FILE")
@@ -122,7 +121,7 @@ def _import(args: argparse.Namespace) -> None:
 
 
 def _refuse_others(args: argparse.Namespace, option: str, used: set[str]) -> None:
-    """Refuse all arguments but those that have a meaning with an option."""
+    """Refuse all arguments that have no meaning with an option."""
     for name, value in vars(args).items():
         is_used = name in used or name in ("json", "run", "is_job")
         if not is_used and value and value != args.command.get_default(name):

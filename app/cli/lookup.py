@@ -1,4 +1,4 @@
-"""`verifyd lookup`: what the service answers for plates, and why."""
+"""`verifyd lookup`: the answers of the service for plates, and their reasons."""
 
 import argparse
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 import peewee
 
 from app.cli.lookup_csv import ENQUIRY, answer_file, recording
-from app.cli.output import counted, print_item, print_sentence
+from app.cli.output import counted, print_item
 from app.cli.parser import Argument, Group, day_argument
 from app.config import Config
 from app.errors import OperatorError
@@ -96,23 +96,17 @@ def _explain(
     with recording(args, config, engine, day) as record:
         record([each.found for each in explained.plates], explained.registers)
     document = document_of(explained, day, reader.mot_first_years)
-    print_item(args, document, text=_lines(document))
-    _require_all_answered(args, document)
-
-
-def _require_all_answered(args: argparse.Namespace, document: Document) -> None:
-    """Print how many plates were answered. Raises OperatorError if any plate was not."""
     plates = document["plates"]
     failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]
+    sentence = "" if failed else f"{counted(len(plates), 'plate')} answered"
+    print_item(args, document, sentence, _lines(document))
     if failed:
         reasons = _printable("; ".join(failed))
         raise OperatorError(f"{len(failed)} of {len(plates)} without an answer: {reasons}")
-    if not args.json:
-        print_sentence(f"{counted(len(plates), 'plate')} answered")
 
 
 def _lines(document: Document) -> Iterator[str]:
-    """Yield the answer for each plate, what decided it, and what each register holds."""
+    """Yield the answer for each plate, its reasons, and the content of each register."""
     # NOTE: a pipe or a file has no width, so its lines are not wrapped.
     width = shutil.get_terminal_size((_UNWRAPPED, 0)).columns
     for place, plate in enumerate(document["plates"]):

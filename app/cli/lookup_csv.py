@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -66,7 +66,7 @@ ENQUIRY = (
 def recording(
     args: argparse.Namespace, config: Config, engine: Engine, day: str
 ) -> Iterator[Recorder]:
-    """Yield a function that records answers in this host's audit trail, if it is on.
+    """Yield a function that records answers in this host's audit trail, if the trail is on.
 
     Everything is on disk at the end. Raises AuditError if that fails.
     """
@@ -74,7 +74,7 @@ def recording(
         yield lambda _found, _registers: None
         return
     owner = claim_for_command(engine, config)
-    trail, who = Trail(config.audit_dir, lambda: owner), session()
+    trail, who = Trail(config.audit_dir, lambda: owner), session()._asdict()
 
     def record(found: Sequence[Found], registers: Read) -> None:
         trail.append(
@@ -84,11 +84,10 @@ def recording(
                 as_of=args.as_of,
                 reason=args.reason,
                 reference=args.reference,
-                login=who.login,
-                sudo_user=who.sudo_user,
                 unverified=True,
                 plates=[judged_plate(each, day, config.mot_first_years) for each in found],
                 registers=registers,
+                **who,
             )
         )
 
@@ -107,7 +106,7 @@ def answer_file(
     The answers of each batch are recorded before they are written.
 
     Raises OperatorError if the file cannot be read or has no column of plates, or if the output
-    cannot be written; and what VehicleReader.look_up and `record` raise.
+    cannot be written. VehicleReader.look_up and `record` raise further errors.
     """
     say_if_terminal_is_read(args.csv == STANDARD_INPUT)
     before = _loads(engine)
@@ -175,14 +174,14 @@ def _line(plates: PlateFile, content: bytes, appended: str, end: bytes) -> bytes
 
 
 def _loads(engine: Engine) -> dict[str, tuple[int, int | None]]:
-    """Return what every load changes, by register."""
+    """Return the generation and the time of the last load of each register."""
     return {entry.name: (entry.generation, entry.loaded_at) for entry in list_entries(engine)}
 
 
 def _print_summary(
     args: argparse.Namespace, results: Counter[str], day: str, loaded: Sequence[str]
 ) -> None:
-    """Print what became of the lines: to stderr if they went to stdout.
+    """Print how many lines were found, and how many not: to stderr if the lines went to stdout.
 
     Args:
         loaded: registers that were loaded while the file was answered.
@@ -233,10 +232,10 @@ def _progress_bar(stream: BinaryIO, *, is_shown: bool) -> Iterator[_Show]:
 
 @contextmanager
 def _opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Open a file, or standard input (`-`), so that it can be read twice; yield its name, too.
+    """Open a file, or standard input (`-`), for reading twice; yield the name, too.
 
     The content of a pipe is kept in a temporary file. Raises OperatorError if the file cannot be
-    read, and at the end if it was changed meanwhile.
+    read, and at the end if the file was changed meanwhile.
     """
     with ExitStack() as opened:
         if path == STANDARD_INPUT:
@@ -245,7 +244,9 @@ def _opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
         try:
             file = opened.enter_context(open(path, "rb"))
         except OSError as error:
-            raise OperatorError(f"{path} cannot be read: {_reason(error, path)}") from error
+            way_out = f"; send it through standard input: lookup --csv - < {path}"
+            hint = way_out * isinstance(error, PermissionError)
+            raise OperatorError(f"{path} cannot be read: {error.strerror}{hint}") from error
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             yield _kept(file, opened), path
             return
@@ -253,13 +254,6 @@ def _opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
         yield file, path
         if _state(file) != before:
             raise OperatorError(f"{path} was changed while it was read")
-
-
-def _reason(error: OSError, path: str) -> str | None:
-    """Return why a file cannot be opened, and what to do if only the caller may read it."""
-    if isinstance(error, PermissionError):
-        return f"{error.strerror}; send it through standard input: lookup --csv - < {path}"
-    return error.strerror
 
 
 def _kept(pipe: BinaryIO, opened: ExitStack) -> BinaryIO:
@@ -298,7 +292,8 @@ def _new_output(path: Path | None) -> Iterator[_Write]:
     with ended_like_ctrl_c(), ExitStack() as left:
         with _faults_of(path):
             descriptor, part = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
-        left.callback(_remove, part)
+        # After success the file has its final name already.
+        left.callback(Path(part).unlink, missing_ok=True)
         # NOTE: unbuffered, so that closing the file cannot fail to write.
         with open(descriptor, "wb", buffering=0) as file:
             yield partial(_write_all, path, file)
@@ -325,11 +320,6 @@ def _to_stdout(data: bytes) -> None:
         # The rest of the buffer would fail again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OperatorError(f"stdout cannot be written: {error.strerror}") from error
-
-
-def _remove(part: str) -> None:
-    with suppress(FileNotFoundError):  # It has its final name already.
-        os.unlink(part)
 
 
 @contextmanager

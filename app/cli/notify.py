@@ -1,4 +1,4 @@
-"""`verifyd notify` and `verifyd watch`: deliver alerts, and find what is wrong."""
+"""`verifyd notify` and `verifyd watch`: deliver alerts, and find problems."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -61,23 +61,17 @@ def _test(args: argparse.Namespace, config: Config) -> None:
     destinations = counted(len(outcomes), "destination")
     sentence = f"test message sent to {len(outcomes) - failed} of {destinations}"
     OUTCOMES.print_list(args, outcomes, sentence)
-    faults = _queue_faults(config)
+    faults = []
+    try:
+        # The test message does not go through the queue.
+        Spool(config.data_dir).try_out()
+    except OSError as error:
+        variable = SETTINGS["data_dir"].variable
+        faults.append(f"{variable}: no alert can be queued in {config.data_dir}: {error.strerror}")
     if failed:
         faults.append(f"the test message failed at {failed} of {destinations}")
     if faults:
         raise OperatorError("\n".join(faults))
-
-
-def _queue_faults(config: Config) -> list[str]:
-    """Return why no alert can be queued; the test message does not go through the queue."""
-    try:
-        Spool(config.data_dir).try_out()
-    except OSError as error:
-        return [
-            f"{SETTINGS['data_dir'].variable}: no alert can be queued in {config.data_dir}: "
-            f"{error.strerror}"
-        ]
-    return []
 
 
 @commands.command(
@@ -105,7 +99,7 @@ def _lines(conditions: Sequence[Condition], message: Message | None) -> Iterator
 
 
 def _config() -> Config:
-    """Return the settings. Only faults of those that alerts need are an error."""
+    """Return the settings. Only faults of settings that alerts need are an error."""
     config, wrong = Config.read()
     _require_deliverable(wrong)
     require_owner(config)

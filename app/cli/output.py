@@ -1,6 +1,6 @@
-"""What commands print: text that ends with a sentence, or one JSON document with `--json`.
+"""The output of commands: text that ends with a sentence, or one JSON document with `--json`.
 
-Also what a command says while somebody waits, and its question before it destroys data.
+Also the line about a long wait, and the question before data is destroyed.
 """
 
 import argparse
@@ -76,13 +76,20 @@ def print_item(
     """Print one item, then the sentence; with `--json` an object.
 
     Args:
-        sentence: what the command did or found, in lower case and without a full stop.
+        sentence: the result of the command, in lower case and without a full stop.
         text: the lines for a person; by default one for each member.
     """
+    print_lines(args, item, item_lines(item) if text is None else text, sentence)
+
+
+def print_lines(
+    args: argparse.Namespace, document: object, lines: Iterable[str], sentence: str = ""
+) -> None:
+    """Print lines for a person, then the sentence; with `--json` the document."""
     if args.json:
-        print_document(args, item)
+        print_document(args, document)
         return
-    for line in item_lines(item) if text is None else text:
+    for line in lines:
         print(line)
     print_sentence(sentence)
 
@@ -102,17 +109,12 @@ def print_items(
     args: argparse.Namespace, items: Sequence[Item], columns: Sequence[str], sentence: str = ""
 ) -> None:
     """Print a table with these members as columns, then the sentence; with `--json` an array."""
-    if args.json:
-        print_document(args, items)
-        return
-    for line in table_lines(items, columns):
-        print(line)
-    print_sentence(sentence)
+    print_lines(args, items, table_lines(items, columns), sentence)
 
 
 def table_lines(items: Sequence[Item], columns: Sequence[str]) -> Iterator[str]:
     """Yield a heading, and a line for each item."""
-    return aligned([columns, *([shown(item[column]) for column in columns] for item in items)])
+    yield from aligned([columns, *([shown(item[column]) for column in columns] for item in items)])
 
 
 def aligned(rows: Sequence[Sequence[str]], further: Iterable[Sequence[str]] = ()) -> Iterator[str]:
@@ -169,7 +171,7 @@ def waiting_for(args: argparse.Namespace, what: str) -> Iterator[None]:
     """Say on stderr what a command waits for: at once at a terminal, otherwise after 3 s.
 
     A job says nothing without a terminal: its log has only events.
-    NOTE: a thread does it, so do not fork meanwhile.
+    NOTE: a thread prints the line, so do not fork meanwhile.
     """
     is_terminal = sys.stderr.isatty()
     if args.is_job and not is_terminal:
@@ -187,7 +189,7 @@ def waiting_for(args: argparse.Namespace, what: str) -> Iterator[None]:
 
 
 def say_if_terminal_is_read(is_standard_input: bool) -> None:
-    """Say that a command reads what is typed, which looks as if it did nothing."""
+    """Say that a command waits for somebody to type, which looks as if it did nothing."""
     if is_standard_input and sys.stdin.isatty():
         _say("standard input; end it with Ctrl-D")
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
-from app import clock
+from app import clock, setting_values
 from app.config import SETTINGS
 from app.errors import closest, without_keys
-from app.setting_values import REGISTER_NAME_RULE, is_register_name
 
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
 _SYNONYMS = (
@@ -34,7 +33,7 @@ _SYNONYMS = (
     ("migrate", "init", "upgrade"),
     ("accounts", "users", "user", "customers", "customer"),
 )
-"""What other programs call a command. The first word of a line that is a command here is meant."""
+"""Names of commands in other programs. The first word of a line that is a command here is meant."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         self.color = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does, but refuse what is unknown here, where suggestions are known."""
+        """Parse as argparse does, but refuse unknown words here, where suggestions are known."""
         words = sys.argv[1:] if args is None else list(args)
         self._require_known_options(words)
         parsed, rest = super().parse_known_args(words, namespace)
@@ -67,7 +66,8 @@ class Parser(argparse.ArgumentParser):
         """Print the mistake and exit with 2."""
         # SEC: a mistyped command can hold a key.
         shown = without_keys(message)
-        self.exit(2, f'{self._short_usage()}\nerror: {shown}\nsee "{self.prog} --help"\n')
+        usage = " ".join(["usage:", self.prog, *self._usage_words()])
+        self.exit(2, f'{usage}\nerror: {shown}\nsee "{self.prog} --help"\n')
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # NOTE: argparse calls this for each value of an argument with choices, and for commands.
@@ -83,7 +83,7 @@ class Parser(argparse.ArgumentParser):
     def _require_known_options(self, words: Sequence[str]) -> None:
         """Refuse the first unknown option, also where argparse would first miss an argument."""
         for word in words:
-            # What follows the name of a command is for its own parser.
+            # The words after the name of a command are for its own parser.
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
                 return
             # SEC: only the name is repeated; the value after it can be a secret.
@@ -98,18 +98,15 @@ class Parser(argparse.ArgumentParser):
         return any(each.startswith(option) for each in self._option_string_actions)
 
     def _remedy(self, option: str) -> str:
-        """Return what to do instead of giving an unknown option; empty if nobody knows."""
+        """Return a suggestion for an unknown option; empty if there is none."""
         name = option.lstrip("-").lower().replace("-", "_").removeprefix("verifyd_")
         name = self.settings_by_option.get(name, name)
         if name in SETTINGS:
             return f"; set {SETTINGS[name].variable} instead"
         return _suggestion(option, self._option_string_actions)
 
-    def _short_usage(self) -> str:
-        """Return the usage in one line: arguments, and the options that are required."""
-        return " ".join(["usage:", self.prog, *self._usage_words()])
-
     def _usage_words(self) -> Iterator[str]:
+        """Yield the arguments, and the options that are required."""
         is_optional = False
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
@@ -147,11 +144,7 @@ def _listed(words: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[Parser]
-else:
-    Commands = object
-
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 Run = Callable[[argparse.Namespace], None]
 
 
@@ -159,8 +152,8 @@ class Argument:
     """An argument or an option, which several commands can have.
 
     Args:
-        usage: what a person types: `NAME`, `--label TEXT`, or an option alone.
-        meaning: its help.
+        usage: `NAME`, `--label TEXT`, or an option alone, as a person types it.
+        meaning: the help.
         options: further ones of `ArgumentParser.add_argument`. If `type` raises ValueError, the
             message is shown. The value of `NAME` is `args.name`, unless `dest` is another name.
     """
@@ -176,7 +169,7 @@ class Argument:
         self._options = options | {"help": meaning}
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Add it to a command, or to options that exclude each other."""
+        """Add the argument to a command, or to options that exclude each other."""
         parser.add_argument(self._name, **self._options)
 
 
@@ -202,7 +195,7 @@ class OneOf:
 
 
 def flag(name: str, meaning: str) -> Argument:
-    """Return an option without a value: it is True if it is given."""
+    """Return an option without a value; True if given."""
     return Argument(name, meaning, action="store_true")
 
 
@@ -230,16 +223,16 @@ class Group:
         settings_by_option: Mapping[str, str] = MappingProxyType({}),
         **values: object,
     ) -> Callable[[Run], Run]:
-        """Return a decorator for the function that does what a command says.
+        """Return a decorator for the function of a command.
 
         The function gets the arguments, and as `args.command` the parser, for mistakes that only
         the function sees.
 
         Args:
-            summary: what it does, as a short imperative in lower case without a full stop.
+            summary: a short imperative in lower case without a full stop.
             examples: command lines for its `--help`, without the leading `verifyd`.
             details: more lines for its `--help`, after the summary.
-            prints_data: give it `--json`, for one JSON document on stdout.
+            prints_data: give the command `--json`, for one JSON document on stdout.
             is_job: write log lines for programs, and the reason of a failure, too, unless the
                 command takes `--scheduled` and does not get it (D75).
             option_of_words: the option that words without one are probably meant for.
@@ -269,6 +262,17 @@ class Group:
 
         return declare
 
+    def carry_out(self, do: Callable[[int], None]) -> None:
+        """Declare the command that the console runs to do a task. `do` takes the task's number."""
+        self.command(
+            "carry-out",
+            "do what somebody asked for in the console, which runs this by itself",
+            Argument("ID", "number of the task", type=number_of("a task")),
+            examples=[f"{self._name} carry-out 7"],
+            prints_data=False,
+            is_job=True,
+        )(lambda args: do(args.id))
+
     def include(self, group: "Group") -> None:
         """Put another group here in the order of the help."""
         self._commands.append(group.add_to)
@@ -282,7 +286,7 @@ class Group:
             add(commands)
 
 
-# Arguments and values that several commands have.
+# Arguments that several commands have, and functions that parse one. They raise ValueError.
 
 _NUMBER_DIGITS_MAX = 18
 # SEC: reading a very long number is slow.
@@ -293,50 +297,46 @@ _LIMIT_MAX = 100_000
 
 
 def whole_number(text: str) -> int:
-    """Return an argument that is a whole number. Raises ArgumentTypeError, which argparse shows."""
+    """Return an argument that is a whole number."""
     if not _WHOLE_NUMBER.fullmatch(text):
-        raise argparse.ArgumentTypeError(
+        raise ValueError(
             f"must be a whole number of at most {_WHOLE_NUMBER_DIGITS_MAX} digits, not {text!r}"
         )
     return int(text)
 
 
 def day_argument(text: str) -> date:
-    """Return an argument that is a day. Raises ArgumentTypeError, which argparse shows."""
+    """Return an argument that is a day."""
     day = clock.parse_iso_date(text)
     if day is None:
-        raise argparse.ArgumentTypeError(clock.day_fault(text))
+        raise ValueError(clock.day_fault(text))
     return day
 
 
 def register_name(text: str) -> str:
-    """Return an argument that names a register. Raises ArgumentTypeError, which argparse shows."""
-    if not is_register_name(text):
-        raise argparse.ArgumentTypeError(f"a register's name has {REGISTER_NAME_RULE}: {text!r}")
+    """Return an argument that names a register."""
+    if not setting_values.is_register_name(text):
+        raise ValueError(f"a register's name has {setting_values.REGISTER_NAME_RULE}: {text!r}")
     return text
 
 
 def number_of(what: str) -> Callable[[str], int]:
-    """Return what checks an argument that is the number of something, such as `a load`."""
+    """Return a function that parses the number of something, such as `a load`."""
 
     def checked(text: str) -> int:
         if not text.isascii() or not text.isdigit() or len(text) > _NUMBER_DIGITS_MAX:
-            raise argparse.ArgumentTypeError(f"must be the number of {what}")
+            raise ValueError(f"must be the number of {what}")
         return int(text)
 
     return checked
 
 
-def _limit(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LIMIT_MAX:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_LIMIT_MAX:,}")
-    return int(text)
-
-
 def limit(items: str) -> Argument:
-    """Return `--limit`, for lists that grow without end. `items` is what is listed, as a plural."""
+    """Return `--limit`, for lists that grow without end. `items` is a plural, such as `loads`."""
     meaning = f"list at most N {items} [%(default)s]"
-    return Argument("--limit N", meaning, type=_limit, default=_LIMIT)
+    return Argument(
+        "--limit N", meaning, type=setting_values.whole_number(1, _LIMIT_MAX), default=_LIMIT
+    )
 
 
 ACCOUNT = Argument("ACCOUNT", "name of the account")
@@ -344,4 +344,4 @@ SCHEDULED = flag(
     "--scheduled", "mark this run as a timer's, so that a missing next run is reported"
 )
 YES = flag("--yes", "do not ask for confirmation")
-"""It answers the question of `confirm`."""
+"""The answer to the question of `confirm`."""

@@ -44,11 +44,11 @@ class Line(NamedTuple):
     end: bytes
     """LF, CRLF or CR; empty if the file ends without one."""
     plate: str
-    """The plate as it was written; empty if there is a fault."""
+    """The plate as written in the file; empty if there is a fault."""
     fault: str = ""
     """`blank_line`, `ragged_line` or `malformed_line`."""
     missing: int = 0
-    """How many fields fewer than the header it has."""
+    """How many fields fewer than the header the line has."""
 
 
 class PlateFile:
@@ -59,8 +59,8 @@ class PlateFile:
         name: for messages.
         column: the column with the plates; found by its name if None.
 
-    Raises OperatorError if this is not such a file, or if the column cannot be found; while it is
-    read, if a line is too long or a quote is never closed.
+    Raises OperatorError if this is not such a file, or if the column cannot be found; later, if a
+    line is too long or a quote is never closed.
     """
 
     def __init__(self, stream: BinaryIO, name: str, column: str | None) -> None:
@@ -78,12 +78,13 @@ class PlateFile:
         declared = None
         for line in self._lines:
             self._number += 1
-            if line.strip() and (declared or not (declared := _declared(line))):
+            text = line.decode("latin-1")
+            if line.strip() and (declared or not (declared := declared_separator(text))):
                 break
             self.start += line
         else:
             raise OperatorError(f"{name}: the file has no header")
-        likely = likely_separator(line.decode("latin-1"), _DELIMITERS)
+        likely = likely_separator(text, _DELIMITERS)
         self.delimiter = (declared or likely).encode()
         self._reader = csv.reader(self._fed(), delimiter=self.delimiter.decode(), strict=True)
         fields = self._fields(line)
@@ -162,7 +163,7 @@ class PlateFile:
 def _encoding(stream: BinaryIO, name: str) -> str:
     """Read a file to its end; return UTF-8 if all of it is valid, otherwise Windows-1252.
 
-    Raises OperatorError if it is empty, or not text.
+    Raises OperatorError if the file is empty, or not text.
     """
     decoder = codecs.getincrementaldecoder(UTF_8)()
     encoding, size = UTF_8, 0
@@ -205,12 +206,8 @@ def _split_end(line: bytes) -> tuple[bytes, bytes]:
     return line, b""
 
 
-def _declared(line: bytes) -> str | None:
-    return declared_separator(line.decode("latin-1"))
-
-
 def _plate_column(names: Sequence[str], name: str, column: str | None) -> int:
-    """Return the index of the column with the plates. Raises OperatorError if it is not clear."""
+    """Return the index of the column with the plates. Raises OperatorError if that is not clear."""
     ours = [each for each in names if each.casefold().startswith(COLUMN_PREFIX)]
     if ours:
         raise OperatorError(f"{name} was answered before: it has the column {ours[0]}")

@@ -1,9 +1,7 @@
 """`verifyd completion` and `version`, and how to run this program again."""
 
 import argparse
-import os
 import platform
-import pwd
 import shlex
 import shutil
 import sys
@@ -16,6 +14,7 @@ from app.cli.output import print_item, utc
 from app.cli.parser import Argument, Group, Parser
 from app.config import SETTINGS, Config
 from app.setting_values import sqlite_path
+from app.storage.file_lock import user_name
 from app.storage.versions import program_schema
 from app.version import VERSION, revision
 from app.version import line as version_line
@@ -38,7 +37,7 @@ commands = Group()
     prints_data=False,
 )
 def _completion(args: argparse.Namespace) -> None:
-    # NOTE: imported here, because it is slow, and because app.cli imports this module.
+    # NOTE: imported here, because shtab is slow, and because app.cli imports this module.
     import shtab  # noqa: PLC0415
 
     from app.cli import build_parser  # noqa: PLC0415
@@ -120,7 +119,7 @@ def _found() -> Path:
 
 
 def _is_installed(found: Path) -> bool:
-    return found.resolve().with_name(_WRAPPER).exists() and _user() == _USER
+    return found.resolve().with_name(_WRAPPER).exists() and user_name() == _USER
 
 
 def _settings(config: Config) -> list[str]:
@@ -136,10 +135,3 @@ def _settings(config: Config) -> list[str]:
 
 def _variable(setting: str, value: str) -> str:
     return f"{SETTINGS[setting].variable}={shlex.quote(value)}"
-
-
-def _user() -> str | None:
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return None

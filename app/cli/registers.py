@@ -184,13 +184,4 @@ def _undrop(args: argparse.Namespace) -> None:
     print_item(args, members, f"register {entry.name} ({entry.described()}) is back")
 
 
-@commands.command(
-    "carry-out",
-    "do what somebody asked for in the console, which runs this by itself",
-    Argument("ID", "number of the task", type=number_of("a task")),
-    examples=["imports carry-out 7"],
-    prints_data=False,
-    is_job=True,
-)
-def _carry_out(args: argparse.Namespace) -> None:
-    run(RegisterTaskJob(args.id))
+commands.carry_out(lambda task_id: run(RegisterTaskJob(task_id)))

@@ -31,7 +31,7 @@ _SETTINGS_OF_SERVE = {
     "group": "socket_group",
     "proxies": "trusted_proxies",
 }
-"""What other servers have as options, by the setting of `serve`."""
+"""The setting of `serve` for each option of other servers."""
 
 
 @commands.command(
@@ -41,12 +41,12 @@ _SETTINGS_OF_SERVE = {
     prints_data=False,
     is_job=True,
     settings_by_option=_SETTINGS_OF_SERVE,
-    # Somebody who starts it reads why it does not start.
+    # A person who starts the service by hand reads why it does not start.
     scheduled=False,
 )
 def _serve(_args: argparse.Namespace) -> None:
     with opened_database(check_schema=False):
-        pass  # It checks that the settings are right, and that this user owns the file (D27).
+        pass  # The settings are checked, and that this user owns the file (D27).
     # NOTE: this module is gunicorn's configuration; importing it reads the environment.
     from app.server import serve  # noqa: PLC0415
 

@@ -68,7 +68,7 @@ def _command(file: str, mapping: str) -> str:
 
 
 def _output_file() -> str | None:
-    """Return the path of the file that stdout is redirected to, None if it is no file."""
+    """Return the path of the file that stdout is redirected to, None if stdout is no file."""
     with suppress(OSError):
         descriptor = sys.stdout.fileno()
         path = os.readlink(f"/proc/self/fd/{descriptor}")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import falcon
-import peewee
 
 from app.accounts import administration
 from app.accounts.models import Account, ApiKey, Plan
@@ -37,22 +36,13 @@ _CONDITIONS = {
 }
 
 
-def account_rows(tag: str) -> "peewee.ModelSelect[Account]":
-    """Return the query for the account with this tag."""
-    return Account.select().where(Account.tag == tag)
-
-
-def find_account(engine: Engine, tag: str) -> Account | None:
-    """Return the account with this tag, None if there is none."""
-    account: Account | None = account_rows(tag).first(engine)
-    return account
-
-
 def _version(account: Account) -> str:
     return version_of(account.tag, account.name, account.plan_id, account.suspended_at)
 
 
-ACCOUNTS = Entity("account", PLACE, find_account, account_rows, _version)
+ACCOUNTS = Entity[Account](
+    "account", PLACE, lambda tag: Account.select().where(Account.tag == tag), _version
+)
 
 
 def requests_left(limits: LimitStore, account: Account, plan: Plan) -> int | None:
@@ -123,17 +113,10 @@ class AccountCreation(RowlessForm):
             redirect(req, resp, PLACE, made.tag, done="created")
 
 
-class _AccountForm(FormPage[Account]):
-    """A form about an account."""
-
-    def _find(self, tag: str) -> Account:
-        return ACCOUNTS.require(self.engine, tag)
-
-
-class AccountPlan(_AccountForm):
+class AccountPlan(FormPage[Account]):
     """GET, POST /console/accounts/{tag}/plan. Moves an account to another plan."""
 
-    template = "accounts/plan.html"
+    entity, template = ACCOUNTS, "accounts/plan.html"
 
     def _fields(self, row: Account) -> Sequence[Field]:
         hint = "It counts from the next request on."
@@ -157,10 +140,10 @@ class AccountPlan(_AccountForm):
             redirect(req, resp, PLACE, row.tag, done="moved")
 
 
-class AccountDeletion(_AccountForm):
+class AccountDeletion(FormPage[Account]):
     """GET, POST /console/accounts/{tag}/delete. Asks for the name; afterwards opens the list."""
 
-    template = "accounts/delete.html"
+    entity, template = ACCOUNTS, "accounts/delete.html"
     fields = (Field("name", "Name of the account", "Type it to confirm."),)
 
     def _initial(self, row: Account) -> Mapping[str, str]:

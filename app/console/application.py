@@ -30,15 +30,14 @@ _HEADINGS: Mapping[str, str] = {
     "body_too_large": "The form is too long",
     "invalid_request": "The request is malformed",
 }
-
-
-_NOT_FOUND = "There is no such page", "The address may be mistyped or old."
-_NOT_ALLOWED = (
-    "That does not work here",
-    "This page does not take this method. Go back, and use the buttons of the page.",
-)
+_FRAMEWORK_ERRORS = {
+    404: ("There is no such page", "The address may be mistyped or old."),
+    405: (
+        "That does not work here",
+        "This page does not take this method. Go back, and use the buttons of the page.",
+    ),
+}
 _MALFORMED = "This did not work", "The request is malformed."
-_FRAMEWORK_ERRORS = {404: _NOT_FOUND, 405: _NOT_ALLOWED}
 _BUGS = (peewee.ProgrammingError, peewee.DataError, peewee.IntegrityError)
 """What the database raises if one of our statements is wrong."""
 
@@ -187,7 +186,7 @@ def create_console(
 
     Args:
         trail: where look-ups are recorded; None if the audit trail is off.
-        outermost: the middleware that the API has, too; it counts, logs and reads requests.
+        outermost: middleware of the API, too, which counts, logs and reads requests.
     """
     pages = Renderer(config.timezone, menu())
     tasks, audit_tasks = Tasks(engine, config.state_dir), AuditTasks(engine, config)
@@ -196,7 +195,7 @@ def create_console(
     middleware = [*outermost, SecurityHeaders(), entrance, Attempts(limits, config)]
     app: ConsoleApplication = falcon.App(request_type=ConsoleRequest, middleware=middleware)
     app.req_options.strip_url_path_trailing_slash = True
-    # Falcon has handlers of its own for its errors, which this one replaces.
+    # This handler replaces those of Falcon for its own errors.
     app.add_error_handler((Exception, falcon.HTTPError), Failures(engine, pages).answer)
     for page in PAGES:
         app.add_route(page.path, page.resource(services))

@@ -1,4 +1,4 @@
-"""The audit trail: its state, the questions of auditors, and the results (D138).
+"""The audit trail: its state, the questions of auditors, and the results.
 
 SEC: questions are sent with POST only, so plates are in no URL, log or history of a browser. The
 trail records who asked, so a result is shown only to that person.
@@ -65,14 +65,14 @@ _PERIOD = (
 
 
 class TrailState(NamedTuple):
-    """The state of this host's trail, as the pages show it."""
+    """The state of this host's trail on the pages."""
 
     word: str
     """`off`, `on` or `failing`."""
     fault: str
     directory: str
     summary: Summary | None
-    """None if there is no trail, or it cannot be read."""
+    """None if there is no trail, or the trail cannot be read."""
     digest: str
     """The latest one; empty if nothing was sealed."""
 
@@ -81,7 +81,7 @@ class _AuditForm(RowlessForm):
     """A form that asks something of the trail: POST begins a task, and leads to its page."""
 
     kind: str
-    """What the task does."""
+    """The kind of the task."""
 
     def _values(self, req: ConsoleRequest, row: None) -> Values:
         return {"version": secrets.token_hex(8), "trail": _state(self.engine, self.config)}
@@ -115,7 +115,7 @@ class _AuditForm(RowlessForm):
 
 
 class AuditPage(_AuditForm):
-    """GET, POST /console/audit. The state of the trail, a search, and what the person asked for."""
+    """GET, POST /console/audit. The state of the trail, a search, and the tasks of the person."""
 
     kind, template = SEARCH, "audit/search.html"
     fields = (
@@ -183,7 +183,7 @@ def _state(engine: Engine, config: Config) -> TrailState:
 
 
 def _criteria(form: Form) -> Criteria:
-    """Return what a form asks for, and add to it what is wrong besides its fields."""
+    """Return the criteria of a form, and note faults of the form besides those of its fields."""
     values = form.values
     since, until = values.get("from"), values.get("to")
     if form.is_sound and since and until and since > until:
@@ -227,7 +227,7 @@ _TYPES: Mapping[str, str] = {
     "html": "text/html; charset=utf-8",
 }
 _FORMS: Mapping[str, tuple[str, ...]] = {SEARCH: ("csv",), REPORT: ("html", "json"), VERIFY: ()}
-"""The files that can be downloaded; those of an export are in its question."""
+"""The files that can be downloaded; an export has the format of its question."""
 _SOON_SECONDS = 10
 _QUICK_SECONDS = 1
 _SHOWN_MAX = 20

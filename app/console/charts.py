@@ -186,7 +186,7 @@ def chart_of_days(used: Iterable[Used], asked: Period) -> UsageChart:
     counts = {_day_label(day, is_long=is_long): [0] * len(CLASSES) for day in asked.each_day()}
     for each in used:
         label = _day_label(date.fromisoformat(str(each.day)), is_long=is_long)
-        counts[label] = _sum(counts[label], each.by_class)
+        counts[label] = [sum(both) for both in zip(counts[label], each.by_class, strict=True)]
     columns = [Column(label, by_class) for label, by_class in counts.items()]
     return UsageChart(columns, "month" if is_long else "day")
 
@@ -212,7 +212,3 @@ def chart_of_hours(engine: Engine, zone: tzinfo) -> UsageChart:
 
 def _day_label(day: date, *, is_long: bool) -> str:
     return f"{day:%b} {day.year}" if is_long else f"{day.day} {day:%b}"
-
-
-def _sum(some: Sequence[int], others: Sequence[int]) -> list[int]:
-    return [one + other for one, other in zip(some, others, strict=True)]

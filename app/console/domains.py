@@ -7,7 +7,7 @@ import peewee
 
 from app.accounts.models import Account
 from app.actions import Actor
-from app.console.accounts import find_account
+from app.console.accounts import ACCOUNTS
 from app.console.form_pages import Confirmation, Entity, Question
 from app.console.forms import version_of
 from app.console.listing import Listing
@@ -66,9 +66,9 @@ def _find_domain(engine: Engine, domain_id: str) -> _OwnedDomain | None:
 _DOMAINS = Entity(
     "domain",
     _PLACE,
-    _find_domain,
     lambda domain_id: Domain.select().where(Domain.id == domain_id),
     lambda domain: version_of(domain.id, domain.name, domain.status),
+    _find_domain,
     "Its account has deleted it, or it never was.",
 )
 
@@ -85,7 +85,7 @@ class DomainList(Resource):
         return {
             "listing": listing,
             "domains": listing.rows(_domains(), self.engine, _CONDITIONS),
-            "account": find_account(self.engine, tag) if tag else None,
+            "account": ACCOUNTS.find(self.engine, tag) if tag else None,
         }
 
 

@@ -1,7 +1,7 @@
-"""Who may enter the console: sessions, links, rights, and where a request comes from (D132)."""
+"""The check of each request of the console: session, link, right and origin."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from typing import NamedTuple
 
 import falcon
 import peewee
@@ -10,8 +10,16 @@ from app.config import Config
 from app.console.forms import is_reload
 from app.console.rendering import ASSETS_PATH, ROOT, ConsoleRequest
 from app.console.resources import PageError
-from app.console.roles import RIGHTS, Right, Role
-from app.console.sessions import SESSION_SECONDS, LinkRefused, Session, Sessions, require_link
+from app.console.sessions import (
+    RIGHTS,
+    SESSION_SECONDS,
+    LinkRefused,
+    Right,
+    Role,
+    Session,
+    Sessions,
+    require_link,
+)
 from app.errors import Problem
 from app.serve.http.address import base_url, scheme_of
 from app.setting_values import Network
@@ -19,18 +27,19 @@ from app.storage import reserve
 from app.storage.engine import Engine
 
 SIGN_IN = f"{ROOT}/sign-in/"
+_NOT_SIGNED_IN = "You are not signed in"
 _READING = ("GET", "HEAD", "OPTIONS")
 _SAME_SITES = ("same-origin", "none")
-"""`none`: the person did it in the browser itself, such as sending a form again."""
+"""`none`: the person acted in the browser itself, such as sending a form again."""
 
 Rights = Mapping[str, Right | None]
-"""The right that each method needs; None if it needs no session."""
+"""The right that each method needs; None if the method needs no session."""
 
 
 class SignInRefused(Problem):
     """A request without a session; `heading` says why in a few words."""
 
-    def __init__(self, heading: str, detail: str) -> None:
+    def __init__(self, heading: str, detail: str = "") -> None:
         challenge = {"WWW-Authenticate": 'Cookie realm="console"'}
         super().__init__("unauthorized", detail, headers=challenge)
         self.heading = heading
@@ -39,7 +48,7 @@ class SignInRefused(Problem):
 class Entrance:
     """Finds the session of a request, and refuses pages that the person has no right to.
 
-    For a wrong cookie or link, it sets `req.context.refusal`: Limits, the next middleware, charges
+    A wrong cookie or link sets `req.context.refusal`: Limits, the next middleware, charges
     the client's address and raises the refusal.
 
     Args:
@@ -67,16 +76,19 @@ class Entrance:
         if req.method not in _READING:
             self._require_same_origin(req)
         if req.path.startswith(SIGN_IN):
-            context.refusal = self._refusal_of_link(req.path.removeprefix(SIGN_IN))
+            try:
+                require_link(self._engine, req.path.removeprefix(SIGN_IN))
+            except LinkRefused as refused:
+                context.refusal = link_refusal(refused)
             return
         token = self._cookie.token(req)
         if not token:
-            raise _not_signed_in()
+            raise SignInRefused(_NOT_SIGNED_IN)
         context.session = self._sessions.find(token)
         if context.session is not None:
             self._note_use(req, context.session)
         else:
-            context.refusal = SignInRefused("Your session has ended", "")
+            context.refusal = SignInRefused("Your session has ended")
             self._cookie.clear(req, resp)
 
     def process_resource(
@@ -88,11 +100,11 @@ class Entrance:
         """
         method = "GET" if req.method == "HEAD" else req.method
         right = self._rights[type(resource)].get(method)
-        if right is None:  # It is open to everybody, or the resource does not have it.
+        if right is None:  # The method is open to everybody, or the resource does not have it.
             return
         session = req.context.session
         if session is None:
-            raise _not_signed_in()
+            raise SignInRefused(_NOT_SIGNED_IN)
         if right in RIGHTS[session.role]:
             return
         needed = " or ".join(role for role in Role if right in RIGHTS[role])
@@ -107,10 +119,10 @@ class Entrance:
         if is_reload(req):
             return
         try:
-            # Whoever frees a full disk must stay in (D57).
-            reserve.with_reserve(self._engine, partial(self._sessions.note_use, session))
+            # A person who frees a full disk must stay signed in (D57).
+            reserve.with_reserve(self._engine, self._sessions.note_use, session)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            # The page may work all the same. If not, its own statements fail, too.
+            # The page may work all the same. Otherwise its own statements fail, too.
             self._engine.recover(error)
 
     def _require_same_origin(self, req: ConsoleRequest) -> None:
@@ -132,36 +144,24 @@ class Entrance:
                 "Nothing was changed. Open the page in the console, and send the form there.",
             )
 
-    def _refusal_of_link(self, token: str) -> Problem | None:
-        try:
-            require_link(self._engine, token)
-        except LinkRefused as refused:
-            return link_refusal(refused)
-        return None
-
 
 def link_refusal(refused: LinkRefused) -> SignInRefused:
     """Return the answer to a link that opens no session."""
     return SignInRefused("This link does not work", str(refused))
 
 
-def _not_signed_in() -> SignInRefused:
-    return SignInRefused("You are not signed in", "")
-
-
-class SessionCookie:
+class SessionCookie(NamedTuple):
     """The cookie that holds the token of a session."""
 
-    def __init__(self, trusted_proxies: Sequence[Network]) -> None:
-        self._trusted_proxies = trusted_proxies
+    trusted_proxies: Sequence[Network]
 
     def name(self, req: falcon.Request) -> str:
         """Return the name of the cookie, which depends on whether the client uses TLS.
 
         SEC: browsers accept `__Host-` only over TLS and only from this very host, so that neither
-        an attacker on the network nor another host of the domain can set it.
+        an attacker on the network nor another host of the domain can set the cookie.
         """
-        is_tls = scheme_of(req, self._trusted_proxies) == "https"
+        is_tls = scheme_of(req, self.trusted_proxies) == "https"
         return "__Host-verifyd-console" if is_tls else "verifyd-console"
 
     def token(self, req: falcon.Request) -> str:

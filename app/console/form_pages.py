@@ -24,16 +24,23 @@ class Entity(NamedTuple, Generic[T]):
     name: str
     """A noun, such as `account`."""
     place: str
-    """The first segment of the paths of its pages. The second one names a row."""
-    find: Callable[[Engine, str], T | None]
-    """Returns the row that a segment names."""
+    """The first segment of the paths of its pages; the second segment names a row."""
     rows: Callable[[str], "peewee.ModelSelect[Any]"]
-    """Selects the row that a segment names, to lock it."""
+    """Selects the row that a segment names, to find or lock it."""
     version: Callable[[T], str]
-    """Returns the version of what pages show of a row."""
+    """Returns the version of a row, as `version_of` does."""
+    finder: Callable[[Engine, str], T | None] | None = None
+    """Returns the row that a segment names, if pages show more than `rows` selects."""
     why_missing: str = "It was deleted, or never was."
     refusal: Refusal = CHANGED_MEANWHILE
-    """What is said of a form from an older state."""
+    """The refusal of a form from an older state."""
+
+    def find(self, engine: Engine, segment: str) -> T | None:
+        """Return the row that a segment names, None if there is none."""
+        if self.finder is not None:
+            return self.finder(engine, segment)
+        found: T | None = self.rows(segment).first(engine)
+        return found
 
     def require(self, engine: Engine, segment: str) -> T:
         """Return the row that a segment names. Raises PageError if there is none."""
@@ -54,7 +61,7 @@ class Entity(NamedTuple, Generic[T]):
         """Change a row in a transaction, and return what `change` returns.
 
         Args:
-            uses_reserve: whether this must work on a full disk (D57).
+            uses_reserve: whether the change must work on a full disk (D57).
 
         Raises PageError if the row has changed since the form was made.
         """
@@ -72,13 +79,16 @@ class Entity(NamedTuple, Generic[T]):
 class FormPage(Resource, ABC, Generic[T]):
     """A form about the row that its path names.
 
-    GET shows the form. POST does what it asks for, or shows it again with its faults.
+    GET shows the form. POST accepts the form, or shows it again with its faults.
     """
 
+    entity: Entity[T]
     template: str
     fields: Sequence[Field] = ()
-    _find: Callable[..., T]
-    """Takes the segments of the path; returns the row that they name, or raises PageError."""
+
+    def _find(self, **segments: str) -> T:
+        """Return the row that the path names. Raises PageError if there is none."""
+        return self.entity.require(self.engine, *segments.values())
 
     def _fields(self, row: T) -> Sequence[Field]:
         """Return the fields; by default those that are the same for all rows."""
@@ -89,7 +99,7 @@ class FormPage(Resource, ABC, Generic[T]):
         return {}
 
     def _values(self, req: ConsoleRequest, row: T) -> Values:
-        """Return what the template shows besides `form`."""
+        """Return the values of the template besides `form`."""
         return {}
 
     def _received(self, req: ConsoleRequest, row: T) -> Form:
@@ -98,7 +108,7 @@ class FormPage(Resource, ABC, Generic[T]):
 
     @abstractmethod
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: T, form: Form) -> None:
-        """Do what a form without faults asks for, and answer; or add the faults found now."""
+        """Accept a form without faults, and answer; or add the faults found now."""
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
         """Show the form."""
@@ -106,7 +116,7 @@ class FormPage(Resource, ABC, Generic[T]):
         self._show(req, resp, row, Form(self._fields(row), self._initial(row)))
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
-        """Do what the form asks for, or show it again."""
+        """Accept the form, or show it again."""
         row = self._find(**segments)
         form = self._received(req, row)
         if form.is_sound:
@@ -122,12 +132,12 @@ class FormPage(Resource, ABC, Generic[T]):
 class RowlessForm(FormPage[None]):
     """A form whose path names no row."""
 
-    def _find(self) -> None:
+    def _find(self, **segments: str) -> None:
         pass
 
 
 class Question(NamedTuple):
-    """What a page asks before a change."""
+    """The question of a page before a change."""
 
     heading: str
     text: str
@@ -158,11 +168,11 @@ class Confirmation(Resource, ABC, Generic[T]):
 
     entity: Entity[T]
     done: str
-    """What the next page says was done."""
+    """The value of `done` on the next page."""
     ends_row = False
     """Whether the row is gone then: the next page is the list."""
     uses_reserve = False
-    """Whether it must work on a full disk (D57)."""
+    """Whether the change must work on a full disk (D57)."""
 
     @abstractmethod
     def _question(self, row: T) -> Question:

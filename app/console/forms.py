@@ -1,4 +1,4 @@
-"""Forms: their fields, what browsers send in them, and what is wrong with it."""
+"""Forms: their fields, the values that browsers send, and the faults of the values."""
 
 import hashlib
 import unicodedata
@@ -18,7 +18,7 @@ from app.console.resources import PageError
 from app.errors import OperatorError, Problem
 
 VERSION_FIELD = "version"
-"""The field that holds the version of what a form shows."""
+"""The field that holds the version of the row that a form shows."""
 _FIELDS_MAX = 100
 _FORM = "application/x-www-form-urlencoded"
 
@@ -32,7 +32,7 @@ class Field(NamedTuple):
     characters_max: int = NAME_CHARACTERS_MAX
     is_required: bool = True
     choices: Sequence[str] = ()
-    """The values of a list to choose from; a line of text if it is empty."""
+    """The values of a list to choose from; empty for a line of text."""
     kind: Literal["text", "lines", "date", "number"] = "text"
     """One line of text, several lines, a day, or a whole number."""
     least: int = 0
@@ -44,7 +44,7 @@ class Form:
     """The values of a form's fields, and a sentence for each wrong one.
 
     Args:
-        values: what the fields hold; empty by default.
+        values: the values of the fields; empty by default.
     """
 
     def __init__(self, fields: Iterable[Field], values: Mapping[str, str] | None = None) -> None:
@@ -131,7 +131,7 @@ CHANGED_MEANWHILE: Refusal = (
 def version_of(*shown: object) -> str:
     """Return the version of a page: another text if the page shows anything else.
 
-    The page's form sends its version. If the row has another version by then, `require_version`
+    The page's form sends this version back. If the row has another one then, `require_version`
     refuses the form.
     """
     return hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
@@ -152,7 +152,7 @@ def require_version(
 
 
 def _faults(field: Field, value: str) -> Iterator[str]:
-    """Yield what is wrong with a value, the most important first."""
+    """Yield the faults of a value, the most important first."""
     if not value and field.kind != "number":
         yield f"{field.label} is needed."
     if len(value) > field.characters_max:
@@ -171,16 +171,12 @@ def _faults(field: Field, value: str) -> Iterator[str]:
     if field.kind == "number" and not _is_within(value, field.least, field.most):
         yield f"{field.label} must be a whole number from {field.least:,} to {field.most:,}."
     if field.kind == "date":
-        yield from _faults_of_day(field, value)
-
-
-def _faults_of_day(field: Field, value: str) -> Iterator[str]:
-    day = clock.parse_iso_date(value)
-    if day is None:
-        yield f"{field.label} {clock.day_fault(value)}."
-    # The last day of the calendar has no end.
-    elif day == date.max:
-        yield f"{field.label} must be before {date.max}."
+        day = clock.parse_iso_date(value)
+        if day is None:
+            yield f"{field.label} {clock.day_fault(value)}."
+        # The last day of the calendar has no end.
+        elif day == date.max:
+            yield f"{field.label} must be before {date.max}."
 
 
 def _is_within(text: str, least: int, most: int) -> bool:
@@ -213,9 +209,9 @@ def refresh(
 
     Args:
         is_running: whether the page can change by itself.
-        seconds: until the browser loads it.
+        seconds: the time until the browser loads the page.
 
-    Return whether the browser will load it again.
+    Return whether the browser will load the page again.
     """
     does = is_running and req.params.get(_MEMBER) != _OFF
     if does:

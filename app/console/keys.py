@@ -16,7 +16,7 @@ from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, Token, parse_
 from app.accounts.models import Account, ApiKey
 from app.accounts.usage.report import last_days
 from app.actions import Actor
-from app.console.accounts import ACCOUNTS, find_account
+from app.console.accounts import ACCOUNTS
 from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
@@ -41,15 +41,13 @@ def _mentions(text: str) -> peewee.Expression:
 
 
 def _has_status(status: str) -> peewee.Expression:
-    """Return the condition that a key has a status, as `status_of_key` defines it."""
-    is_revoked = ApiKey.revoked_at.is_null(False)
-    is_expired = ApiKey.expires_at.is_null(False) & (ApiKey.expires_at <= clock.now())
+    """Return the condition of keys with a status, as `status_of_key` defines it."""
     is_usable = ApiKey.revoked_at.is_null() & (
         ApiKey.expires_at.is_null() | (ApiKey.expires_at > clock.now())
     )
     return {
-        "revoked": is_revoked,
-        "expired": ApiKey.revoked_at.is_null() & is_expired,
+        "revoked": ApiKey.revoked_at.is_null(False),
+        "expired": ApiKey.revoked_at.is_null() & (ApiKey.expires_at <= clock.now()),
         "active": is_usable & Account.suspended_at.is_null(),
         "suspended": is_usable & Account.suspended_at.is_null(False),
     }[status]
@@ -100,15 +98,18 @@ def find_key(engine: Engine, key_id: str) -> ApiKey | None:
     return key
 
 
-def _rows(key_id: str) -> "peewee.ModelSelect[ApiKey]":
-    return ApiKey.select().where(ApiKey.id == key_id)
-
-
 def _version(key: ApiKey) -> str:
     return version_of(key.id, key.label, key.expires_at, key.revoked_at, key.replaced_by)
 
 
-_KEYS = Entity("key", PLACE, find_key, _rows, _version, "Its account was deleted, or it never was.")
+_KEYS = Entity(
+    "key",
+    PLACE,
+    lambda key_id: ApiKey.select().where(ApiKey.id == key_id),
+    _version,
+    find_key,
+    "Its account was deleted, or it never was.",
+)
 
 
 class KeyList(Resource):
@@ -127,7 +128,7 @@ class KeyList(Resource):
         return {
             "listing": listing,
             "keys": listing.rows(query, self.engine, _CONDITIONS),
-            "account": find_account(self.engine, tag) if tag else None,
+            "account": ACCOUNTS.find(self.engine, tag) if tag else None,
         }
 
 
@@ -150,7 +151,7 @@ class KeyPage(Resource):
 class KeySearch(RowlessForm):
     """GET, POST /console/keys/find. Opens the page of a key at hand, such as one that was leaked.
 
-    SEC: it is sent with POST, because logs keep URLs, and the list's search is a part of them.
+    SEC: the key is sent with POST, because logs keep URLs with the search of a list.
     """
 
     template = "keys/find.html"
@@ -173,11 +174,8 @@ class KeySearch(RowlessForm):
 class KeyCreation(FormPage[Account]):
     """GET, POST /console/accounts/{tag}/keys/new. Creates a key, and shows it once."""
 
-    template = "keys/new.html"
+    entity, template = ACCOUNTS, "keys/new.html"
     fields = _CREATION
-
-    def _find(self, tag: str) -> Account:
-        return ACCOUNTS.require(self.engine, tag)
 
     def _values(self, req: ConsoleRequest, row: Account) -> Values:
         return {"account": row, "version": self._version(row)}
@@ -206,11 +204,8 @@ class KeyCreation(FormPage[Account]):
 class KeyRotation(FormPage[ApiKey]):
     """GET, POST /console/keys/{key_id}/rotate. Creates a key's successor, and shows it once."""
 
-    template = "keys/rotate.html"
+    entity, template = _KEYS, "keys/rotate.html"
     fields = _ROTATION
-
-    def _find(self, key_id: str) -> ApiKey:
-        return _KEYS.require(self.engine, key_id)
 
     def _initial(self, row: ApiKey) -> Mapping[str, str]:
         _require_rotatable(row)

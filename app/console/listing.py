@@ -1,7 +1,6 @@
-"""Lists that are sorted, filtered and divided into pages by their URL, so that they can be linked.
+"""Lists that are sorted, filtered and divided into pages by their URL, so that links can be kept.
 
-A URL that asks for what does not exist shows the nearest thing that does: the default order, or
-the last page.
+A URL with an unknown order shows the default order, and one with a page too many the last page.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,13 +25,13 @@ _Item = TypeVar("_Item")
 
 
 class Listing:
-    """What the URL of a list asks for, and the links that ask for other rows or another order.
+    """The order, filters and page in the URL of a list, and the links to other rows or orders.
 
     Args:
         columns: the column or expression to sort by, for each name that `sort` can have. The first
             one is the default. For items that are no rows, a function of the item.
         unique: a unique column, by which rows are sorted that are equal otherwise.
-        filters: the parameters, and what each can be.
+        filters: the parameters, and the values that each can have.
         default: the order without `sort`, such as `-created`; by default the first column.
     """
 
@@ -118,7 +117,7 @@ class Listing:
         return "descending" if self.is_descending else "ascending"
 
     def sorted_by(self, name: str) -> str:
-        """Return the link that sorts by a column, or the other way round if it is sorted so."""
+        """Return the link that sorts by a column, or reverses the order of that column."""
         is_turned = name == self.sort and not self.is_descending
         return self._link(f"-{name}" if is_turned else name, 1)
 

@@ -14,7 +14,7 @@ from app.console.listing import Condition, Listing
 from app.console.registers import drop_directory
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, number_in_path, view
-from app.console.roles import RIGHTS, Right
+from app.console.sessions import RIGHTS, Right
 from app.jobs.tasks import DONE, FAILED, RUNNING
 from app.registers.history import INTERRUPTED, RegisterLoad, find_load, interrupted_loads
 from app.registers.past_load import PastLoad, find_rejects, past_load
@@ -42,7 +42,7 @@ class Rejects(NamedTuple):
 
 
 class LoadList(Resource):
-    """All attempts to load, and what else changed registers."""
+    """All attempts to load, and other changes of registers."""
 
     @view("loads/list.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
@@ -63,7 +63,7 @@ class LoadList(Resource):
 
 
 class LoadPage(Resource):
-    """One load: its files and counts, what was rejected and why, and how far it has got."""
+    """One load: its files, counts, rejected records with their reasons, and its progress."""
 
     @view("loads/detail.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, load_id: str) -> Values:

@@ -1,9 +1,9 @@
-"""Look-ups by people: one plate or a pasted list, for a day (D84)."""
+"""Look-ups by people: one plate or a pasted list, for a day."""
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import falcon
 import peewee
@@ -14,7 +14,7 @@ from app.audit.record import AuditError, Record, time_of
 from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
 from app.console.rendering import ConsoleRequest, Values
-from app.console.resources import PageError, Services
+from app.console.resources import PageError, Services, send_csv
 from app.csv_cells import text_cell
 from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells, heading
@@ -35,12 +35,12 @@ class Row(NamedTuple):
 
     asked: str
     registration: str | None
-    """None if it is no registration."""
+    """None if the plate is no registration."""
     error: str
     """Why there is no answer; empty if there is one."""
     judgement: Judgement | None
     failed: list[str]
-    """The checks that it fails, each with its reason."""
+    """The checks that the vehicle fails, each with its reason."""
     vehicle: str
     """Make, model and year, as far as they are known."""
 
@@ -58,15 +58,12 @@ def _counts(rows: Sequence[Row]) -> Mapping[str, int]:
     }
 
 
-def csv_file(found: Sequence[Found], day: str, mot_first_years: int) -> bytes:
-    """Return a file with each plate as it was given, and the columns of `lookup --csv`.
-
-    It begins with a byte order mark, without which Excel misreads letters outside of ASCII.
-    """
+def _csv_lines(found: Sequence[Found], day: str, mot_first_years: int) -> Iterator[str]:
+    """Yield lines with each plate as it was given, and the columns of `lookup --csv`."""
     cells, text = Cells(_DELIMITER, day, mot_first_years), text_cell(_DELIMITER)
-    lines = [f"plate{_DELIMITER}{heading(_DELIMITER)}"]
-    lines += [f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}" for each in found]
-    return "\r\n".join([*lines, ""]).encode("utf-8-sig")
+    yield f"plate{_DELIMITER}{heading(_DELIMITER)}\r\n"
+    for each in found:
+        yield f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}\r\n"
 
 
 def _row(found: Found, day: str, mot_first_years: int) -> Row:
@@ -86,7 +83,7 @@ def _row(found: Found, day: str, mot_first_years: int) -> Row:
 
 
 _EXPLAINED_MAX = 10
-"""So many plates are explained; of more there is a table."""
+"""The most plates that are explained; more plates are shown in a table."""
 _ROWS_MAX = 200
 _SEPARATORS = re.compile(r"[\r\n\t,;]+")
 _FIELDS = (
@@ -126,7 +123,18 @@ class LookUp(RowlessForm):
 
     def _received(self, req: ConsoleRequest, row: None) -> Form:
         form = super()._received(req, None)
-        _check(form, _plates(form["plates"]))
+        asked = _plates(form["plates"])
+        if not asked:
+            form.faults["plates"] = "Enter at least one plate."
+        elif len(asked) > BATCH_PLATES:
+            form.faults["plates"] = (
+                f"A list can have {BATCH_PLATES:,} plates; this one has {len(asked):,}. On the "
+                "host, “verifyd lookup --csv” answers files of any size."
+            )
+        for name in ("reason", "reference"):
+            fault = enquiry_text_fault(form[name]) if form[name] else None
+            if fault:
+                form.faults.setdefault(name, f"{name.capitalize()} {fault}.")
         return form
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
@@ -134,19 +142,26 @@ class LookUp(RowlessForm):
         try:
             found, registers, document = self._look_up(_plates(form["plates"]), day)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
-            self._raise_unreadable(error)
+            register = find_unreadable(self.engine)
+            if register is None:
+                raise
+            raise PageError(
+                503,
+                "A register cannot be read",
+                f"Look-ups fail until the register {register.name} is restored, or dropped and "
+                "loaded again.",
+                back=("look-up",),
+            ) from error
         self._record(req, form, day, found, registers)
+        years = self._reader.mot_first_years
         if read_fields(req).get("as") == "csv":
-            resp.content_type = "text/csv; charset=utf-8"
-            resp.downloadable_as = f"look-up-{day}.csv"
-            resp.data = csv_file(found, day, self._reader.mot_first_years)
+            send_csv(resp, f"look-up-{day}", _csv_lines(found, day, years))
         else:
-            years = self._reader.mot_first_years
             rows = [_row(each, day, years) for each in found]
             self.show(req, resp, self.template, {**_answers(day, rows, document), "form": form})
 
     def _look_up(self, asked: Sequence[str], day: str) -> tuple[list[Found], Read, Document | None]:
-        """Return what was found, and where; of a few plates also what explains the answers."""
+        """Return the answers, the registers read and, for a few plates, an explanation."""
         engine, config = self.engine, self.config
         reader = self._reader
         if len(asked) > _EXPLAINED_MAX:
@@ -185,22 +200,9 @@ class LookUp(RowlessForm):
                 back=("look-up",),
             ) from error
 
-    def _raise_unreadable(self, error: peewee.PeeweeException) -> NoReturn:
-        """Raise the error, or PageError with the name of the register that cannot be read."""
-        register = find_unreadable(self.engine)
-        if register is None:
-            raise error
-        raise PageError(
-            503,
-            "A register cannot be read",
-            f"Look-ups fail until the register {register.name} is restored, or dropped and loaded "
-            "again.",
-            back=("look-up",),
-        ) from error
-
 
 def _answers(day: str, rows: Sequence[Row], document: Document | None) -> Values:
-    """Return what the page shows of answers; of none before plates were sent."""
+    """Return the values of the page for answers; for no answers before plates were sent."""
     return {
         "day": day,
         "rows": rows[:_ROWS_MAX],
@@ -213,18 +215,3 @@ def _answers(day: str, rows: Sequence[Row], document: Document | None) -> Values
 def _plates(text: str) -> list[str]:
     """Split a text into plates; they can contain spaces."""
     return [plate for each in _SEPARATORS.split(text) if (plate := each.strip())]
-
-
-def _check(form: Form, asked: Sequence[str]) -> None:
-    """Add to a form what is wrong with it besides its fields."""
-    if not asked:
-        form.faults["plates"] = "Enter at least one plate."
-    elif len(asked) > BATCH_PLATES:
-        form.faults["plates"] = (
-            f"A list can have {BATCH_PLATES:,} plates; this one has {len(asked):,}. On the host, "
-            "“verifyd lookup --csv” answers files of any size."
-        )
-    for name in ("reason", "reference"):
-        fault = enquiry_text_fault(form[name]) if form[name] else None
-        if fault:
-            form.faults.setdefault(name, f"{name.capitalize()} {fault}.")

@@ -13,16 +13,15 @@ import falcon
 
 from app import clock
 from app.alerts.conditions import REFUSED, conditions_of
-from app.alerts.delivery import obstacle
 from app.alerts.disk import free_bytes_by_directory, write_fault
 from app.alerts.loads import Freshness, freshness, load_facts
 from app.alerts.message import Condition
 from app.audit.state import audit_state
-from app.config import SETTINGS, Config
+from app.config import Config
 from app.console.charts import Series, chart_of_hours
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, view
-from app.monitoring.check import audit_warnings, data_warnings, directory_faults, unknown_accounts
+from app.monitoring import check
 from app.registers.history import RegisterLoad, interrupted_loads, list_loads
 from app.registers.past_load import PastLoad, past_load
 from app.serve.limits.file import StoreError
@@ -37,12 +36,12 @@ DAYS = 14
 
 
 class Health(NamedTuple):
-    """What `verifyd check` and `/readyz` find."""
+    """The findings of `verifyd check` and `/readyz`."""
 
     faults: list[str]
     """Sentences: why the service is not ready, or will not start again."""
     conditions: Sequence[tuple[Condition, RegisterLoad | None]]
-    """What an operator must correct although look-ups work; with the load that it is about."""
+    """Problems that do not stop look-ups; each with the load concerned."""
     warnings: list[str]
     """Further sentences of `verifyd check`."""
 
@@ -61,12 +60,12 @@ class Disk(NamedTuple):
 
     @property
     def used_percent(self) -> int:
-        """How much of it is used, from 0 to 100."""
+        """The used share of the disk, from 0 to 100."""
         return round(100 * (1 - self.free_bytes / self.total_bytes)) if self.total_bytes else 100
 
 
 def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Health:
-    """Return what is wrong. Raises peewee.PeeweeException if the database cannot be read."""
+    """Return all findings. Raises peewee.PeeweeException if the database cannot be read."""
     faults = []
     refusal = versions(engine).refusal()
     if refusal:
@@ -87,12 +86,14 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
     fault = write_fault(engine)
     if fault:
         faults.append(fault)
-    # NOTE: not the socket: the service listens, and its sandbox may not let it create another one.
-    faults += [*engine.missing_rights(), *directory_faults(config)]
-    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
-    warnings = [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
-    warnings += data_warnings(config)
-    warnings += [*audit_warnings(config), *unknown_accounts(engine, config)]
+    # NOTE: the socket is not checked: the service listens, and its sandbox may allow no other one.
+    faults += [*engine.missing_rights(), *check.directory_faults(config)]
+    warnings = [
+        *check.destination_warnings(config),
+        *check.data_warnings(config),
+        *check.audit_warnings(config),
+        *check.unknown_accounts(engine, config),
+    ]
     found = conditions_of(engine, config, ages=ages).conditions
     conditions = [each for each in found if each.key != REFUSED]
     loads = _failed_loads(engine) if any(each.kind == "load" for each in conditions) else {}

@@ -1,4 +1,4 @@
-"""The table of the console's pages: routes, rights and navigation are made from it (D133)."""
+"""The table of the console's pages, from which routes, rights and navigation are made (D133)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from app.console import (
 from app.console.entrance import Rights
 from app.console.rendering import ROOT, MenuItem
 from app.console.resources import ConsoleAsset, Resource
-from app.console.roles import Right
+from app.console.sessions import Right
 
 
 class Page(NamedTuple):
@@ -31,7 +31,7 @@ class Page(NamedTuple):
     resource: type[Resource]
     rights: Rights
     menu: str = ""
-    """Its title in the navigation; empty if it is not there."""
+    """The title in the navigation; empty for a page that is not there."""
 
     @property
     def path(self) -> str:
@@ -42,7 +42,7 @@ class Page(NamedTuple):
 _OPEN: Rights = {"GET": None}
 _READ: Rights = {"GET": Right.READ}
 _ASK: Rights = {"GET": Right.READ, "POST": Right.READ}
-"""A form that changes nothing; it is sent with POST to keep what it says out of URLs."""
+"""A form that changes nothing, sent with POST to keep its values out of URLs."""
 _CHANGE: Rights = {"GET": Right.CHANGE, "POST": Right.CHANGE}
 _AUDIT: Rights = {"GET": Right.AUDIT, "POST": Right.AUDIT}
 

@@ -62,7 +62,7 @@ _NAME = Field(
 
 
 def segment_of(name: str) -> str:
-    """Return a plan's name as a segment of a path; it can have any characters, a slash, too.
+    """Return a plan's name as a segment of a path. Names can have any characters, a slash, too.
 
     Names of letters, digits and `-` stay as they are, unless a page has that path.
     """
@@ -71,7 +71,7 @@ def segment_of(name: str) -> str:
 
 
 def _name_of(segment: str) -> str | None:
-    """Return the plan's name that a segment stands for; None if it stands for none."""
+    """Return the name of the plan of a segment; None if the segment is malformed."""
     if not segment.startswith("~"):
         return segment
     try:
@@ -79,15 +79,6 @@ def _name_of(segment: str) -> str | None:
     except ValueError:  # UnicodeError is one, too.
         return None
     return name if name.isprintable() else None
-
-
-def _rows(segment: str) -> "peewee.ModelSelect[Plan]":
-    return Plan.select().where(Plan.name == _name_of(segment))
-
-
-def _find_plan(engine: Engine, segment: str) -> Plan | None:
-    plan: Plan | None = _rows(segment).first(engine)
-    return plan
 
 
 def _limits(plan: Plan) -> dict[str, str]:
@@ -98,11 +89,10 @@ def _settings(plan: Plan) -> dict[str, str]:
     return {**_limits(plan), "enquiry": plan.enquiry, "enquiry_reasons": plan.enquiry_reasons}
 
 
-_PLANS = Entity(
+_PLANS = Entity[Plan](
     "plan",
     PLACE,
-    _find_plan,
-    _rows,
+    lambda segment: Plan.select().where(Plan.name == _name_of(segment)),
     lambda plan: version_of(plan.name, _settings(plan)),
 )
 
@@ -162,7 +152,7 @@ class PlanCreation(RowlessForm):
     fields = (_NAME, *_FIELDS)
 
     def _initial(self, row: None) -> Mapping[str, str]:
-        default = _find_plan(self.engine, DEFAULT_PLAN)
+        default = _PLANS.find(self.engine, DEFAULT_PLAN)
         return _limits(default) if default else {}
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
@@ -179,11 +169,8 @@ class PlanCreation(RowlessForm):
 class PlanChange(FormPage[Plan]):
     """GET, POST /console/plans/{plan}/change. The limits of a plan."""
 
-    template = "plans/change.html"
+    entity, template = _PLANS, "plans/change.html"
     fields = _FIELDS
-
-    def _find(self, plan: str) -> Plan:
-        return _PLANS.require(self.engine, plan)
 
     def _initial(self, row: Plan) -> Mapping[str, str]:
         return _settings(row)
@@ -198,7 +185,7 @@ class PlanChange(FormPage[Plan]):
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Plan, form: Form) -> None:
         def change(plan: Plan) -> None:
-            # A plan that does not ask any more keeps its reasons, as with `plans set`.
+            # A plan that no longer asks for reasons keeps its list, as with `plans set`.
             _set_plan(self.engine, form, plan.name, req.actor, plan.enquiry_reasons)
 
         segment = segment_of(row.name)
@@ -229,17 +216,8 @@ class PlanDeletion(Confirmation[Plan]):
     entity, done, ends_row = _PLANS, "deleted", True
 
     def _question(self, row: Plan) -> Question:
-        self._require_unused(row)
-        text = "No account is on it, so nothing else changes."
-        return Question(f"Delete the plan {row.name}?", text, "Delete the plan")
-
-    def _change(self, row: Plan, actor: Actor) -> None:
-        administration.delete_plan(self.engine, row.name, actor=actor)
-
-    def _require_unused(self, plan: Plan) -> None:
-        """Refuse to delete a plan that somebody needs. Raises PageError."""
-        accounts = _count_accounts(self.engine, plan)
-        if plan.name == DEFAULT_PLAN:
+        accounts = _count_accounts(self.engine, row)
+        if row.name == DEFAULT_PLAN:
             text = "New accounts get it unless another one is chosen. You can change its limits."
             heading = "The default plan cannot be deleted"
         elif accounts:
@@ -247,8 +225,12 @@ class PlanDeletion(Confirmation[Plan]):
             text = f"{are[:1].upper()}{are[1:]} on it. Move them to another plan first."
             heading = "This plan is in use"
         else:
-            return
-        raise PageError(409, heading, text, back=(PLACE, segment_of(plan.name)))
+            text = "No account is on it, so nothing else changes."
+            return Question(f"Delete the plan {row.name}?", text, "Delete the plan")
+        raise PageError(409, heading, text, back=(PLACE, segment_of(row.name)))
+
+    def _change(self, row: Plan, actor: Actor) -> None:
+        administration.delete_plan(self.engine, row.name, actor=actor)
 
 
 def _count_accounts(engine: Engine, plan: Plan) -> int:

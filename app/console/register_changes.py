@@ -52,7 +52,7 @@ class _RegisterAction(Resource, ABC):
 
     @abstractmethod
     def _question(self, state: RegisterState, to: int | None) -> Question:
-        """Return the question. Raises PageError if the register's state makes it pointless.
+        """Return the question. Raises PageError if the action is pointless in this state.
 
         Args:
             to: the load to go back to; None if the action is no rollback.
@@ -74,7 +74,7 @@ class _RegisterAction(Resource, ABC):
     def on_post(
         self, req: ConsoleRequest, resp: falcon.Response, name: str, load_id: str = ""
     ) -> None:
-        """Begin the task that the form asks for, and lead to its page."""
+        """Begin the task, and lead to its page."""
         require_state(self.engine, name)
         to = number_in_path(load_id) or None
 

@@ -46,18 +46,19 @@ class Row(NamedTuple):
     running: int | None
     """The number of a load that runs."""
     task: Task | None
-    """What the console does to it now."""
+    """The task of the console that changes the register now."""
 
 
 class RegisterList(Resource):
-    """All registers, and what can be brought back."""
+    """All registers, and dropped ones that can be brought back."""
 
     @view("registers/list.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console/registers. Parameters: `sort`, `page`."""
         engine, config = self.engine, self.config
         listing = Listing(req, _SORTABLE, Register.name)
-        entries = [_entry(row) for row in listing.rows(Register.select(), engine)]
+        columns = (getattr(Register, name) for name in Entry._fields)
+        entries = [Entry(*row) for row in listing.rows(Register.select(*columns).tuples(), engine)]
         ages = freshness(engine, config.stale_after)
         conditions = conditions_of(engine, config, ages=ages).conditions
         ages_by_name = {age.register.name: age for age in ages}
@@ -83,7 +84,7 @@ class RegisterList(Resource):
 
 
 class RegisterPage(Resource):
-    """One register: what it holds, its warnings, its snapshots and its history."""
+    """One register: its content, warnings, snapshots and history."""
 
     @view("registers/detail.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, name: str) -> Values:
@@ -98,7 +99,8 @@ class RegisterPage(Resource):
             "state": state,
             "age": next((age for age in ages if age.register.name == name), None),
             "warnings": _warnings_of(name, conditions),
-            "size_bytes": _size_bytes(engine, state),
+            "size_bytes": state.current
+            and store_of(engine, name).size_bytes(state.current.generation),
             "running": _running(engine).get(name),
             "lines": lines,
             "has_more": len(lines) == _LINES_SHOWN,
@@ -121,10 +123,6 @@ def drop_directory(data_dir: Path) -> str:
     return str(remembered(data_dir) or _DEFAULT_DROP)
 
 
-def _entry(row: Register) -> Entry:
-    return Entry(*(getattr(row, name) for name in Entry._fields))
-
-
 def _warnings_of(name: str, conditions: Sequence[Condition]) -> list[Condition]:
     return [each for each in conditions if each.key in (f"load:{name}", f"stale:{name}")]
 
@@ -134,7 +132,7 @@ def _without_register(
 ) -> list[tuple[str | None, Condition]]:
     """Return the warnings about loads of registers that do not exist.
 
-    Each comes with the name of the register; None if it is not known.
+    Each comes with the name of the register; None for an unknown register.
     """
     others = []
     for condition in conditions:
@@ -153,10 +151,3 @@ def _running(engine: Engine) -> dict[str, int]:
 def _lines(engine: Engine, name: str) -> list[PastLoad]:
     interrupted = interrupted_loads(engine)
     return [past_load(each, interrupted) for each in list_loads(engine, name, limit=_LINES_SHOWN)]
-
-
-def _size_bytes(engine: Engine, state: RegisterState) -> int | None:
-    """Return how much disk space the register takes, None if it holds nothing."""
-    if state.current is None:
-        return None
-    return store_of(engine, state.name).size_bytes(state.current.generation)

@@ -1,4 +1,4 @@
-"""What each request of the console carries, and how templates become pages."""
+"""The context of each request of the console, and how templates become pages."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
@@ -15,8 +15,7 @@ from app.accounts.administration import status_of_key
 from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
 from app.console.charts import CLASS_NAMES, columns_chart
-from app.console.roles import RIGHTS, Right
-from app.console.sessions import Session
+from app.console.sessions import RIGHTS, Right, Session
 from app.documentation import resources as documentation
 from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset
 from app.serve.http.context import Request, RequestContext
@@ -25,7 +24,7 @@ from app.storage.tables import Kind
 from app.version import VERSION
 
 Values = Mapping[str, object]
-"""What a template shows, by the names that it has there."""
+"""The values of a template, by their names in the template."""
 ROOT = "/console"
 """The path of the overview; all other paths of the console are below it."""
 
@@ -82,7 +81,7 @@ class MenuItem(NamedTuple):
 
 
 class View:
-    """What every template knows of its request, as `page`.
+    """The request as every template sees it, as `page`.
 
     All links are relative, so that they work behind a proxy's path prefix.
     """
@@ -95,7 +94,7 @@ class View:
         self.session = req.context.session
         self.request_id = req.context.request_id
         self.done = req.get_param("done")
-        """What the form before this page has done, such as `created`."""
+        """The result of the form before this page, such as `created`."""
         rights = RIGHTS[self.session.role] if self.session else frozenset()
         self._rights = rights
         self.menu = [item for item in menu if item.right in rights]
@@ -145,7 +144,7 @@ class Renderer:
 
         Args:
             template: the name of its file in `templates/`.
-            values: what the template shows, besides `page` (a View).
+            values: the values of the template besides `page` (a View).
         """
         view = View(req, self._menu)
         resp.content_type = _HTML
@@ -157,19 +156,15 @@ def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:
     if epoch_seconds is None:
         return _DASH
     here = datetime.fromtimestamp(epoch_seconds, zone)
-    there = here.astimezone(UTC)
     text = f"<span>{here.day} {here:%b %Y}, {here:{clock_form}}</span>"
+    utc = "UTC"
     if here.utcoffset():
-        is_same_day = here.date() == there.date()
-        utc = (
-            f"{there:{clock_form}}"
-            if is_same_day
-            else f"{there.day} {there:%b}, {there:{clock_form}}"
-        )
-        text = f"{text} <small>{utc} UTC</small>"
-    else:
-        text = f"{text} <small>UTC</small>"
-    return Markup(f'<time datetime="{clock.iso_utc(epoch_seconds)}">{text}</time>')  # noqa: S704
+        there = here.astimezone(UTC)
+        utc = f"{there:{clock_form}} UTC"
+        if here.date() != there.date():
+            utc = f"{there.day} {there:%b}, {utc}"
+    time = f'<time datetime="{clock.iso_utc(epoch_seconds)}">{text} <small>{utc}</small></time>'
+    return Markup(time)  # noqa: S704 - numbers and names of months
 
 
 def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup | str:
@@ -209,13 +204,7 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
 
 @cache
 def _environment(zone: tzinfo) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("app.console"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = documentation.templates_of("app.console")
     environment.globals |= _GLOBALS
     environment.filters |= {
         **_FILTERS,

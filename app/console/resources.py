@@ -1,6 +1,6 @@
-"""What resources of the console work with, and what they have in common."""
+"""The base of the console's resources, and the services that they use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ _ASSETS = {asset.served_name: asset for asset in ASSETS.values()}
 
 
 class Services(NamedTuple):
-    """What resources of the console take through `__init__`."""
+    """The services that resources of the console take through `__init__`."""
 
     engine: Engine
     config: Config
@@ -29,9 +29,9 @@ class Services(NamedTuple):
     trail: Trail | None
     """Where look-ups are recorded; None if the audit trail is off."""
     tasks: Tasks
-    """What people do to registers."""
+    """The tasks that change registers."""
     audit_tasks: AuditTasks
-    """What people ask of the audit trail."""
+    """The tasks that read the audit trail."""
 
 
 class PageError(Exception):
@@ -58,6 +58,16 @@ def redirect(req: ConsoleRequest, resp: falcon.Response, *segments: str, **query
     resp.location = View(req, ()).to(*segments, **query)
 
 
+def send_csv(resp: falcon.Response, name: str, lines: Iterable[str]) -> None:
+    """Answer with a CSV file.
+
+    It begins with a byte order mark, without which Excel misreads letters outside of ASCII.
+    """
+    resp.content_type = "text/csv; charset=utf-8"
+    resp.downloadable_as = f"{name}.csv"
+    resp.data = "".join(lines).encode("utf-8-sig")
+
+
 class Resource:
     """Answers the requests for one path. HEAD is answered like GET."""
 
@@ -82,7 +92,7 @@ class Resource:
 
 
 def view(template: str) -> Callable[[Callable[..., Values | None]], Callable[..., None]]:
-    """Return a decorator for responders that return what a template shows.
+    """Return a decorator for responders that return the values of a template.
 
     A responder that returns None has answered by itself.
     """
@@ -123,6 +133,6 @@ def missing(what: str, text: str, *back: str) -> PageError:
 
 
 def number_in_path(text: str) -> int:
-    """Return a segment as a number; 0, which nothing has, if it is none."""
+    """Return a segment as a number; 0, which no row has, if it is no number."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
     return int(text) if is_number else 0

@@ -1,11 +1,13 @@
-"""Links that open the console, and the sessions that they open (D132).
+"""Links that open the console, the sessions that they open, and the rights of people in them.
 
-SEC: the database holds only the SHA-256 of the token of a link or session, so that whoever reads
-it, or a backup, cannot sign in.
+SEC: the database holds only the SHA-256 of the token of a link or session, so that nobody can sign
+in with the content of the database or a backup.
 """
 
 import hashlib
 import secrets
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import NamedTuple
 
 import peewee
@@ -14,8 +16,34 @@ from app import clock
 from app.accounts.authentication import base62, random_base62
 from app.accounts.models import NAME_CHARACTERS_MAX, require_text
 from app.actions import Actor, Subject, changing, record
-from app.console.roles import Role
 from app.storage.engine import Engine, Prepared, parameter
+
+
+class Right(StrEnum):
+    """A right that a page or an action needs."""
+
+    READ = "read"
+    CHANGE = "change"
+    AUDIT = "audit"
+    """Reading the audit trail, which shows who asked about which vehicle."""
+
+
+class Role(StrEnum):
+    """The role of a person in the console, as in `verifyd console link --role`."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    AUDITOR = "auditor"
+
+
+RIGHTS: Mapping[Role, frozenset[Right]] = {
+    Role.VIEWER: frozenset({Right.READ}),
+    Role.OPERATOR: frozenset({Right.READ, Right.CHANGE}),
+    Role.AUDITOR: frozenset({Right.READ, Right.AUDIT}),
+}
+"""The rights of each role. An operator cannot read the audit trail, which also holds operators to
+account; an auditor changes nothing."""
+
 
 # Times in rows are Unix seconds.
 
@@ -59,7 +87,7 @@ EVERYBODY = "everybody"
 _TOKEN_BITS = 256
 _ID_CHARACTERS = 8
 _USED_LINKS_KEPT_SECONDS = 86_400
-"""How long a used link is known, so that its page can say when it was used."""
+"""How long a used link is kept, so that its page can say when it was used."""
 
 
 class Session(NamedTuple):
@@ -83,7 +111,7 @@ def create_link(engine: Engine, name: str, role: Role, *, actor: Actor | None = 
     """Create a link for a person, and return its token.
 
     Args:
-        actor: who does it; by default whoever runs this process.
+        actor: the person who creates the link; by default the user of this process.
 
     Raises OperatorError if the name is empty, too long or not printable.
     """
@@ -127,7 +155,7 @@ def open_session(engine: Engine, token: str, *, idle_seconds: int = 0, former: s
     Of two requests that use the same link, one gets the session. Raises LinkRefused.
 
     Args:
-        idle_seconds: after how long without use it ends; 0 for never before its time.
+        idle_seconds: the time without use after which the session ends; 0 for no such limit.
         former: the token of the browser's session until now, which ends.
     """
     now = clock.now()
@@ -156,7 +184,7 @@ class Sessions:
     """Finds the session of a request, and notes its use.
 
     Args:
-        idle_seconds: after how long without use a session ends; 0 for never before its time.
+        idle_seconds: the time without use after which a session ends; 0 for no such limit.
     """
 
     def __init__(self, engine: Engine, idle_seconds: int) -> None:
@@ -181,7 +209,7 @@ class Sessions:
         return None if row is None else _session(row)
 
     def note_use(self, session: Session) -> None:
-        """Let a session last longer because it is used, unless that was written lately.
+        """Let a session last longer because it is used, unless its use was written lately.
 
         Raises peewee.PeeweeException if the database cannot be written to.
         """

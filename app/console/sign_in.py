@@ -1,6 +1,4 @@
-"""Who is signed in to the console; sign-in by a link, and sign-out."""
-
-from functools import partial
+"""The people who are signed in to the console; sign-in by a link, and sign-out."""
 
 import falcon
 
@@ -54,13 +52,12 @@ class SessionEnd(Resource):
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response, session_id: str) -> None:
         """POST /console/people/{session_id}/end. Ending it twice is no mistake."""
-        end = partial(end_session, self.engine, session_id, actor=req.actor)
-        reserve.with_reserve(self.engine, end)
+        reserve.with_reserve(self.engine, end_session, self.engine, session_id, actor=req.actor)
         redirect(req, resp, _PLACE, ended=1)
 
 
 class SignIn(Resource):
-    """A link that opens a session. Only a POST uses it up: mail scanners follow links."""
+    """A link that opens a session. Only a POST uses the link up: mail scanners follow links."""
 
     @view("sign_in.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, token: str) -> Values:
@@ -73,11 +70,11 @@ class SignIn(Resource):
         """POST /console/sign-in/{token}. Uses the link up, and opens the overview."""
         cookie = SessionCookie(self.config.trusted_proxies)
         former, idle_seconds = cookie.token(req), self.config.console_idle
-        opening = partial(
-            open_session, self.engine, token, idle_seconds=idle_seconds, former=former
+        # A person who frees a full disk must get in (D57).
+        opened = reserve.with_reserve(
+            self.engine, open_session, self.engine, token, idle_seconds=idle_seconds, former=former
         )
-        # Whoever frees a full disk must get in (D57).
-        cookie.give(req, resp, reserve.with_reserve(self.engine, opening))
+        cookie.give(req, resp, opened)
         redirect(req, resp)
 
 
@@ -86,9 +83,8 @@ class SignOut(Resource):
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """POST /console/sign-out."""
-        end = partial(end_session, self.engine, req.session.id, actor=req.actor)
         # A session can be ended on a full disk, too (D57).
-        reserve.with_reserve(self.engine, end)
+        reserve.with_reserve(self.engine, end_session, self.engine, req.session.id, actor=req.actor)
         _show_signed_out(self, req, resp, "Your session has ended on this browser.")
 
 
@@ -109,9 +105,7 @@ class SignOutEverywhere(Resource):
     def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """POST /console/sign-out/everywhere."""
         actor = req.actor
-        reserve.with_reserve(
-            self.engine, partial(end_sessions, self.engine, actor.name, actor=actor)
-        )
+        reserve.with_reserve(self.engine, end_sessions, self.engine, actor.name, actor=actor)
         _show_signed_out(self, req, resp, f"All sessions of {actor.name} have ended.")
 
 

@@ -1,7 +1,8 @@
-"""The page of usage: answers by account, key, day and operation, and their CSV file ."""
+"""The page of usage: answers by account, key, day and operation, and their CSV file."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
+from operator import attrgetter
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -29,7 +30,7 @@ from app.console.charts import UsageChart, chart_of_days
 from app.console.keys import find_key
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
-from app.console.resources import Resource, redirect, view
+from app.console.resources import Resource, redirect, send_csv, view
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine
 
@@ -41,7 +42,7 @@ CHOICES = (By.ACCOUNT, By.KEY, By.DAY, By.OPERATION)
 
 
 class UsageQuery(NamedTuple):
-    """What the URL of the page asks for: whose usage, of which days, and how it is added up."""
+    """The question of the URL: whose usage, of which days, and grouped by what."""
 
     given: Mapping[str, str]
     """The filters as the URL has them; empty ones are absent."""
@@ -49,11 +50,11 @@ class UsageQuery(NamedTuple):
     period: Period
     by: By
     faults: list[str]
-    """Sentences: what is wrong with the URL. If there are any, nothing must be shown."""
+    """Sentences about mistakes in the URL. If there are any, nothing must be shown."""
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it asks for one account or one key."""
+        """Whether only one account or one key is asked for."""
         return bool(self.given["account"] or self.given["key"])
 
     @property
@@ -72,7 +73,7 @@ class UsageQuery(NamedTuple):
 
 
 def read_query(req: falcon.Request, engine: Engine, today: date) -> UsageQuery:
-    """Return what a request asks for. By default it is the usage of all accounts this month."""
+    """Return the question of a request; by default the usage of all accounts this month."""
     faults: list[str] = []
     given = {name: _text(req, name, faults) for name in FILTERS}
     by = By.DAY if given["account"] or given["key"] else By.ACCOUNT
@@ -90,7 +91,7 @@ def read_query(req: falcon.Request, engine: Engine, today: date) -> UsageQuery:
 
 
 def month_before(asked: Period, today: date) -> str | None:
-    """Return the month before these days as YYYY-MM, None if it is not kept."""
+    """Return the month before these days as YYYY-MM, None if its usage is not kept."""
     first_kept = today - timedelta(days=KEPT_DAYS)
     if asked.first.replace(day=1) <= first_kept:
         return None
@@ -98,13 +99,13 @@ def month_before(asked: Period, today: date) -> str | None:
 
 
 def month_after(asked: Period, today: date) -> str | None:
-    """Return the month after these days as YYYY-MM, None if it has not begun."""
+    """Return the month after these days as YYYY-MM, None if that has not begun."""
     last = month_of(asked.last).last
     return str(month_of(last + timedelta(days=1))) if last < today else None
 
 
 def _text(req: falcon.Request, name: str, faults: list[str]) -> str:
-    """Return a filter; empty if it is absent or cannot be read."""
+    """Return a filter; empty if the filter is absent or cannot be read."""
     value = req.params.get(name, "")
     text = value.strip() if isinstance(value, str) else "\n"
     if text.isprintable() and len(text) <= NAME_CHARACTERS_MAX:
@@ -161,20 +162,16 @@ _NAMES_MAX = 500
 """So many names the field of the account suggests."""
 _COLUMNS: Mapping[str, Callable[[Used], object]] = {
     "account": lambda used: used.account or "",
-    "key": lambda used: used.key,
-    "day": lambda used: used.day,
-    "operation": lambda used: used.operation,
-    "answers": lambda used: used.answers,
+    **{name: attrgetter(name) for name in ("key", "day", "operation", "answers", "vehicles")},
     "2xx": lambda used: used.by_class[0],
     "4xx": lambda used: used.by_class[1],
     "429": lambda used: used.by_class[2],
     "5xx": lambda used: used.by_class[3],
-    "vehicles": lambda used: used.vehicles,
 }
 
 
 class UsagePage(Resource):
-    """What accounts have used in a month, or on some days."""
+    """The usage of accounts in a month, or on some days."""
 
     @view("usage.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values | None:
@@ -197,7 +194,9 @@ class UsagePage(Resource):
         else:
             used = usage_of_days(engine, *asked.period, asked.groups, asked.whose)
             if req.get_param("as") == "csv":
-                _send_csv(resp, asked, used)
+                # The lines and their order are those of `verifyd usage --csv`.
+                name = f"usage-{str(asked.period).replace(' ', '-')}"
+                send_csv(resp, name, csv_lines(used, asked.groups))
                 return None
             values = _shown(engine, asked, listing, used)
         return {
@@ -224,7 +223,7 @@ def _listing(req: ConsoleRequest, asked: UsageQuery) -> Listing:
 
 
 def _shown(engine: Engine, asked: UsageQuery, listing: Listing, used: Sequence[Used]) -> Values:
-    """Return what the page shows of the usage that was asked for."""
+    """Return the values of the page for the usage that was asked for."""
     rows = listing.part_of(used)
     by_class = [sum(each.by_class[place] for each in used) for place in range(len(CLASSES))]
     return {
@@ -270,7 +269,7 @@ def _keys(engine: Engine, asked: UsageQuery, rows: Iterable[Used]) -> Mapping[st
 
 
 def _subject(engine: Engine, asked: UsageQuery) -> Account | ApiKey | None:
-    """Return the account or the key that the page is about; None if it does not exist any more."""
+    """Return the account or key of the page; None if the account or key was deleted."""
     if asked.given["key"]:
         return find_key(engine, asked.given["key"])
     account: Account | None = None
@@ -283,13 +282,3 @@ def _names(engine: Engine) -> list[str]:
     """Return names of accounts with usage, to choose from."""
     query = UsageAccount.select(UsageAccount.name).distinct().order_by(UsageAccount.name)
     return [name for (name,) in query.limit(_NAMES_MAX).tuples().execute(engine)]
-
-
-def _send_csv(resp: falcon.Response, asked: UsageQuery, used: Sequence[Used]) -> None:
-    """Answer with a file like that of `verifyd usage --csv`, in the same order.
-
-    It begins with a byte order mark, without which Excel misreads letters outside of ASCII.
-    """
-    resp.content_type = "text/csv; charset=utf-8"
-    resp.downloadable_as = f"usage-{str(asked.period).replace(' ', '-')}.csv"
-    resp.data = "".join(csv_lines(used, asked.groups)).encode("utf-8-sig")

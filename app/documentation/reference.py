@@ -1,4 +1,4 @@
-"""What the documentation page shows of the OpenAPI document."""
+"""The parts of the OpenAPI document that the documentation page shows."""
 
 import importlib.resources
 import json
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 _FOLDER = importlib.resources.files(__package__) / "client-samples"
-# What stands in the files, and in the packaged OpenAPI document.
+# The address in the files, and in the packaged OpenAPI document.
 _URL = "http://127.0.0.1:8000"
 
 
@@ -19,7 +19,7 @@ class Sample(NamedTuple):
     """`curl`, `Python` or `TypeScript`."""
     text: str
     file_name: str | None = None
-    """Its name, if it is a file; others import the clients by it."""
+    """The name of a sample that is a file; other samples import the clients by their names."""
 
 
 def client_samples(url: str) -> list[Sample]:
@@ -63,12 +63,10 @@ def _curl(url: str, method: str, path: str, body: object) -> str:
 
 
 def _python(method: str, path: str, body: object) -> str:
-    if body is None:
-        return f'from verifyd import ask\n\nprint(ask("{method}", "{path}"))'
-    return (
-        f"from verifyd import ask\n\nbody = {_python_literal(body)}\n"
-        f'print(ask("{method}", "{path}", json=body))'
-    )
+    assigned = given = ""
+    if body is not None:
+        assigned, given = f"body = {_python_literal(body)}\n", ", json=body"
+    return f'from verifyd import ask\n\n{assigned}print(ask("{method}", "{path}"{given}))'
 
 
 def _python_literal(value: object) -> str:
@@ -84,13 +82,10 @@ def _python_literal(value: object) -> str:
 
 
 def _typescript(method: str, path: str, body: object) -> str:
-    imported = 'import { ask } from "./verifyd.ts";\n\n'
-    if body is None:
-        return f'{imported}console.log(await ask("{method}", "{path}"));'
-    return (
-        f"{imported}const body = {json.dumps(body, ensure_ascii=False)};\n"
-        f'console.log(await ask("{method}", "{path}", body));'
-    )
+    imported, assigned, given = 'import { ask } from "./verifyd.ts";\n\n', "", ""
+    if body is not None:
+        assigned, given = f"const body = {json.dumps(body, ensure_ascii=False)};\n", ", body"
+    return f'{imported}{assigned}console.log(await ask("{method}", "{path}"{given}));'
 
 
 Node = Mapping[str, Any]
@@ -278,7 +273,7 @@ class Reference:
         return self._resolved(others[0]) if others else node
 
     def _resolved(self, node: Node) -> Node:
-        """Follow a `$ref` within the document; what stands beside it takes precedence."""
+        """Follow a `$ref` within the document; members beside the `$ref` take precedence."""
         while "$ref" in node:
             target: Any = self._document
             for step in node["$ref"].removeprefix("#/").split("/"):

@@ -61,9 +61,9 @@ def _rendered(template: str, root: str, **values: object) -> bytes:
 
     Args:
         template: the name of its file in `templates/`.
-        root: what leads from the page's address to the start page: empty, or `../`. All links are
+        root: the path from the page to the start page: empty, or `../`. All links are
             relative, so that they work with a path prefix of a proxy.
-        values: what the template shows.
+        values: the values of the template.
     """
     return _environment().get_template(template).render(values, root=root).encode()
 
@@ -71,9 +71,9 @@ def _rendered(template: str, root: str, **values: object) -> bytes:
 def prose(text: str) -> Markup:
     """Return a text of the OpenAPI document or the error catalogue as HTML.
 
-    Of Markdown it knows what these texts use: code and bold.
+    Only two marks of Markdown are known, because these texts use no others: code and bold.
     """
-    # NOTE: a substitution in Markup would escape what it inserts.
+    # NOTE: a substitution in Markup would escape the inserted elements.
     marked = _CODE.sub(r"<code>\1</code>", str(escape(text)))
     return Markup(_STRONG.sub(r"<strong>\1</strong>", marked))  # noqa: S704 - escaped first
 
@@ -83,15 +83,20 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(_PACKAGE),
+def templates_of(package: str) -> jinja2.Environment:
+    """Return the templates of the pages of a package."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = templates_of(_PACKAGE)
     environment.filters |= {"prose": prose, "capitalised": capitalised}
     environment.globals |= {
         "catalogue": CATALOGUE,
@@ -137,7 +142,7 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-# SEC: the page handles API keys; it may run and reach nothing that this service did not send.
+# SEC: the page handles API keys, so it runs and reaches only this service.
 # Swagger UI writes style attributes, hence 'unsafe-inline' for styles alone.
 _TRY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -246,7 +251,7 @@ _page = cache(_rendered)
 
 @cache
 def _documentation_page() -> tuple[bytes, str]:
-    """Return the page, and the address in it that stands for the service's."""
+    """Return the page, and the address in the page to replace with that of the service."""
     document = read_document()
     url: str = document["servers"][0]["url"]
     page = _rendered(

@@ -75,6 +75,12 @@ def data_warnings(config: Config) -> list[str]:
     return [f"{each}, so rejects and alerts are lost." for each in dict.fromkeys(unwritable)]
 
 
+def destination_warnings(config: Config) -> list[str]:
+    """Return a warning for each destination that alerts cannot be sent to."""
+    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
+    return [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
+
+
 def _has_trail(config: Config) -> bool:
     return os.path.exists(config.audit_dir / OWNER)
 
@@ -125,8 +131,7 @@ def findings(config: Config) -> Findings:
     # Look-ups do not need these directories, so the service can run (D58).
     warnings += data_warnings(config)
     warnings += audit_warnings(config)
-    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
-    warnings += [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
+    warnings += destination_warnings(config)
     binds = (config.bind, config.console_bind)
     found = [listening.group_fault(config, each) for each in binds]
     found.append(listening.console_fault(config, listening.chosen_by_systemd(config)))

@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 from webtest import TestApp, TestResponse
 
 from app.console.rendering import ROOT
-from app.console.roles import Role
-from app.console.sessions import create_link
+from app.console.sessions import Role, create_link
 from tests.conftest import World
 from tests.stores import SqliteStore
 

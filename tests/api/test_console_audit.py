@@ -13,7 +13,7 @@ from app.audit.record import Plate
 from app.audit.seal import seal
 from app.audit.trail import Trail
 from app.console.rendering import ROOT
-from app.console.roles import Role
+from app.console.sessions import Role
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
 from app.storage.versions import database_id

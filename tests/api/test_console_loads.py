@@ -4,7 +4,7 @@ import pytest
 
 from app.console.loads import REJECTS_SHOWN
 from app.console.rendering import ROOT
-from app.console.roles import Role
+from app.console.sessions import Role
 from app.registers.generations import locked
 from app.registers.history import History, RegisterLoad, json_text, list_loads, note_refused
 from app.registers.reading.reader import Progress

@@ -10,7 +10,7 @@ import pytest
 from app.accounts.administration import require_account, require_plan
 from app.console.accounts import requests_left
 from app.console.rendering import ROOT
-from app.console.roles import Role
+from app.console.sessions import Role
 from app.registers.undo import drop_register
 from app.serve.limits.store import LimitStore, identity_of
 from app.storage.versions import database_id

@@ -16,8 +16,7 @@ from app.console import charts, overview, rendering
 from app.console.listing import Listing
 from app.console.pages import PAGES
 from app.console.rendering import ROOT
-from app.console.roles import Role
-from app.console.sessions import create_link
+from app.console.sessions import Role, create_link
 from app.logs import JsonFormatter
 from app.registers.history import insert_line
 from app.storage.registers import Register

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from app.console.rendering import ROOT
-from app.console.roles import Role
+from app.console.sessions import Role
 from app.jobs.register_tasks import RegisterTask, Tasks
 from app.registers.generations import locked
 from app.registers.history import History, list_loads

@@ -6,8 +6,7 @@ from app.accounts.administration import list_keys, require_account
 from app.console.entrance import Entrance
 from app.console.pages import PAGES
 from app.console.rendering import ROOT
-from app.console.roles import RIGHTS, Right, Role
-from app.console.sessions import create_link, list_sessions
+from app.console.sessions import RIGHTS, Right, Role, create_link, list_sessions
 from app.domains.repository import Domains
 from app.jobs.audit_tasks import AuditTask, AuditTasks, Question, Wanted
 from app.jobs.register_tasks import RegisterTask

@@ -12,7 +12,6 @@ import pytest
 from app import clock
 from app.actions import Criteria, list_actions, of_command
 from app.console.rendering import ROOT
-from app.console.roles import Role
 from app.console.sessions import (
     LINK_SECONDS,
     SESSION_SECONDS,
@@ -20,6 +19,7 @@ from app.console.sessions import (
     ConsoleLink,
     ConsoleSession,
     LinkRefused,
+    Role,
     Sessions,
     create_link,
     end_sessions,

@@ -20,8 +20,7 @@ from app.accounts.authentication import Authenticator
 from app.accounts.usage.counts import Change, Count, class_of
 from app.accounts.usage.store import write
 from app.console.rendering import ROOT
-from app.console.roles import Role
-from app.console.sessions import create_link
+from app.console.sessions import Role, create_link
 from app.storage.engine import close_quietly, open_engine
 from tests.system.browsers import chromium
 from tests.system.processes import ROOT as SOURCES

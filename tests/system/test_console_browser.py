@@ -6,8 +6,7 @@ from app import clock
 from app.accounts.administration import create_account, require_account
 from app.accounts.usage.store import CLASSES, UsageAccount, UsageDay, UsageHour, first_hour
 from app.console.rendering import ROOT
-from app.console.roles import Role
-from app.console.sessions import create_link
+from app.console.sessions import Role, create_link
 from app.domains.repository import Domains
 from app.registers.generations import locked
 from app.registers.history import History, json_text

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.console.rendering import ROOT
-from app.console.roles import Role
-from app.console.sessions import create_link
+from app.console.sessions import Role, create_link
 from tests.system.nginx import running
 from tests.system.processes import SERVE, free_port, run_command, send
 from tests.system.site import SITE, command_with_site

@@ -15,8 +15,7 @@ from app.audit.owner import claim
 from app.audit.record import Plate
 from app.audit.trail import Trail
 from app.console.rendering import ROOT
-from app.console.roles import Role
-from app.console.sessions import create_link
+from app.console.sessions import Role, create_link
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.register_tasks import Tasks
 from app.registers.history import list_loads

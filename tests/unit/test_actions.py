@@ -14,8 +14,7 @@ from app import clock
 from app.accounts.administration import create_account, create_key, set_account_plan, set_plan
 from app.accounts.models import Account
 from app.actions import ACTIONS, Action, Actor, Recorded, list_actions
-from app.console.roles import Role
-from app.console.sessions import create_link, open_session
+from app.console.sessions import Role, create_link, open_session
 from app.domains.repository import Domains
 from app.serve.limits import file
 from app.serve.limits.bucket import rate

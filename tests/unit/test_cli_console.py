@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from app.config import Config
-from app.console.roles import Role
 from app.console.sessions import (
     TOKEN_CHARACTERS,
     ConsoleLink,
     ConsoleSession,
+    Role,
     create_link,
     list_sessions,
     open_session,

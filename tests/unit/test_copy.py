@@ -14,8 +14,7 @@ from app.accounts.administration import create_account, delete_account, set_acco
 from app.actions import list_actions
 from app.backup.copy import MAIN_TABLES, copy_database
 from app.config import Config
-from app.console.roles import Role
-from app.console.sessions import create_link
+from app.console.sessions import Role, create_link
 from app.domains.repository import DomainExists, Domains
 from app.main import create_app
 from app.registers.applying.table import Table

@@ -13,8 +13,9 @@ from app.cli.output import Table, counted, print_document, print_item, print_sen
 from app.cli.parser import Argument, Group, flag, number_of, whole_number
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.audit_tasks import AuditTaskJob
+from app.jobs.audit_tasks import AuditTasks
 from app.jobs.job import run
+from app.jobs.tasks import TaskJob
 from app.jobs.trail import PruneTrail, SealTrail
 from app.processes import end_with_parent
 
@@ -124,7 +125,7 @@ commands.include(audit_search.commands)
     is_job=True,
 )
 def _carry_out(args: argparse.Namespace) -> None:
-    run(AuditTaskJob(args.id))
+    run(TaskJob(AuditTasks, args.id))
 
 
 @commands.command(

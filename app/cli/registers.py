@@ -9,7 +9,8 @@ from app.cli.parser import YES, Argument, Group, flag, limit, number_of, registe
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import run
-from app.jobs.register_tasks import RegisterTaskJob
+from app.jobs.register_tasks import Tasks
+from app.jobs.tasks import TaskJob
 from app.registers.generations import Generations
 from app.registers.history import (
     INTERRUPTED,
@@ -193,4 +194,4 @@ def _undrop(args: argparse.Namespace) -> None:
     is_job=True,
 )
 def _carry_out(args: argparse.Namespace) -> None:
-    run(RegisterTaskJob(args.id))
+    run(TaskJob(lambda engine, config: Tasks(engine, config.state_dir), args.id))

@@ -18,11 +18,9 @@ from app.audit.search import Period, Query, newest, until_now
 from app.audit.trail import record_use
 from app.audit.verify import verify
 from app.config import Config
-from app.jobs.job import NICENESS, Job
-from app.jobs.tasks import DONE, RUNNING, Start, TaskModel, TaskTable
+from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
 from app.storage.engine import Engine
 from app.storage.file_lock import make_directory
-from app.storage.session import opened_database
 from app.storage.versions import database_id
 
 # The table of what the console asks of the trail, and what such a task is (D138).
@@ -37,7 +35,6 @@ class AuditTask(TaskModel):
     """A task. SEC: its question and its result are in files, so that no row has a plate."""
 
     kind = peewee.CharField(10)
-    seen = peewee.CharField(16)
 
     class Meta:
         table_name = "audit_task"
@@ -66,26 +63,10 @@ class Wanted(NamedTuple):
     """The name of the person in the console."""
 
 
-class Task(NamedTuple):
-    """A task, with how it ended. Times are Unix seconds."""
+class Task(AnyTask, frozen=True):
+    """A task, with how it ended. It reads the trail of its host."""
 
-    id: int
     kind: str
-    seen: str
-    asked_by: str
-    asked_at: int
-    host: str
-    """The host whose trail it reads."""
-    status: str
-    """`running`, `done`, `failed` or `interrupted`."""
-    reason: str | None
-    """Why it failed."""
-    finished_at: int | None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether its process still works on it."""
-        return self.status == RUNNING
 
 
 # The files of what the console asks of the trail: questions and results (D138).
@@ -234,6 +215,7 @@ class AuditTasks(TaskTable[Task]):
 
     def _do(self, task: Task) -> None:
         question = self.results.find_question(task)
+        self.results.remove_old()
         if question is None:
             raise AuditError("what was asked is not there any more; ask again")
         directory, criteria = self._config.audit_dir, question.criteria
@@ -351,20 +333,3 @@ class _Limited:
             raise AuditError(f"the export is larger than 1 GB; {way_out}")
         if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:
             raise AuditError(f"the disk has less than 512 MB left; {way_out}")
-
-
-class AuditTaskJob(Job[None]):
-    """What a task asks for, in the process that the console started for it."""
-
-    niceness = NICENESS
-
-    def __init__(self, task_id: int) -> None:
-        self._task_id = task_id
-
-    def do(self) -> None:
-        """Read the trail, and write the result."""
-        config = Config.from_env()
-        with opened_database(config) as engine:
-            tasks = AuditTasks(engine, config)
-            tasks.results.remove_old()
-            tasks.carry_out(self._task_id)

@@ -10,16 +10,20 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
+import msgspec
 import peewee
 
 from app import clock
+from app.config import Config
 from app.errors import OperatorError
+from app.jobs.job import NICENESS, Job
+from app.registers.attempts import reason_of
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.errors import message_of
 from app.storage.file_lock import handed_over, make_directory, tried
+from app.storage.session import opened_database
 
 RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
 _START_SECONDS = 60
@@ -33,6 +37,7 @@ class TaskModel(peewee.Model):
     """The columns that each table of tasks has. Times are Unix seconds."""
 
     id = peewee.AutoField()
+    seen = peewee.CharField(16)
     asked_by = peewee.CharField(100)
     asked_at = peewee.BigIntegerField()
     host = peewee.CharField(255)
@@ -41,30 +46,27 @@ class TaskModel(peewee.Model):
     finished_at = peewee.BigIntegerField(null=True)
 
 
-class AnyTask(Protocol):
-    """What tasks of all kinds have; see TaskModel."""
+class AnyTask(msgspec.Struct, frozen=True):
+    """What tasks of all kinds have. Times are Unix seconds."""
 
-    @property
-    def id(self) -> int:
-        """Its number."""
-
-    @property
-    def asked_at(self) -> int:
-        """When somebody asked for it."""
-
-    @property
-    def host(self) -> str:
-        """The host whose process does it."""
+    id: int
+    seen: str
+    """The version of what the form showed: the same for each click on one form."""
+    asked_by: str
+    """The name of the person in the console."""
+    asked_at: int
+    host: str
+    """The host whose process does the task."""
+    status: str
+    """`running`, `done`, `failed` or `interrupted`."""
+    reason: str | None
+    """Why it failed."""
+    finished_at: int | None
 
     @property
     def is_running(self) -> bool:
         """Whether its process still works on it."""
-
-    @property
-    def finished_at(self) -> int | None:
-        """When it ended."""
-
-    def _replace(self, *, status: str) -> Self: ...
+        return self.status == RUNNING
 
 
 T = TypeVar("T", bound=AnyTask)
@@ -74,7 +76,7 @@ class TaskTable(ABC, Generic[T]):
     """The tasks of one table.
 
     Args:
-        task: a named tuple of columns of the model.
+        task: a struct whose members are columns of the model.
         directory: has a lock file for each task that runs on this host.
         kept_seconds: age from which tasks are removed.
     """
@@ -89,8 +91,8 @@ class TaskTable(ABC, Generic[T]):
     ) -> None:
         self._engine = engine
         self._model = model
-        self._task: Callable[..., T] = task
-        self._columns = [getattr(model, name) for name in task._fields]  # type: ignore[attr-defined]
+        self._task = task
+        self._columns = [getattr(model, name) for name in task.__struct_fields__]
         self._directory = directory
         self._kept_seconds = kept_seconds
         self.host = socket.gethostname()
@@ -114,7 +116,7 @@ class TaskTable(ABC, Generic[T]):
         try:
             self._do(task)
         except (OperatorError, peewee.PeeweeException, OSError, KeyboardInterrupt) as error:
-            self._end(task_id, FAILED, reason=self._reason_of(error))
+            self._end(task_id, FAILED, reason=reason_of(error))
             raise
         except Exception as error:
             # SEC: the message of an unexpected error can quote a record.
@@ -127,13 +129,6 @@ class TaskTable(ABC, Generic[T]):
     @abstractmethod
     def _do(self, task: T) -> None:
         """Do what a task asks for, and call `_finish` when that is done."""
-
-    def _reason_of(self, error: BaseException) -> str:
-        """Return why a task failed, as one line."""
-        if isinstance(error, KeyboardInterrupt):
-            return INTERRUPTED
-        # SEC: not the whole message of Postgres: its details quote the row.
-        return "; ".join(message_of(error).splitlines()) or type(error).__name__
 
     def _is_alive_elsewhere(self, task: T) -> bool:
         """Tell whether a task of another host may still run."""
@@ -229,7 +224,9 @@ class TaskTable(ABC, Generic[T]):
         query = self._model.select(*self._columns).where(self._model.id == task.id)
         # A task that ended while its lock was looked at was not killed.
         again = next(self._task(*row) for row in query.tuples().execute(self._engine))
-        return again._replace(status=INTERRUPTED) if again.is_running else again
+        if again.is_running:
+            return msgspec.structs.replace(again, status=INTERRUPTED)
+        return again
 
     def _has_process(self, task: T) -> bool:
         if task.host != self.host:
@@ -246,3 +243,23 @@ class TaskTable(ABC, Generic[T]):
 
     def _path(self, task_id: int) -> Path:
         return self._directory / f"{task_id}.lock"
+
+
+class TaskJob(Job[None]):
+    """What a task asks for, in the process that the console started for it.
+
+    Args:
+        tasks: returns the tasks of an installation.
+    """
+
+    niceness = NICENESS
+
+    def __init__(self, tasks: Callable[[Engine, Config], TaskTable[Any]], task_id: int) -> None:
+        self._tasks = tasks
+        self._task_id = task_id
+
+    def do(self) -> None:
+        """Carry the task out."""
+        config = Config.from_env()
+        with opened_database(config) as engine:
+            self._tasks(engine, config).carry_out(self._task_id)

@@ -17,7 +17,6 @@ from app.storage.tables import Kind
 class CsvFormat(NamedFormat):
     """A CSV file with a header. A subclass declares its columns."""
 
-    has_header = True
     header_lines: int | None = 1
     separator: str | None = None
     """The character between fields. None: it is detected."""

@@ -39,10 +39,6 @@ _NAMES_MAX = 10_000
 class JsonFormat(NamedFormat):
     """JSON objects. A subclass declares their members."""
 
-    has_header = False
-    only_lines = False
-    """Whether files are known to be NDJSON."""
-
     def names_in(self, head: bytes) -> frozenset[str]:
         """Return the normalised names of the members of all objects in the head."""
         return member_names(head)
@@ -50,7 +46,7 @@ class JsonFormat(NamedFormat):
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Yield one row per valid object; reject each invalid object."""
         layout = self.layout(kind)
-        objects = JsonObjects(stream, report, only_lines=self.only_lines)
+        objects = JsonObjects(stream, report, only_lines=self.header_lines is not None)
         texts_of = _Members(layout.columns, report).texts
         return rows_of(objects, texts_of, layout, report, UnreadableValues(layout.columns))
 

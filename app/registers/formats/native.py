@@ -116,7 +116,6 @@ class NativeNdjson(NativeJson):
     name = "native-ndjson"
     looked_for = "one JSON object per line with the member registration"
     header_lines: int | None = 0
-    only_lines = True
     shortest_record = '{"registration":"A"}'
 
     def names_in(self, head: bytes) -> frozenset[str]:

@@ -221,11 +221,6 @@ class Layout:
     by record anyway.
     """
 
-    @property
-    def parsers(self) -> tuple[Parse, ...]:
-        """The parsers of all columns, in order."""
-        return tuple(column.parse for column in self.columns)
-
     def values(self, texts: Sequence[list[str]]) -> ValueColumns:
         """Return the values of many records, column by column, for `build_many`.
 

@@ -177,7 +177,8 @@ def rows_of(
         texts_of: returns the texts of the columns of a record. Raises RowFault.
         unreadable: counts the values of the file.
     """
-    parsers, build, not_utf8 = layout.parsers, layout.build, ValuesNotUtf8(layout.columns)
+    parsers = [column.parse for column in layout.columns]
+    build, not_utf8 = layout.build, ValuesNotUtf8(layout.columns)
     for record in records:
         if type(record) is tuple:
             yield from record

@@ -62,14 +62,8 @@ class FileMapping:
     decimal: str
     """What separates the hundredths of an amount: a point or a comma."""
 
-    def layout_columns(self) -> tuple[Column, ...]:
-        """Return the native columns of the kind, with the names and parsers for the mapped file.
-
-        Each file needs new columns, because their parsers cache values.
-        """
-        return tuple(map(self._column, LAYOUTS[self.kind]().columns))
-
-    def _column(self, native: Column) -> Column:
+    def column(self, native: Column) -> Column:
+        """Return a native column with the name and the parser for the mapped file."""
         if native.label in self.constants:
             constant = self.constants[native.label]
             return Column(
@@ -166,10 +160,6 @@ class MappedCsv(CsvFormat):
         self.separator = mapping.delimiter
         self.encoding = encoding or mapping.encoding
 
-    def recognise(self, head: bytes) -> Kind | None:
-        """Return the kind that the mapping file names, for any file."""
-        return self._mapping.kind
-
     def kind_of(self, names: frozenset[str]) -> Kind | None:
         """Return the kind that the mapping file names, for any names."""
         return self._mapping.kind
@@ -177,7 +167,7 @@ class MappedCsv(CsvFormat):
     def layout(self, kind: Kind) -> Layout:
         """Return the columns that the mapping file names."""
         native = LAYOUTS[kind]()
-        columns = self._mapping.layout_columns()
+        columns = tuple(map(self._mapping.column, native.columns))
         return Layout(columns, native.build, folded_name, native.build_many)
 
     def known_columns(self, kind: Kind) -> KnownColumns:

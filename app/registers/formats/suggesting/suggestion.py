@@ -17,7 +17,6 @@ from app.registers.formats.native import LAYOUTS, SHAPES, Shape
 from app.registers.formats.report import IgnoringReport
 from app.registers.formats.streams import BYTE_ORDER_MARK
 from app.registers.formats.suggesting import names
-from app.registers.formats.suggesting.names import are_flags
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 
@@ -312,6 +311,6 @@ _CHECKS: Mapping[Shape, tuple[Callable[[Sequence[str]], bool], str]] = {
     Shape.DAY: (lambda values: names.dates(values) is not None, "dates"),
     Shape.TIME: (names.are_times, "times with a time zone"),
     Shape.YEAR: (names.are_years, "years"),
-    Shape.FLAG: (are_flags, "words for yes or no"),
+    Shape.FLAG: (names.are_flags, "words for yes or no"),
     Shape.MONEY: (lambda values: names.decimal(values) is not None, "amounts"),
 }

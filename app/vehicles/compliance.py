@@ -6,6 +6,7 @@ from app.vehicles.facts import Record
 from app.vehicles.insurance import Verdict, judge_insurance
 
 TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
+"""The words of the native format, which a mapping translates others to."""
 
 
 class Judgement(NamedTuple):

@@ -27,9 +27,10 @@ from app.registers.formats.dates import DateFault, iso_day
 from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.native import LAYOUTS, SHAPES, Shape
 from app.registers.formats.report import Report
-from app.registers.formats.values import AMOUNTS, TAX_STATUSES, cached, cents, quoted
+from app.registers.formats.values import AMOUNTS, cached, cents, quoted
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
+from app.vehicles.compliance import TAX_STATUSES
 
 _DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))
 _AMOUNT = "amount"

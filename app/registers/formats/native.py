@@ -23,8 +23,8 @@ from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.format import NamedFormat
 from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.json_splitter import is_ndjson, line_member_names
-from app.registers.formats.values import TAX_STATUSES
 from app.storage.tables import Kind
+from app.vehicles.compliance import TAX_STATUSES
 
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "1", "1.0"), True),

@@ -55,8 +55,6 @@ def cached(parse: Callable[[str], T]) -> Callable[[str], T]:
 #
 # SEC: messages may show them, because they reveal nothing about anyone.
 
-TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
-"""Our own words, which a mapping translates others to."""
 YES = frozenset("yes y true t 1 1.0 ja j wahr oui o vrai si sí s verdadero sì vero tak".split())
 NO = frozenset("no n false f 0 0.0 nein falsch nee non faux falso nie".split())
 STATUSES: Mapping[str, str] = {

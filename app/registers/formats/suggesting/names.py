@@ -10,8 +10,9 @@ from typing import NamedTuple
 from app.registers.formats.dates import likely_forms, moment, year_of
 from app.registers.formats.native import SHAPES, Shape
 from app.registers.formats.suggesting.vocabulary import NAMES, OTHERS
-from app.registers.formats.values import AMOUNTS, NO, STATUSES, TAX_STATUSES, YES
+from app.registers.formats.values import AMOUNTS, NO, STATUSES, YES
 from app.storage.tables import Kind
+from app.vehicles.compliance import TAX_STATUSES
 from app.vehicles.registration import canonical_registration
 
 EXACT, WHOLE, PART = 3.0, 2.75, 2.0

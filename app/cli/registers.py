@@ -11,6 +11,7 @@ from app.errors import OperatorError
 from app.jobs.job import run
 from app.jobs.register_tasks import Tasks
 from app.jobs.tasks import TaskJob
+from app.registers.attempts import PastLoad, find_rejects, past_load
 from app.registers.generations import Generations
 from app.registers.history import (
     INTERRUPTED,
@@ -21,7 +22,6 @@ from app.registers.history import (
     interrupted_loads,
     list_loads,
 )
-from app.registers.past_load import PastLoad, find_rejects, past_load
 from app.registers.reading.streams import printable
 from app.registers.undo import (
     drop_register,

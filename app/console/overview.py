@@ -23,8 +23,8 @@ from app.console.charts import Series, chart_of_hours
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, view
 from app.monitoring.check import audit_warnings, data_warnings, directory_faults, unknown_accounts
+from app.registers.attempts import PastLoad, past_load
 from app.registers.history import RegisterLoad, interrupted_loads, list_loads
-from app.registers.past_load import PastLoad, past_load
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine

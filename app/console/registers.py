@@ -13,9 +13,9 @@ from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, view
 from app.jobs.register_tasks import Task
+from app.registers.attempts import PastLoad, past_load
 from app.registers.dropped.kept import remembered
 from app.registers.history import interrupted_loads, list_loads, list_running
-from app.registers.past_load import PastLoad, past_load
 from app.registers.snapshots import RegisterState, find_state, list_dropped
 from app.setting_values import is_register_name
 from app.storage.engine import Engine

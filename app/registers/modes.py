@@ -34,7 +34,9 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             return  # Nothing was read, so there is no reason to create a register.
         work.begin_counts(opened)
         work.entry = work.generations.announce(work.entry, work.kind)
-        reserve.with_reserve(work.engine, partial(_note_read, work))
+        # Whoever records the load, if it is killed between its commits, must know what was read.
+        note = partial(work.history.update, work.load_id, **work.columns_of_reading())
+        reserve.with_reserve(work.engine, note)
         with opened.engine.atomic():
             table = Table(opened, work.kind)
             _write(work, table)
@@ -44,11 +46,6 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             applied = Applied(work.intake.loaded - counts.skipped, counts.changed, counts.held)
             note_applied(opened, work.load_id, applied)
             require_lock()
-
-
-def _note_read(work: Work) -> None:
-    """Note what was read, for whoever records the load if it is killed between its commits."""
-    work.history.update(work.load_id, **work.columns_of_reading())
 
 
 def _write(work: Work, table: Table) -> None:

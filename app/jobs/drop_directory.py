@@ -19,8 +19,7 @@ from app.errors import OperatorError
 from app.jobs.job import Job, reason_of
 from app.jobs.loads import Ended, LoadProcess, Shown, note_moved, note_refused
 from app.registers.dropped import kept
-from app.registers.dropped.batch import Batch, keep, put_aside, remove
-from app.registers.dropped.directory import batches
+from app.registers.dropped.directory import Batch, batches, keep, put_aside, remove
 from app.registers.request import LoadRequest
 from app.storage.file_lock import make_directory, tried
 from app.storage.interface import Waiting

@@ -50,11 +50,6 @@ def marked_name(name: str) -> str:
     return name.rpartition(".")[0]
 
 
-def markers_of(path: Path) -> list[Path]:
-    """Return the paths of all markers that a file can have."""
-    return [path.with_name(path.name + suffix) for suffix in _MARKERS]
-
-
 def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
     """Return whether a regular file is complete, and matches its checksum if it has one.
 
@@ -64,7 +59,8 @@ def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
 
     Raises OSError if the file or a marker cannot be read.
     """
-    markers = {each: state for each in markers_of(path) if (state := lstat_if_exists(each))}
+    possible = [path.with_name(path.name + suffix) for suffix in _MARKERS]
+    markers = {each: state for each in possible if (state := lstat_if_exists(each))}
     for marker, state in markers.items():
         if not stat.S_ISREG(state.st_mode):
             # SEC: a link is not followed, and without its checksum the file is not loaded.

@@ -1,7 +1,7 @@
 """Judges whether a vehicle is insured on a day, for every operation and command."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.records import Holding
@@ -18,12 +18,7 @@ class Verdict(NamedTuple):
     """The reason as the API gives it."""
 
 
-_BY_STATE: dict[PolicyState, Verdict] = {
-    "valid": Verdict(True, "valid"),
-    "expired": Verdict(False, "expired"),
-    "cancelled": Verdict(False, "cancelled"),
-    "future": Verdict(False, "future"),
-}
+_BY_STATE = {state: Verdict(state == "valid", state) for state in get_args(PolicyState)}
 _BY_FLAG = {
     True: Verdict(True, "flag"),
     False: Verdict(False, "none"),

@@ -103,7 +103,9 @@ class Tasks(TaskTable[Task]):
         is_of_register = RegisterTask.register == wanted.register
         is_same = (RegisterTask.seen == wanted.seen) & (RegisterTask.action == wanted.action)
         is_done = is_of_register & is_same & (RegisterTask.status == DONE)
-        begin = partial(
+        # A drop frees space, so it can begin on a full disk, too (D57).
+        return reserve.with_reserve(
+            self._engine,
             self._begin,
             wanted._asdict(),
             is_of_register,
@@ -111,8 +113,6 @@ class Tasks(TaskTable[Task]):
             require_current,
             start,
         )
-        # A drop frees space, so it can begin on a full disk, too (D57).
-        return reserve.with_reserve(self._engine, begin)
 
     def _do(self, task: Task) -> None:
         def noted(load_id: int) -> None:

@@ -8,7 +8,6 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -201,8 +200,7 @@ class TaskTable(ABC, Generic[T]):
     def _end(self, task_id: int, status: str, reason: str | None = None) -> None:
         """Note that a task ended without a change. Without it the task counts as interrupted."""
         with suppress(peewee.PeeweeException):
-            end = partial(self._update, task_id, status=status, reason=reason)
-            reserve.with_reserve(self._engine, end)
+            reserve.with_reserve(self._engine, self._update, task_id, status=status, reason=reason)
 
     def _update(self, task_id: int, **columns: object) -> int:
         """Update a task, but only if it is still running. Return how many were."""

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,7 +97,7 @@ def note_attempt(engine: Engine, reason: str, columns: dict[str, Any]) -> int | 
     """
     load_id = None
     with suppress(OSError, peewee.PeeweeException):
-        load_id = reserve.with_reserve(engine, partial(note_refused, engine, reason, **columns))
+        load_id = reserve.with_reserve(engine, note_refused, engine, reason, **columns)
         prune_history(engine)  # If every load of a night is refused, nothing else prunes it.
     return load_id
 

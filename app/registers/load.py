@@ -7,7 +7,6 @@ register's lock, reads the register's entry in the register index once, and pass
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 import peewee
@@ -106,8 +105,9 @@ def _find_entry(work: Work) -> None:
 
 def _begin(work: Work, data_dir: Path, attempt: Attempt) -> None:
     """Add the history line, whose number is in the name of the rejects file."""
-    insert = partial(insert_line, work.engine, status="running", **attempt.columns)
-    work.load_id = attempt.load_id = reserve.with_reserve(work.engine, insert)
+    columns = {"status": "running"} | attempt.columns
+    load_id = reserve.with_reserve(work.engine, insert_line, work.engine, **columns)
+    work.load_id = attempt.load_id = load_id
     _name_rejects(work, rejects_path(data_dir, work.register, work.load_id))
 
 
@@ -129,9 +129,8 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
 def _recover(work: Work) -> None:
     """Remove surplus snapshots, record how killed loads ended, and read the register's entry."""
     # Surplus snapshots are removed before the load as well, because it may need their space.
-    reserve.with_reserve(work.engine, partial(_forget_surplus, work))
-    recovered = partial(recover, work.generations, work.load_id)
-    work.entry = reserve.with_reserve(work.engine, recovered)
+    reserve.with_reserve(work.engine, _forget_surplus, work)
+    work.entry = reserve.with_reserve(work.engine, recover, work.generations, work.load_id)
     work.generations.require_room(work.entry)
 
 

@@ -35,8 +35,8 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
         work.begin_counts(opened)
         work.entry = work.generations.announce(work.entry, work.kind)
         # Whoever records the load, if it is killed between its commits, must know what was read.
-        note = partial(work.history.update, work.load_id, **work.columns_of_reading())
-        reserve.with_reserve(work.engine, note)
+        columns = work.columns_of_reading()
+        reserve.with_reserve(work.engine, work.history.update, work.load_id, **columns)
         with opened.engine.atomic():
             table = Table(opened, work.kind)
             _write(work, table)
@@ -63,8 +63,9 @@ def record(work: Work) -> None:
     """Record in the main database that the merge is committed."""
     if not work.counts.changed:
         # A load that changes nothing must not create an empty register.
-        reserve.with_reserve(work.engine, partial(work.generations.remove_made_by, work.load_id))
-    finish = partial(
+        reserve.with_reserve(work.engine, work.generations.remove_made_by, work.load_id)
+    reserve.with_reserve(
+        work.engine,
         finish_merge,
         work.generations,
         work.load_id,
@@ -72,7 +73,6 @@ def record(work: Work) -> None:
         work.columns_of_success(),
         is_fresh=work.intake.is_fresh,
     )
-    reserve.with_reserve(work.engine, finish)
 
 
 # A replace builds the register's next generation, then publishes it with one commit.

@@ -134,10 +134,10 @@ def note_failure(generations: Generations, load_id: int, columns: dict[str, obje
     with suppress(*ignored):
         if _is_applied(generations, load_id):
             return
-        fail = partial(History(engine, generations.name).fail, load_id, columns)
-        reserve.with_reserve(engine, fail)
+        fail = History(engine, generations.name).fail
+        reserve.with_reserve(engine, fail, load_id, columns)
         with still_locked(engine, generations.name):
-            reserve.with_reserve(engine, partial(generations.remove_made_by, load_id))
+            reserve.with_reserve(engine, generations.remove_made_by, load_id)
     reserve.fill(engine)
 
 

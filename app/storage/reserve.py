@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import peewee
 
@@ -19,6 +19,7 @@ from app.storage.errors import is_out_of_space
 RESERVE_BYTES = 512 * 1024
 _STEP_BYTES = 32 * 1024
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -51,25 +52,28 @@ def release(path: Path) -> None:
         os.truncate(path, 0)
 
 
-def with_reserve(engine: Engine, access: Callable[[], T]) -> T:
+def with_reserve(
+    engine: Engine, access: Callable[P, T], /, *args: P.args, **options: P.kwargs
+) -> T:
     """Access the database and return the result. If the disk is full, use the reserve for it.
 
     Reading needs a little space as well: for the `-shm` of a file that no process has open.
 
     Args:
         access: a function that does all of its changes, which are few, or none. It may run twice.
+        args, options: the arguments of `access`.
 
     Raises what `access` raises.
     """
     try:
-        return access()
+        return access(*args, **options)
     except peewee.OperationalError as error:
         if engine.file is None or not is_out_of_space(error):
             raise
         file = reserve_file(engine.file)
     release(file)
     try:
-        return access()
+        return access(*args, **options)
     finally:
         fill(engine)
 

@@ -194,14 +194,6 @@ class Generations:
         if forgotten:
             self._delete(KeptRegister, KeptRegister.generation.in_(forgotten))
 
-    def forget_undo_states(self) -> None:
-        """Remove all snapshots and the dropped register from the index: a merge has changed rows.
-
-        A rollback or an undrop would lose the merged rows.
-        """
-        self.forget_snapshots()
-        self.forget_dropped()
-
     def forget_dropped(self) -> None:
         """Remove the dropped register and its snapshots from the index.
 

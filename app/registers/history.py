@@ -151,10 +151,6 @@ class History:
         """
         self.update(load_id, status="failed", finished_at=clock.now(), **columns)
 
-    def fail_interrupted(self, load_id: int) -> None:
-        """Note that a load was killed before it changed anything; its time of end is unknown."""
-        self.update(load_id, status="failed", reason=INTERRUPTED)
-
     def add_done(self, mode: str, kind: str = "") -> int:
         """Add the line of a rollback, drop, undrop or purge, and return its number.
 

@@ -60,7 +60,9 @@ def load(
 def _dry_run(work: Work) -> LoadResult:
     """Find out how a load would end; write nothing but the rejects, if `--rejects` is given."""
     _name_rejects(work, None)
-    _find_entry(work)
+    work.entry = work.generations.find_current()
+    work.generations.require_room(work.entry)
+    work.generations.require_data(work.entry)
     _read(work)
     _compare(work)
     work.check_losses()
@@ -94,13 +96,6 @@ def _name_rejects(work: Work, default: Path | None) -> None:
     """Set the path of the rejects file: the operator's, else the default, else no file."""
     named = work.request.rejects
     work.intake.rejects.write_to(named or default, is_named=named is not None)
-
-
-def _find_entry(work: Work) -> None:
-    """Read the register's entry for a dry run, which recovers nothing."""
-    work.entry = work.generations.find_current()
-    work.generations.require_room(work.entry)
-    work.generations.require_data(work.entry)
 
 
 def _begin(work: Work, data_dir: Path, attempt: Attempt) -> None:

@@ -18,7 +18,7 @@ from app.actions import Actor, State, Subject, record
 from app.errors import OperatorError
 from app.registers.applying.table import Applied, find_applied
 from app.registers.generations import Generations, still_locked
-from app.registers.history import History, find_load, json_list, list_running
+from app.registers.history import INTERRUPTED, History, find_load, json_list, list_running
 from app.registers.request import counts_as_loaded
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -63,7 +63,8 @@ def end_killed_loads(generations: Generations, load_id: int, find: FindApplied) 
             continue
         applied = find(load.id)
         if applied is None:
-            history.fail_interrupted(load.id)
+            # It was killed before it changed anything; its time of end is unknown.
+            history.update(load.id, status="failed", reason=INTERRUPTED)
             continue
         # A merge notes what it has read before its first commit.
         valid, accepted = load.rows - load.rejected, json_list(load.accepted, str)
@@ -92,7 +93,9 @@ def finish_merge(
     with engine.atomic():
         former = generations.find_current()
         if columns["changed"]:
-            generations.forget_undo_states()
+            # A rollback or an undrop would lose the merged rows.
+            generations.forget_snapshots()
+            generations.forget_dropped()
         generations.count_merged(kind, columns["held"], now if is_fresh else None)
         History(engine, generations.name).finish(load_id, now, columns)
         record_load(engine, load_id, kind, former, columns)

@@ -192,8 +192,6 @@ class KnownColumns:
         Args:
             names: the columns of the file, or the members of all rows.
         """
-        if not self.is_partial:
-            return ()
         present = set(map(self.fold, names))
         return tuple(
             position

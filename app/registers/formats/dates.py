@@ -61,11 +61,6 @@ def pattern_of(form: str) -> re.Pattern[str]:
     return re.compile(f"{day}(?:{midnight}{decimals})")
 
 
-def is_midnight(text: str) -> bool:
-    """Tell whether a text is what can follow a day, such as ` 00:00:00`."""
-    return re.fullmatch(_MIDNIGHT, text) is not None
-
-
 def iso_day(text: str, form: str, *, is_last: bool = False) -> str | None:
     """Return a date as YYYY-MM-DD; None if it has another form or is not in the calendar.
 
@@ -281,7 +276,7 @@ def _time_of_day(text: str) -> int | None:
 
     An empty text is midnight. Return None for an invalid text.
     """
-    if not text or is_midnight(text):
+    if not text or re.fullmatch(_MIDNIGHT, text):
         return 0
     if text[0] not in "Tt ":
         return None

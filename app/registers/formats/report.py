@@ -102,7 +102,7 @@ class UnreadableValues:
         self._columns = [
             (position, column, column.blanks)
             for position, column in enumerate(columns)
-            if column.blanks and position not in lacking and not column.is_constant
+            if column.blanks and position not in lacking
         ]
         self._readable = [0] * len(columns)
         self._found: dict[str, Unreadable] = {}

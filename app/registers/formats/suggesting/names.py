@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import filterfalse
 from typing import NamedTuple
 
@@ -200,6 +200,7 @@ def _can_be_plate(text: str) -> bool:
 _NATIVE_FLAGS = frozenset("true yes 1 1.0 false no 0 0.0".split())
 _FLAGS = {word: "true" if word in YES else "false" for word in YES | NO}
 _NATIVE_STATUSES = frozenset(TAX_STATUSES)
+_STATUSES = {word: f'"{STATUSES[word]}"' for word in STATUSES}
 
 
 def are_flags(values: Sequence[str]) -> bool:
@@ -222,17 +223,10 @@ class Words(NamedTuple):
     """How many rows have one of these."""
 
 
-def flag_words(values: Sequence[str]) -> Words:
-    """Return the words for yes and no among the values of a column."""
-    return _words(values, _NATIVE_FLAGS, _FLAGS)
-
-
-def status_words(values: Sequence[str]) -> Words:
-    """Return the words for tax statuses among the values of a column."""
-    return _words(values, _NATIVE_STATUSES, {word: f'"{STATUSES[word]}"' for word in STATUSES})
-
-
-def _words(values: Sequence[str], native: Collection[str], translated: Mapping[str, str]) -> Words:
+def words(values: Sequence[str], *, is_flag: bool) -> Words:
+    """Return the words for yes and no, or for tax statuses, among the values of a column."""
+    native = _NATIVE_FLAGS if is_flag else _NATIVE_STATUSES
+    translated = _FLAGS if is_flag else _STATUSES
     counts = Counter(each.lower() for each in values)
     found = sorted(counts.keys() - native)
     others = [word for word in found if word not in translated]

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from app.registers.formats.native import SHAPES, Shape
 from app.registers.formats.suggesting import names
-from app.registers.formats.suggesting.names import Words, flag_words, status_words
 from app.registers.formats.suggesting.suggestion import Suggestion
 from app.storage.tables import Kind
 
@@ -164,7 +163,7 @@ def _words(found: Suggestion) -> Iterator[str]:
         if not is_flag and not is_status:
             continue
         values = found.sample.values(guess.column)
-        words = (flag_words if is_flag else status_words)(values)
+        words = names.words(values, is_flag=is_flag)
         if not words.known and not words.others:
             continue
         yield ""
@@ -173,7 +172,7 @@ def _words(found: Suggestion) -> Iterator[str]:
             yield f"{_quoted(word)} = {ours}"
 
 
-def _other_words(words: Words, *, is_flag: bool) -> str:
+def _other_words(words: names.Words, *, is_flag: bool) -> str:
     """Return what to add for words that are not known; empty if all are."""
     if not words.others:
         return ""

@@ -227,6 +227,7 @@ if _MERGED.keys() != set(VehicleFacts._fields):
     raise TypeError(f"_MERGED must have the keys {', '.join(VehicleFacts._fields)}")
 
 
+_T = TypeVar("_T")
 Read = dict[str, int]
 """The registers that a look-up read, and which generation of each."""
 
@@ -260,14 +261,9 @@ class Records:
             day: ISO date that decides which policy is answered.
             with_fines: ask whether fines are outstanding.
         """
-
-        def find(state: str) -> tuple[Row | None, Read]:
-            if not state:
-                return None, {}
-            compiled = self._compiled_for(state, with_fines)
-            return compiled.one.row(registration=registration, day=day), compiled.generations
-
-        row, read = repeat_if_removed(self._engine, registers, find)
+        row, read = self._read(
+            registers, with_fines, lambda its: its.one.row(registration=registration, day=day)
+        )
         return record_of(row, day) if row else None, read
 
     def find_records(
@@ -278,24 +274,27 @@ class Records:
         Also returns the registers that were read.
         """
         plates = listed(self._engine, registrations)
-
-        def find(state: str) -> tuple[list[Row], Read]:
-            if not state:
-                return [], {}
-            compiled = self._compiled_for(state, with_fines)
-            return compiled.many.rows(plates=plates, day=day), compiled.generations
-
-        rows, read = repeat_if_removed(self._engine, registers, find)
-        found = (record_of(row, day) for row in rows)
+        rows, read = self._read(
+            registers, with_fines, lambda its: its.many.rows(plates=plates, day=day)
+        )
+        found = (record_of(row, day) for row in rows or ())
         return {record.registration: record for record in found if record}, read
 
-    def _compiled_for(self, state: str, with_fines: bool) -> "_Compiled":
-        """Return the statements for this set of registers, and attach exactly these."""
-        compiled = self._compiled.get(with_fines)
-        if compiled is None or compiled.state != state:
-            compiled = self._compiled[with_fines] = self._compile(state, with_fines)
-        self._engine.attach_registers(compiled.registers)
-        return compiled
+    def _read(
+        self, registers: str, with_fines: bool, ask: Callable[["_Compiled"], _T]
+    ) -> tuple[_T | None, Read]:
+        """Ask the statements for this set of registers; return None if there are none."""
+
+        def read(state: str) -> tuple[_T | None, Read]:
+            if not state:
+                return None, {}
+            compiled = self._compiled.get(with_fines)
+            if compiled is None or compiled.state != state:
+                compiled = self._compiled[with_fines] = self._compile(state, with_fines)
+            self._engine.attach_registers(compiled.registers)
+            return ask(compiled), compiled.generations
+
+        return repeat_if_removed(self._engine, registers, read)
 
     def _compile(self, state: str, with_fines: bool) -> "_Compiled":
         engine, registers = self._engine, in_precedence(state, self._order)

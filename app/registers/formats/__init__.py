@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from app.registers.formats.columns import Column, FileFault, Presence, normalised
+from app.registers.formats.columns import FileFault, Presence, normalised
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _NAMED_MAX = 10
+_NEEDED = (Presence.REQUIRED, Presence.EXPECTED)
 _PLAIN_NAME = re.compile(r"[^\W\d][^\W\d_]*(?:[ _-][^\W\d_]+){0,3}")
 OF_STATES = (NycCsv.name, NycJson.name)
 """The formats whose files have plates of several states, of which one is read."""
@@ -160,10 +161,6 @@ def _candidates(names: frozenset[str], formats: Mapping[str, Format]) -> Iterato
             if isinstance(each, NativeCsv):
                 missing = missing_members(kind, present)
             else:
-                missing = [column.label for column in columns if _is_lacking(column, present)]
+                needed = [c.label for c in columns if c.presence in _NEEDED]
+                missing = [label for label in needed if label not in present]
             yield _Close(len(present), each.name, kind, missing)
-
-
-def _is_lacking(column: Column, present: list[str]) -> bool:
-    is_needed = column.presence in (Presence.REQUIRED, Presence.EXPECTED)
-    return is_needed and column.label not in present

@@ -9,8 +9,8 @@ from itertools import islice, permutations
 from typing import NamedTuple
 
 from app.registers.formats.columns import FileFault, Presence
+from app.registers.formats.csv_format import DelimitedRecords, likely_separator
 from app.registers.formats.dates import iso_day
-from app.registers.formats.delimited import DelimitedRecords, likely_separator
 from app.registers.formats.encodings import require_encoding
 from app.registers.formats.mapped import folded_name
 from app.registers.formats.native import LAYOUTS, SHAPES, Shape

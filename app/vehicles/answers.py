@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Generic, NotRequired, TypedDict, TypeVar
 
 from app import clock
-from app.vehicles.compliance import Judgement
+from app.vehicles.compliance import Judgement, judge_insurance
 from app.vehicles.facts import PolicyFacts, Record
-from app.vehicles.insurance import judge_insurance
 from app.vehicles.reader import Found
 from app.vehicles.registration import registration_fault
 

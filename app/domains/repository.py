@@ -92,7 +92,7 @@ class Domains:
         after: str | None = None,
         limit: int | None = None,
     ) -> list[HeldDomain]:
-        """Return the account's domains by name, at most `limit` of those after `after`."""
+        """Return the account's domains by name: at most `limit`, from names after `after`."""
         first, second = (status, status) if status else STATUSES
         # Every name sorts after the empty text.
         rows = self._list.rows(
@@ -105,7 +105,7 @@ class Domains:
         return [HeldDomain._make(row) for row in rows]
 
     def find_domain(self, account_id: int, name: str) -> HeldDomain | None:
-        """Return the account's domain of that canonical name; None if it has none."""
+        """Return the account's domain of a canonical name, None if there is none."""
         row = self._find.row(account=account_id, name=name)
         return HeldDomain._make(row) if row else None
 

@@ -23,8 +23,6 @@ from app.storage.engine import Engine
 from app.storage.file_lock import make_directory
 from app.storage.versions import database_id
 
-# The table of what the console asks of the trail, and what such a task is (D138).
-
 SEARCH: Final = "search"
 EXPORT: Final = "export"
 REPORT: Final = "report"
@@ -69,10 +67,8 @@ class Task(AnyTask, frozen=True):
     kind: str
 
 
-# The files of what the console asks of the trail: questions and results (D138).
-#
-# SEC: they say who asked about which plate. So only the service's user can read them, backups leave
-# them out, and they are removed after a day.
+# SEC: questions and results say who asked about which plate. So only the service's user can read
+# their files, backups leave these files out, and they are removed after a day (D138).
 
 KEPT_SECONDS = 86_400
 RESULT = "json"
@@ -97,7 +93,7 @@ class Results:
         return self._directory / f"{task.id}-{task.seen}.{suffix}"
 
     def ask(self, task: Task, question: Question) -> None:
-        """Write down what a task asks. Raises OSError."""
+        """Write the question of a task to its file. Raises OSError."""
         make_directory(self._directory.parent)
         with suppress(FileExistsError):
             self._directory.mkdir(mode=_DIRECTORY_MODE)
@@ -105,7 +101,7 @@ class Results:
             file.write(msgspec.json.encode(question))
 
     def find_question(self, task: Task) -> Question | None:
-        """Return what a task asks; None if its file was removed or damaged."""
+        """Return the question of a task; None if its file was removed or damaged."""
         return self._read(task, _QUESTION, Question)
 
     def find(self, task: Task, kind: type[T]) -> T | None:
@@ -127,7 +123,7 @@ class Results:
             yield file
 
     def discard(self, task: Task) -> None:
-        """Remove what a task that failed has written, but not its question."""
+        """Remove the files of a failed task, except its question."""
         for path in self._directory.glob(f"{task.id}-{task.seen}.*"):
             if path != self.path(task, _QUESTION):
                 path.unlink(missing_ok=True)
@@ -183,7 +179,7 @@ class AuditTasks(TaskTable[Task]):
         return next(self._select((AuditTask.id == task_id) & is_theirs), None)
 
     def latest(self, asked_by: str, limit: int) -> list[Task]:
-        """Return what a person asked for in the last day, latest first."""
+        """Return the tasks that a person asked for in the last day, latest first."""
         return list(self._select((AuditTask.asked_by == asked_by) & self._is_kept(), limit))
 
     def begin(self, wanted: Wanted, question: Question, start: Start = _start) -> Task:
@@ -219,7 +215,7 @@ class AuditTasks(TaskTable[Task]):
         if question is None:
             raise AuditError("what was asked is not there any more; ask again")
         directory, criteria = self._config.audit_dir, question.criteria
-        # Before the record of this use, which is not part of what is found.
+        # The period ends before the record of this use, so that no result has that record.
         period = until_now(criteria.since, criteria.until)
         owner = require_own(directory, database_id(self._engine))
         if task.kind != VERIFY:

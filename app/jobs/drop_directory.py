@@ -184,7 +184,7 @@ class DropDirectory(Job[None]):
         self._report(refused | dict(error.details))
 
     def _settle(self, batch: Batch, ended: Ended, *, keeps_failed: bool) -> None:
-        """Move the files of a load that failed; those of one that was hindered stay."""
+        """Move the files of a failed load to `failed/`; the files of a hindered load stay."""
         aside = put_aside(batch, self._warn) if ended.status == "failed" else None
         load_id = ended.details.get("load")
         if aside and load_id and keeps_failed:

@@ -22,8 +22,6 @@ from app.registers.undo import Noted, drop_register, purge_register, roll_back, 
 from app.storage import reserve
 from app.storage.engine import Engine
 
-# The table of tasks of registers, and what such a task is (D135).
-
 
 class RegisterTask(TaskModel):
     """A task. No two rows of one register are `running`."""

@@ -50,7 +50,7 @@ class AnyTask(msgspec.Struct, frozen=True):
 
     id: int
     seen: str
-    """The version of what the form showed: the same for each click on one form."""
+    """The version of the data in the form: each click on one form sends the same."""
     asked_by: str
     """The name of the person in the console."""
     asked_at: int
@@ -105,7 +105,7 @@ class TaskTable(ABC, Generic[T]):
         return [task for task in self._select(self._model.status == RUNNING) if task.is_running]
 
     def carry_out(self, task_id: int) -> None:
-        """Do what a task asks for. Its own process calls this.
+        """Carry a task out. The process of the task calls this.
 
         Raises OperatorError if that is not possible, or if the task has ended.
         """
@@ -127,7 +127,7 @@ class TaskTable(ABC, Generic[T]):
 
     @abstractmethod
     def _do(self, task: T) -> None:
-        """Do what a task asks for, and call `_finish` when that is done."""
+        """Carry a task out, then call `_finish`."""
 
     def _is_alive_elsewhere(self, task: T) -> bool:
         """Tell whether a task of another host may still run."""

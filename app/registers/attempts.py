@@ -37,7 +37,7 @@ _log = logging.getLogger("app.registers.attempts")
 
 
 class Attempt:
-    """What is known so far about an attempt to load."""
+    """An attempt to load, as far as it is known."""
 
     def __init__(self, request: LoadRequest) -> None:
         named = request.formats.get(request.format or "")
@@ -56,7 +56,7 @@ class Attempt:
         self._is_attended = request.is_attended
 
     def recognised(self, register: str, intake: Intake) -> None:
-        """Add what was detected in the files."""
+        """Add the register, the kind and the format, once they are detected in the files."""
         self.rejects = intake.rejects
         self.columns |= {
             "register": register,

@@ -14,11 +14,9 @@ from app import clock
 from app.registers.generations import is_being_loaded
 from app.storage.engine import Engine
 
-# The table of the history, in the main database.
-
 
 class RegisterLoad(peewee.Model):
-    """A line of the history: what was loaded, by whom, and how it ended. Times: Unix seconds."""
+    """A line of the history: one attempt to load, and how it ended. Times are Unix seconds."""
 
     id = peewee.AutoField()
     register = peewee.CharField(30)
@@ -97,7 +95,7 @@ DROP, UNDROP, PURGE = "drop", "undrop", "purge"
 INTERRUPTED = "interrupted"
 """The reason of a load that was killed or stopped."""
 COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
-"""Which lines count: those that are done, unless a rollback or an undrop took them back."""
+"""Which lines count: done ones that no rollback or undrop took back."""
 REPLACES_COMPARED = 7
 """A load is compared with so many replaces of its register."""
 _KEPT_SECONDS = 400 * 86_400

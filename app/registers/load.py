@@ -108,7 +108,7 @@ def _begin(work: Work, data_dir: Path, attempt: Attempt) -> None:
 
 @contextmanager
 def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
-    """If the load fails, remove what it wrote and note why it failed."""
+    """If the load fails, remove the data that it wrote and note the reason."""
     try:
         yield
     except BaseException as error:
@@ -139,7 +139,7 @@ def _read(work: Work) -> None:
 
 
 def _compare(work: Work) -> None:
-    """Count what a dry run would change."""
+    """Count the rows that a dry run would change."""
     with work.generations.opened_unchanged(work.entry) as opened:
         # A load recovers killed loads first; a dry run does not.
         work.begin_counts(opened, is_recovered=not list_running(work.engine, work.register))
@@ -150,7 +150,7 @@ def _compare(work: Work) -> None:
 
 
 def _clean_up(work: Work, data_dir: Path) -> None:
-    """Remove what nobody needs any more; what cannot be removed now, the next load removes."""
+    """Remove data that nobody needs any more; the next load removes the rest."""
     with suppress(OSError, peewee.PeeweeException):
         _forget_surplus(work)
         work.generations.free_space(work.entry)

@@ -1,4 +1,4 @@
-"""Writes what a load has read into its register: a merge or a replace."""
+"""Writes the rows of a load into its register: a merge or a replace."""
 
 from collections.abc import Callable
 from functools import partial
@@ -34,7 +34,7 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             return  # Nothing was read, so there is no reason to create a register.
         work.begin_counts(opened)
         work.entry = work.generations.announce(work.entry, work.kind)
-        # Whoever records the load, if it is killed between its commits, must know what was read.
+        # If this load is killed between its commits, the load that records it needs these counts.
         columns = work.columns_of_reading()
         reserve.with_reserve(work.engine, work.history.update, work.load_id, **columns)
         with opened.engine.atomic():
@@ -49,7 +49,7 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
 
 
 def _write(work: Work, table: Table) -> None:
-    """Write what the merge changes; an empty table is filled in one go, which is faster."""
+    """Write the changed rows of a merge; fill an empty table in one go, which is faster."""
     outcomes = work.outcomes(table, work.counts)
     if work.counts.held_before:
         for outcome in outcomes:

@@ -29,7 +29,7 @@ FindApplied = Callable[[int], Applied | None]
 
 
 def recover(generations: Generations, load_id: int = 0) -> Entry | None:
-    """End the history lines of killed loads, and remove what they wrote.
+    """End the history lines of killed loads, and remove the data that they wrote.
 
     Needs the register's lock.
 
@@ -52,7 +52,7 @@ def end_killed_loads(generations: Generations, load_id: int, find: FindApplied) 
 
     Args:
         load_id: the load that is running now.
-        find: returns what a load did to the register; None if it never committed.
+        find: returns the row counts of a load; None if the load never committed.
 
     Returns whether a load was found to be done: the register's entry has changed then.
     """
@@ -116,7 +116,7 @@ def _is_applied(generations: Generations, load_id: int) -> bool:
 
 
 def note_failure(generations: Generations, load_id: int, columns: dict[str, object]) -> None:
-    """Remove what a failed load wrote, then note in the history that it failed.
+    """Remove the data that a failed load wrote, then note the failure in the history.
 
     Nothing is removed if another load of the register has begun, and nothing is noted if the rows
     were committed after all: the next load records that it is done.
@@ -142,9 +142,6 @@ def note_failure(generations: Generations, load_id: int, columns: dict[str, obje
         with still_locked(engine, generations.name):
             reserve.with_reserve(engine, generations.remove_made_by, load_id)
     reserve.fill(engine)
-
-
-# What the record of actions says about registers and loads.
 
 
 def record_load(

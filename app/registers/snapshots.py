@@ -136,9 +136,6 @@ def _why_none(engine: Engine, name: str) -> str:
     return "no earlier state is kept (VERIFYD_KEEP_SNAPSHOTS)"
 
 
-# What can be undone of a register: its snapshots, and whether it was dropped.
-
-
 class RegisterState(NamedTuple):
     """A register, a dropped register, or a name that only failed loads have."""
 

@@ -71,7 +71,7 @@ def roll_back(
     actor: Actor | None = None,
     noted: Noted = _unnoted,
 ) -> dict[str, object]:
-    """Go back to what a register held before a replace.
+    """Go back to the rows that a register held before a replace.
 
     Args:
         register: the name; None if only one register can be rolled back.

@@ -83,7 +83,7 @@ def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
     number. Among equals the first register decides, within a register the insurer's name.
 
     Args:
-        held: what the registers hold, in the order of precedence.
+        held: the rows of the plate in each register, in the order of precedence.
     """
     candidates = [
         _Candidate(place, each.register, policy)
@@ -138,7 +138,7 @@ class Judgement(NamedTuple):
 
 
 def judge(record: Record, day: str, mot_first_years: int) -> Judgement:
-    """Judge a vehicle by what the registers hold now, as of `day` (ISO date).
+    """Judge a vehicle by the rows that the registers hold now, as of `day` (ISO date).
 
     Args:
         mot_first_years: years after first registration before an MOT is due; 0 for never.

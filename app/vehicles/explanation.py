@@ -42,7 +42,7 @@ class Decision(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """One plate: its answer, what each register holds, and how the answer follows from that."""
+    """One plate: its answer, its rows in each register, and the reason for each member."""
 
     found: Found
     holdings: tuple[Holding, ...]
@@ -292,7 +292,7 @@ def _vehicle(facts: VehicleFacts | None) -> Document | None:
 
 
 def _policy_document(policy: PolicyFacts, day: str) -> Document:
-    """Return a policy as the API does, and what the API leaves out; `state` is that of the day."""
+    """Return the policy object of the API and three more members; `state` is that of the day."""
     return {
         **(policy_answer(policy) or {}),
         "cancelledOn": policy.cancelled_on,

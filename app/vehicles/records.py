@@ -1,4 +1,4 @@
-"""Looks plates up in all registers at once, and merges what they say (D26).
+"""Looks plates up in all registers at once, and merges their rows (D26).
 
 A statement returns one row per plate, in three parts: the columns of the vehicle table, merged from
 all registers; what is known about fines; and the policy that each register alone would answer with.
@@ -248,7 +248,7 @@ class Records:
     def find_record(
         self, registers: str, registration: str, day: str, *, with_fines: bool = True
     ) -> tuple[Record | None, Read]:
-        """Return what is known about one plate, None if no register mentions it.
+        """Return the record of one plate, None if no register mentions it.
 
         Also returns the registers that were read.
 
@@ -283,7 +283,7 @@ class Records:
     def _read(
         self, registers: str, with_fines: bool, ask: Callable[["_Compiled"], _T]
     ) -> tuple[_T | None, Read]:
-        """Ask the statements for this set of registers; return None if there are none."""
+        """Run a statement for this set of registers; return None if there are no registers."""
 
         def read(state: str) -> tuple[_T | None, Read]:
             if not state:
@@ -338,7 +338,7 @@ class Holding(NamedTuple):
 def holdings_of(
     engine: Engine, registers: Sequence[RegisterRef], registrations: Sequence[str]
 ) -> dict[str, tuple[Holding, ...]]:
-    """Return what each register holds about each plate, with one statement for each table.
+    """Return the rows of each plate in each register, with one statement for each table.
 
     Args:
         registers: in the order of precedence; they must be attached.

@@ -34,10 +34,10 @@ class _Operation:
         self._look_ups = look_ups
 
     def _require_record(self, req: Request, look_up: LookUp) -> Record:
-        """Return what is known of a plate.
+        """Return the record of a plate.
 
-        Raises Problem invalid_registration or vehicle_not_found, which is an answer and
-        recorded; and service_unavailable.
+        Raises Problem: invalid_registration; vehicle_not_found, which is recorded as an answer;
+        or service_unavailable.
         """
         (found,) = look_up.found
         if found.registration is None:
@@ -154,7 +154,7 @@ class BulkCompliance(_Operation):
 
 
 def _read(req: Request, shape: type[_Sent]) -> _Sent:
-    """Return what a client sent.
+    """Return the body of a request.
 
     Raises Problem: unknown_parameter, those of read_json, invalid_body or too_many_registrations.
     """

@@ -93,7 +93,7 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
 
 
 def advice(head: bytes) -> str:
-    """Return a sentence on what to do with a file that fits no format, or an empty text."""
+    """Return advice for a file that fits no format, or an empty text."""
     return " It is an empty array; name its --format and --kind." if is_empty_array(head) else ""
 
 
@@ -105,7 +105,7 @@ class _Close(NamedTuple):
 
 
 def _csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
-    """Return what a CSV file lacks to fit a format, in sentences; None if it is no CSV.
+    """Return the columns that a CSV file lacks for a format, in sentences; None if it is no CSV.
 
     Args:
         head: the first bytes of the file.

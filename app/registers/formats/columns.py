@@ -9,8 +9,6 @@ from typing import Any
 from app.errors import OperatorError
 from app.registers.formats.changes import Row
 
-# The faults of register files and of their records.
-
 
 class FileFault(OperatorError):
     """A file cannot be loaded. The load fails and changes nothing (formats 0.1).

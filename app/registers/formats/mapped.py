@@ -61,7 +61,7 @@ class FileMapping:
     date_formats: Mapping[str, str]
     """The forms of dates that differ from `date_format`."""
     decimal: str
-    """What separates the hundredths of an amount: a point or a comma."""
+    """The decimal separator of amounts: a point or a comma."""
 
     def column(self, native: Column) -> Column:
         """Return a native column with the name and the parser for the mapped file."""
@@ -100,7 +100,7 @@ class FileMapping:
         return parse
 
     def _blanks_of(self, native: Column) -> frozenset[str]:
-        """Return the texts that mean no value, also those that the mapping says mean none."""
+        """Return the texts that mean no value, with those that the mapping adds."""
         words = self.words.get(native.label, {}).items()
         empty = (word for word, text in words if not text.strip())
         return native.blanks.union(empty) if native.blanks else native.blanks
@@ -342,14 +342,14 @@ class _Checker:
 
 
 def _toml_fault(error: tomllib.TOMLDecodeError | UnicodeDecodeError) -> str:
-    """Return what is wrong with a file that is not TOML."""
+    """Return the fault of a file that is not TOML."""
     # The usual cause: a word without quotes.
     hint = "; words are quoted, flags are true or false" if "Invalid value" in str(error) else ""
     return f"The file is not valid TOML: {error}{hint}."
 
 
 def _value_fault(field: str, value: str, fault: RowFault | None = None) -> str:
-    """Return what is wrong with a value of a mapping, and which values are allowed.
+    """Return the fault of a value of a mapping, and the allowed values.
 
     Args:
         fault: why its parser refuses it; None if it only does not know it.
@@ -382,4 +382,4 @@ _TEXT_FAULTS: Mapping[str, Callable[[str], str]] = {
     "encoding": _encoding_fault,
     "decimal": lambda text: "" if text in ("", *AMOUNTS) else 'must be "." or ","',
 }
-"""What is wrong with the text of a member; empty if nothing is."""
+"""Returns the fault of the text of a member; empty if the text is valid."""

@@ -121,7 +121,7 @@ def _between_header_and_trailer(records: Records, report: Report) -> Records:
 
 
 def _header(records: Records, report: Report) -> re.Match[str]:
-    """Return the header, which is the first of the records, and note what it says."""
+    """Return the header, which is the first record, and note its content."""
     _, record = next(records, (0, ""))
     header = None if isinstance(record, OverlongLine) else _HEADER.fullmatch(record)
     if header is None:

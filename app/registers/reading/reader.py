@@ -126,7 +126,7 @@ class PartReport:
 
 @dataclass
 class PieceReport:
-    """What a worker finds in its piece. Lines are counted from the start of what it read."""
+    """The findings of a worker in its piece. Lines are counted from the start of its input."""
 
     loaded: int = 0
     lines: int = 0
@@ -151,7 +151,7 @@ class PieceReport:
         self.notes.append(text)
 
     def unreadable(self, column: str, found: Unreadable) -> None:
-        """Keep what is known of a column."""
+        """Keep the counts of a column."""
         self.found.append((column, tuple(found)))
 
     def columns(self, names: Iterable[str]) -> None:
@@ -159,7 +159,7 @@ class PieceReport:
         self.names.update(dict.fromkeys(names))
 
     def repeat_to(self, report: PartReport) -> None:
-        """Report everything but the names again."""
+        """Pass on all findings but the names of columns."""
         for reject in self.rejects:
             report.reject(*reject)
         report.skip(self.skipped)
@@ -241,7 +241,7 @@ class Reader:
     show: Show
     """Is called regularly with the progress."""
     remaining: Remaining
-    """Receives the sizes of the files and of what is read of them."""
+    """Receives the sizes of the files, and how many bytes are read."""
     loaded: int = 0
     """The number of rows and changes so far. Rows with the same key are all counted."""
 

@@ -89,7 +89,7 @@ class TooManyRejects(OperatorError):
 
     @property
     def sentence(self) -> str:
-        """The message without the reasons of the first rejects, and without what to do."""
+        """The message without the reasons of the first rejects and without the advice."""
         return self._sentence
 
 

@@ -27,8 +27,6 @@ from app.registers.reading.streams import (
     raising_file_faults,
 )
 
-# Sorts files of the DVSA by the date in their names (formats 2).
-
 _DATED_NAME = re.compile(
     r"(?P<type>bulk|delta)-light-vehicle_(?P<day>[0-9]{2})-(?P<month>[0-9]{2})-(?P<year>[0-9]{4})"
     r"[^/\\]*\Z",
@@ -58,8 +56,6 @@ def _date_of(name: str) -> tuple[str, ...] | None:
     found = _DATED_NAME.search(name)
     return found and (found["year"], found["month"], found["day"], found["type"].lower())
 
-
-# Opens the register files in a zip.
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 """The first bytes of a zip."""

@@ -93,7 +93,7 @@ def _by_parts(compact: str, kind: Kind) -> dict[str, float]:
 
 
 def _without(part: re.Pattern[str], plain: str) -> str:
-    """Return the compact form of a name without its beginning or end; empty if it has no such."""
+    """Return the compact form of a name without this part; empty if the name lacks the part."""
     match = part.search(plain)
     return _compact(plain[: match.start()] + plain[match.end() :]) if match else ""
 
@@ -129,7 +129,7 @@ class Dates(NamedTuple):
 
 
 def present(texts: Sequence[str]) -> list[str]:
-    """Return the values of a column, trimmed, without those that are missing."""
+    """Return the values of a column, trimmed, without missing ones."""
     return [text for each in texts if (text := each.strip()) and text.lower() != "null"]
 
 
@@ -157,7 +157,7 @@ def are_times(values: Sequence[str]) -> bool:
 
 
 def decimal(values: Sequence[str]) -> str | None:
-    """Return what separates the hundredths; a point if none has any, None if no amounts."""
+    """Return the decimal separator; a point if no value has hundredths, None if no amounts."""
     likely = max(AMOUNTS, key=lambda each: share(values, AMOUNTS[each]))
     return likely if share(values, AMOUNTS[likely]) >= MOST else None
 
@@ -166,7 +166,7 @@ def plates(values: Sequence[str], *, mixed: bool = False) -> float:
     """Return the share of values that can be registrations.
 
     Args:
-        mixed: count only those that have letters and digits, which hardly anything else is.
+        mixed: count only values with letters and digits, which hardly any other column has.
     """
     if not values:
         return 0.0
@@ -212,7 +212,7 @@ def are_flags(values: Sequence[str]) -> bool:
 class Words(NamedTuple):
     """The words of a column.
 
-    SEC: unknown words are only counted: nobody knows what is in the column.
+    SEC: unknown words are only counted, because the column can contain anything.
     """
 
     known: dict[str, str]
@@ -220,7 +220,7 @@ class Words(NamedTuple):
     others: int
     """How many words are not known."""
     rows: int
-    """How many rows have one of these."""
+    """How many rows have an unknown word."""
 
 
 def words(values: Sequence[str], *, is_flag: bool) -> Words:

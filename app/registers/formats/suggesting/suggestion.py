@@ -20,8 +20,6 @@ from app.registers.formats.suggesting import names
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 
-# The beginning of a CSV file: its header and its first records.
-
 SAMPLE_BYTES = 1024 * 1024
 _RECORDS_MAX = 1_000
 _SEPARATORS = ",;\t|"
@@ -40,7 +38,7 @@ class Sample(NamedTuple):
     records: list[list[str]]
 
     def values(self, column: int) -> list[str]:
-        """Return what is in a column, without empty fields."""
+        """Return the values of a column, without empty fields."""
         return names.present([record[column] for record in self.records])
 
     @property
@@ -109,7 +107,7 @@ class Guess(NamedTuple):
 
     column: int
     remark: str = ""
-    """What is not sure; empty if nothing is."""
+    """The doubt about the guess; empty if there is none."""
 
 
 @dataclass(slots=True)
@@ -136,7 +134,7 @@ def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
     """Return the most likely mapping.
 
     Args:
-        kind: what the rows are, if the operator knows.
+        kind: the kind of the rows, if the operator names it.
     """
     found = {each: _Guesser(sample, each) for each in ([kind] if kind else Kind)}
     points = {each: guesser.points() for each, guesser in found.items()}
@@ -147,7 +145,7 @@ def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
 
 
 def missing_members(kind: Kind, found: Collection[str]) -> list[str]:
-    """Return the members that every row of a kind needs and that are not among those found."""
+    """Return the members that every row of a kind needs, without those in `found`."""
     needed = _required_members(kind)
     if kind == Kind.FINES and "settledOn" not in found:
         needed.append("amount")
@@ -183,7 +181,7 @@ class _Guesser:
         return len(own) + len(needed.intersection(own))
 
     def suggestion(self, is_kind_sure: bool) -> Suggestion:
-        """Return the guesses, completed by what the values of the other columns look like."""
+        """Return the guesses, completed by the values of the other columns."""
         self._by_values()
         missing = missing_members(self._kind, self._guesses)
         order = [column.label for column in LAYOUTS[self._kind]().columns]

@@ -219,7 +219,15 @@ class AuditTasks(TaskTable[Task]):
         period = until_now(criteria.since, criteria.until)
         owner = require_own(directory, database_id(self._engine))
         if task.kind != VERIFY:
-            record_use(directory, owner, _record(task, question))
+            # SEC: the console wrote the name to the row, with the session of the request.
+            use = Record(
+                time=time_of(clock.now_ns()),
+                request_id=question.request_id,
+                operation=task.kind,
+                user=task.asked_by,
+                criteria=criteria,
+            )
+            record_use(directory, owner, use)
         try:
             result = _WORK[task.kind](
                 Work(self._engine, self._config, self.results, task, question, period)
@@ -236,20 +244,6 @@ class AuditTasks(TaskTable[Task]):
 
     def _is_kept(self) -> object:
         return AuditTask.asked_at >= clock.now() - KEPT_SECONDS
-
-
-def _record(task: Task, question: Question) -> Record:
-    """Return the record of a use.
-
-    SEC: the name comes from the row that the console wrote, with the session of the request.
-    """
-    return Record(
-        time=time_of(clock.now_ns()),
-        request_id=question.request_id,
-        operation=task.kind,
-        user=task.asked_by,
-        criteria=question.criteria,
-    )
 
 
 class Work(NamedTuple):
@@ -297,15 +291,11 @@ def _report(work: Work) -> object:
     return done
 
 
-def _verify(work: Work) -> object:
-    return verify(work.config.audit_dir, work.question.digest)
-
-
 _WORK: Mapping[str, Callable[[Work], object]] = {
     SEARCH: _search,
     EXPORT: _export,
     REPORT: _report,
-    VERIFY: _verify,
+    VERIFY: lambda work: verify(work.config.audit_dir, work.question.digest),
 }
 
 

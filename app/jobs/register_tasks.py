@@ -18,7 +18,7 @@ from app.errors import OperatorError
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
-from app.registers.undo import Noted, drop_register, purge_register, roll_back, undrop_register
+from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage import reserve
 from app.storage.engine import Engine
 
@@ -116,25 +116,18 @@ class Tasks(TaskTable[Task]):
         def noted(load_id: int) -> None:
             self._finish(task.id, load_id=load_id)
 
-        _change(self._engine, task, noted)
+        changes: Mapping[str, Callable[..., object]] = {
+            ROLLBACK: partial(roll_back, kind=None, to=task.to_load),
+            DROP: drop_register,
+            UNDROP: undrop_register,
+            PURGE: purge_register,
+        }
+        # SEC: the name comes from the row that the console wrote, with the session of the request.
+        # So no command line and no variable can name somebody else (D130).
+        actor = Actor(task.asked_by, "console")
+        changes[task.action](self._engine, task.register, actor=actor, noted=noted)
         with suppress(OperatorError):  # A purge may find nothing left to do.
             self._finish(task.id)
 
     def _is_alive_elsewhere(self, task: Task) -> bool:
         return super()._is_alive_elsewhere(task) or is_being_loaded(self._engine, task.register)
-
-
-def _change(engine: Engine, task: Task, noted: Noted) -> None:
-    """Change the register as a task asks for, in the name of the person who asked (D130).
-
-    SEC: the name comes from the row that the console wrote, with the session of the request. So
-    no command line and no variable can name somebody else.
-    """
-    changes: Mapping[str, Callable[..., object]] = {
-        ROLLBACK: partial(roll_back, kind=None, to=task.to_load),
-        DROP: drop_register,
-        UNDROP: undrop_register,
-        PURGE: purge_register,
-    }
-    actor = Actor(task.asked_by, "console")
-    changes[task.action](engine, task.register, actor=actor, noted=noted)

@@ -101,7 +101,8 @@ class Work:
         if not self.is_replace:
             return
         counts = self.counts
-        counts.end_replace()
+        # A replace removes all rows whose keys were not in the files.
+        counts.removed = counts.held_before - counts.repeated
         # If most keys are repeated, comparing these rows is enough.
         if counts.repeated * 2 < counts.held_before:
             with self.generations.opened_unchanged(self.entry) as opened:

@@ -71,11 +71,15 @@ def look_up_query(
         decisive.append(policy)
 
     merged = {name: _MERGED[name](engine, vehicles, name) for name in VehicleFacts._fields}
-    fined = engine.greatest([_newest_change(f, plate) for f in fines], "-1")
+    changes = [
+        f.select(fn.MAX(f.updated)).where(f.registration == plate.c.registration) for f in fines
+    ]
+    fined = engine.greatest(changes, "-1")
+    owed = reduce(or_, [_has_outstanding(f, plate) for f in fines], peewee.SQL("FALSE"))
     of_fines = _FineColumns(
         # PERF: the time of a fine is needed only if no vehicle row is known.
         updated=Case(None, [(merged["updated"].is_null(), fined)]),
-        are_outstanding=_are_outstanding(fines, plate) if with_fines else peewee.SQL("NULL"),
+        are_outstanding=owed if with_fines else peewee.SQL("NULL"),
     )
     columns = [plate.c.registration, *merged.values(), *of_fines]
     for policy in decisive:
@@ -159,14 +163,6 @@ def _join_deciding_policy(
     is_deciding = key == deciding("insurer", "number", "valid_from")
     on = (table.registration == plate.c.registration) & is_deciding
     return _left_join(source, table, on), table
-
-
-def _newest_change(table: type[Fine], plate: peewee.CTE) -> peewee.Node:
-    return table.select(fn.MAX(table.updated)).where(table.registration == plate.c.registration)
-
-
-def _are_outstanding(tables: Sequence[type[Fine]], plate: peewee.CTE) -> peewee.Node:
-    return reduce(or_, [_has_outstanding(t, plate) for t in tables], peewee.SQL("FALSE"))
 
 
 def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> peewee.Node:

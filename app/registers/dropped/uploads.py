@@ -79,7 +79,9 @@ def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
     expected = _expected(checksum, path.name)
     if expected is None:
         return Upload(markers, f"{checksum.name} has no SHA-256 checksum for it")
-    if (digest := _digest_of(path)) == expected:
+    with open_file(path, is_trusted=False) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest == expected:
         return Upload(markers)
     difference = f"its checksum is {digest}, but {checksum.name} has {expected}"
     if _is_older(markers[checksum], found) or _why_unfinished(path, path.lstat()):
@@ -152,12 +154,6 @@ def _expected(marker: Path, name: str) -> str | None:
         # The name beside the digest does not matter: the file may have been renamed since.
         return next(iter(digests.values()))
     return digests.get(name)
-
-
-def _digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with open_file(path, is_trusted=False) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def lstat_if_exists(path: Path) -> os.stat_result | None:

@@ -139,16 +139,13 @@ def _csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
 def _closest(sample: Sample, formats: Mapping[str, Format]) -> _Close:
     names = frozenset(map(normalised, sample.header))
     # The first of equals: the native format, which has the most common names.
-    best = max(_candidates(names, formats), key=lambda each: each.matched)
+    candidates = list(_candidates(names, formats))
+    best = max(candidates, key=lambda each: each.matched)
     guessed = suggest(sample)
     if best.matched and best.matched >= len(guessed.guesses):
         return best
     # Most of the names mean something in another language.
-    native = NativeCsv().known_columns(guessed.kind).columns
-    present = [each.label for each in native if not each.names.isdisjoint(names)]
-    return _Close(
-        len(present), NativeCsv.name, guessed.kind, missing_members(guessed.kind, present)
-    )
+    return next(each for each in candidates if each.kind == guessed.kind)
 
 
 def _candidates(names: frozenset[str], formats: Mapping[str, Format]) -> Iterator[_Close]:

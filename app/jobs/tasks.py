@@ -7,7 +7,7 @@ the worker that starts it: if it is killed, its task is `interrupted`.
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -136,7 +136,7 @@ class TaskTable(ABC, Generic[T]):
     def _begin(
         self,
         columns: dict[str, object],
-        alone: Any,
+        alone: peewee.Expression,
         find_done: Callable[[], T | None],
         require_current: Callable[[], object],
         start: Start,
@@ -175,7 +175,7 @@ class TaskTable(ABC, Generic[T]):
         assert task is not None  # noqa: S101 - tasks are kept for a while
         return task
 
-    def _running(self, runs_alone: Any) -> T | None:
+    def _running(self, runs_alone: peewee.Expression) -> T | None:
         """Return the task that runs. End one that was killed."""
         running = next(self._select(runs_alone), None)
         if running is None or running.is_running:
@@ -208,7 +208,7 @@ class TaskTable(ABC, Generic[T]):
         query = self._model.update(finished_at=clock.now(), **columns).where(is_it)
         return int(query.execute(self._engine))
 
-    def _select(self, condition: Any, limit: int | None = None) -> Iterator[T]:
+    def _select(self, condition: peewee.Expression, limit: int | None = None) -> Iterator[T]:
         """Yield tasks, latest first."""
         query = self._model.select(*self._columns).where(condition)
         ordered = query.order_by(self._model.id.desc()).limit(limit)
@@ -235,7 +235,7 @@ class TaskTable(ABC, Generic[T]):
         except OSError as error:
             return not isinstance(error, FileNotFoundError)
 
-    def _lock(self, task_id: int) -> Any:
+    def _lock(self, task_id: int) -> AbstractContextManager[int]:
         make_directory(self._directory)
         return handed_over(self._path(task_id))
 

@@ -1,4 +1,4 @@
-"""Looks plates up in all registers at once, and merges their rows (D26).
+"""Looks plates up in all registers at once, and merges what they say (D26).
 
 A statement returns one row per plate, in three parts: the columns of the vehicle table, merged from
 all registers; what is known about fines; and the policy that each register alone would answer with.
@@ -71,15 +71,11 @@ def look_up_query(
         decisive.append(policy)
 
     merged = {name: _MERGED[name](engine, vehicles, name) for name in VehicleFacts._fields}
-    changes = [
-        f.select(fn.MAX(f.updated)).where(f.registration == plate.c.registration) for f in fines
-    ]
-    fined = engine.greatest(changes, "-1")
-    owed = reduce(or_, [_has_outstanding(f, plate) for f in fines], peewee.SQL("FALSE"))
+    fined = engine.greatest([_newest_change(f, plate) for f in fines], "-1")
     of_fines = _FineColumns(
         # PERF: the time of a fine is needed only if no vehicle row is known.
         updated=Case(None, [(merged["updated"].is_null(), fined)]),
-        are_outstanding=owed if with_fines else peewee.SQL("NULL"),
+        are_outstanding=_are_outstanding(fines, plate) if with_fines else peewee.SQL("NULL"),
     )
     columns = [plate.c.registration, *merged.values(), *of_fines]
     for policy in decisive:
@@ -165,6 +161,14 @@ def _join_deciding_policy(
     return _left_join(source, table, on), table
 
 
+def _newest_change(table: type[Fine], plate: peewee.CTE) -> peewee.Node:
+    return table.select(fn.MAX(table.updated)).where(table.registration == plate.c.registration)
+
+
+def _are_outstanding(tables: Sequence[type[Fine]], plate: peewee.CTE) -> peewee.Node:
+    return reduce(or_, [_has_outstanding(t, plate) for t in tables], peewee.SQL("FALSE"))
+
+
 def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> peewee.Node:
     # PERF: not EXISTS: asked for many plates, Postgres would read the whole table for it.
     is_owed = table.select(~table.settled).where(
@@ -223,7 +227,6 @@ if _MERGED.keys() != set(VehicleFacts._fields):
     raise TypeError(f"_MERGED must have the keys {', '.join(VehicleFacts._fields)}")
 
 
-_T = TypeVar("_T")
 Read = dict[str, int]
 """The registers that a look-up read, and which generation of each."""
 
@@ -244,7 +247,7 @@ class Records:
     def find_record(
         self, registers: str, registration: str, day: str, *, with_fines: bool = True
     ) -> tuple[Record | None, Read]:
-        """Return the record of one plate, None if no register mentions it.
+        """Return what is known about one plate, None if no register mentions it.
 
         Also returns the registers that were read.
 
@@ -257,9 +260,14 @@ class Records:
             day: ISO date that decides which policy is answered.
             with_fines: ask whether fines are outstanding.
         """
-        row, read = self._read(
-            registers, with_fines, lambda its: its.one.row(registration=registration, day=day)
-        )
+
+        def find(state: str) -> tuple[Row | None, Read]:
+            if not state:
+                return None, {}
+            compiled = self._compiled_for(state, with_fines)
+            return compiled.one.row(registration=registration, day=day), compiled.generations
+
+        row, read = repeat_if_removed(self._engine, registers, find)
         return record_of(row, day) if row else None, read
 
     def find_records(
@@ -270,27 +278,24 @@ class Records:
         Also returns the registers that were read.
         """
         plates = listed(self._engine, registrations)
-        rows, read = self._read(
-            registers, with_fines, lambda its: its.many.rows(plates=plates, day=day)
-        )
-        found = (record_of(row, day) for row in rows or ())
+
+        def find(state: str) -> tuple[list[Row], Read]:
+            if not state:
+                return [], {}
+            compiled = self._compiled_for(state, with_fines)
+            return compiled.many.rows(plates=plates, day=day), compiled.generations
+
+        rows, read = repeat_if_removed(self._engine, registers, find)
+        found = (record_of(row, day) for row in rows)
         return {record.registration: record for record in found if record}, read
 
-    def _read(
-        self, registers: str, with_fines: bool, ask: Callable[["_Compiled"], _T]
-    ) -> tuple[_T | None, Read]:
-        """Run a statement for this set of registers; return None if there are no registers."""
-
-        def read(state: str) -> tuple[_T | None, Read]:
-            if not state:
-                return None, {}
-            compiled = self._compiled.get(with_fines)
-            if compiled is None or compiled.state != state:
-                compiled = self._compiled[with_fines] = self._compile(state, with_fines)
-            self._engine.attach_registers(compiled.registers)
-            return ask(compiled), compiled.generations
-
-        return repeat_if_removed(self._engine, registers, read)
+    def _compiled_for(self, state: str, with_fines: bool) -> "_Compiled":
+        """Return the statements for this set of registers, and attach exactly these."""
+        compiled = self._compiled.get(with_fines)
+        if compiled is None or compiled.state != state:
+            compiled = self._compiled[with_fines] = self._compile(state, with_fines)
+        self._engine.attach_registers(compiled.registers)
+        return compiled
 
     def _compile(self, state: str, with_fines: bool) -> "_Compiled":
         engine, registers = self._engine, in_precedence(state, self._order)
@@ -334,7 +339,7 @@ class Holding(NamedTuple):
 def holdings_of(
     engine: Engine, registers: Sequence[RegisterRef], registrations: Sequence[str]
 ) -> dict[str, tuple[Holding, ...]]:
-    """Return the rows of each plate in each register, with one statement for each table.
+    """Return what each register holds about each plate, with one statement for each table.
 
     Args:
         registers: in the order of precedence; they must be attached.

@@ -14,8 +14,9 @@ from app.cli.output import Table, counted, print_item, print_lines, waiting_for
 from app.cli.parser import Argument, Group, flag, whole_number
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.audit_tasks import AuditTaskJob
+from app.jobs.audit_tasks import AuditTasks
 from app.jobs.job import run
+from app.jobs.tasks import TaskJob
 from app.jobs.trail import PruneTrail, SealTrail
 from app.processes import end_with_parent
 
@@ -110,7 +111,7 @@ def _counts(segments: int, records: int) -> str:
 commands.include(audit_search.commands)
 
 
-commands.carry_out(lambda task_id: run(AuditTaskJob(task_id)))
+commands.carry_out(lambda task_id: run(TaskJob(AuditTasks, task_id)))
 
 
 @commands.command(

@@ -51,8 +51,8 @@ def _backup(args: argparse.Namespace) -> None:
     if args.registers:
         registers = "all"
     job = Backup(
-        args.directory,
-        registers,
+        destination=args.directory,
+        registers=registers,
         keep=args.keep,
         with_trail=args.audit,
         is_scheduled=args.scheduled,

@@ -150,11 +150,11 @@ def _load_files(args: argparse.Namespace) -> None:
         )
 
     job = Load(
-        args.files,
-        args.register,
-        args.mode,
-        make_request,
-        dry_run=args.dry_run,
+        files=args.files,
+        register=args.register,
+        mode=args.mode,
+        make_request=make_request,
+        is_alerted=not args.dry_run,
         waiting=partial(waiting_for, args),
         shown=_progress_bar,
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from app.errors import OperatorError
-from app.registers.formats.delimited import declared_separator, likely_separator
+from app.registers.formats.csv_format import declared_separator, likely_separator
 from app.registers.formats.streams import LINE_BYTES_MAX, OverlongLine, line_blocks, windows_1252
 from app.vehicles.answer_cells import COLUMN_PREFIX
 

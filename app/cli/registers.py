@@ -9,7 +9,9 @@ from app.cli.parser import YES, Argument, Group, flag, limit, number_of, registe
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import run
-from app.jobs.register_tasks import RegisterTaskJob
+from app.jobs.register_tasks import Tasks
+from app.jobs.tasks import TaskJob
+from app.registers.attempts import PastLoad, find_rejects, past_load
 from app.registers.generations import Generations
 from app.registers.history import (
     INTERRUPTED,
@@ -20,7 +22,6 @@ from app.registers.history import (
     interrupted_loads,
     list_loads,
 )
-from app.registers.past_load import PastLoad, find_rejects, past_load
 from app.registers.reading.streams import printable
 from app.registers.undo import (
     drop_register,
@@ -184,4 +185,6 @@ def _undrop(args: argparse.Namespace) -> None:
     print_item(args, members, f"register {entry.name} ({entry.described()}) is back")
 
 
-commands.carry_out(lambda task_id: run(RegisterTaskJob(task_id)))
+commands.carry_out(
+    lambda task_id: run(TaskJob(lambda engine, config: Tasks(engine, config.state_dir), task_id))
+)

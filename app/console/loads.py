@@ -16,8 +16,8 @@ from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, number_in_path, view
 from app.console.sessions import RIGHTS, Right
 from app.jobs.tasks import DONE, FAILED, RUNNING
+from app.registers.attempts import PastLoad, find_rejects, past_load
 from app.registers.history import INTERRUPTED, RegisterLoad, find_load, interrupted_loads
-from app.registers.past_load import PastLoad, find_rejects, past_load
 from app.registers.reading.rejects import Rejected, first_rejected
 from app.storage.engine import Engine
 

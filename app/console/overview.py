@@ -22,8 +22,8 @@ from app.console.charts import Series, chart_of_hours
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, view
 from app.monitoring import check
+from app.registers.attempts import PastLoad, past_load
 from app.registers.history import RegisterLoad, interrupted_loads, list_loads
-from app.registers.past_load import PastLoad, past_load
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine

@@ -13,13 +13,13 @@ from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, view
 from app.jobs.register_tasks import Task
+from app.registers.attempts import PastLoad, past_load
 from app.registers.dropped.kept import remembered
 from app.registers.history import interrupted_loads, list_loads, list_running
-from app.registers.past_load import PastLoad, past_load
-from app.registers.snapshots import RegisterState, find_state, list_dropped
+from app.registers.snapshots import RegisterState, find_state
 from app.setting_values import is_register_name
 from app.storage.engine import Engine
-from app.storage.registers import Entry, Register
+from app.storage.registers import DroppedRegister, Entry, Register, list_entries
 from app.storage.stores import store_of
 
 PLACE = "registers"
@@ -77,7 +77,7 @@ class RegisterList(Resource):
         return {
             "listing": listing,
             "rows": rows,
-            "dropped": list_dropped(engine),
+            "dropped": list_entries(engine, DroppedRegister),
             "others": _without_register(conditions, {entry.name for entry in entries}),
             "drop_directory": drop_directory(config.data_dir),
         }

@@ -78,7 +78,7 @@ def require_domain_name(text: str) -> str:
 
 
 def _length(label: str) -> str:
-    """Return the end of a sentence about a wrong label: its length, if that is what is wrong."""
+    """Return the end of a sentence about a wrong label: its length, if the length is wrong."""
     if not label:
         return "; it is empty"
     return f"; it has {len(label)} characters" if len(label) > _LABEL_CHARACTERS_MAX else ""

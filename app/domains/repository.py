@@ -92,7 +92,7 @@ class Domains:
         after: str | None = None,
         limit: int | None = None,
     ) -> list[HeldDomain]:
-        """Return the account's domains by name, at most `limit` of those after `after`."""
+        """Return the account's domains by name: at most `limit`, from names after `after`."""
         first, second = (status, status) if status else STATUSES
         # Every name sorts after the empty text.
         rows = self._list.rows(
@@ -105,7 +105,7 @@ class Domains:
         return [HeldDomain._make(row) for row in rows]
 
     def find_domain(self, account_id: int, name: str) -> HeldDomain | None:
-        """Return the account's domain of that canonical name; None if it has none."""
+        """Return the account's domain of a canonical name, None if there is none."""
         row = self._find.row(account=account_id, name=name)
         return HeldDomain._make(row) if row else None
 
@@ -119,8 +119,12 @@ class Domains:
         domain_id = IDENTIFIER_PREFIX + "".join(digits)
         created = HeldDomain(domain_id, name, "active", clock.now())
         with self._engine.atomic():
-            self._lock_creation(account_id)
-            self._require_room(account_id, name, domains_max)
+            # Two creations at once would both find room (D15).
+            self._engine.take_advisory_lock(_CREATION_LOCK, account_id)
+            if self.find_domain(account_id, name):
+                raise DomainExists(name)
+            if self.count_domains(account_id) >= domains_max:
+                raise DomainQuotaReached(name)
             insert = Domain.insert(account=account_id, **created._asdict())
             insert.execute(self._engine)
         return created
@@ -151,16 +155,6 @@ class Domains:
         if found and found.status == "suspended":
             raise DomainSuspended(name)
         return False
-
-    def _lock_creation(self, account_id: int) -> None:
-        """Let an account's creations run one by one: two at once would both find room (D15)."""
-        self._engine.take_advisory_lock(_CREATION_LOCK, account_id)
-
-    def _require_room(self, account_id: int, name: str, domains_max: int) -> None:
-        if self.find_domain(account_id, name):
-            raise DomainExists(name)
-        if self.count_domains(account_id) >= domains_max:
-            raise DomainQuotaReached(name)
 
 
 _ACTIONS: dict[str, Name] = {"suspended": "domains.suspend", "active": "domains.activate"}

@@ -51,7 +51,7 @@ class DomainListBody(msgspec.Struct):
 
 
 class DomainPageBody(DomainListBody):
-    """One page of them."""
+    """One page of the domains of the caller's account."""
 
     next: str | None
     """The `after` of the next page; None on the last page."""

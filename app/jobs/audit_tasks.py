@@ -18,14 +18,10 @@ from app.audit.search import Period, Query, newest, until_now
 from app.audit.trail import record_use
 from app.audit.verify import verify
 from app.config import Config
-from app.jobs.job import NICENESS, Job
-from app.jobs.tasks import DONE, RUNNING, Start, TaskModel, TaskTable
+from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
 from app.storage.engine import Engine
 from app.storage.file_lock import make_directory
-from app.storage.session import opened_database
 from app.storage.versions import database_id
-
-# The table of what the console asks of the trail, and what such a task is (D138).
 
 SEARCH: Final = "search"
 EXPORT: Final = "export"
@@ -37,7 +33,6 @@ class AuditTask(TaskModel):
     """A task. SEC: its question and its result are in files, so that no row has a plate."""
 
     kind = peewee.CharField(10)
-    seen = peewee.CharField(16)
 
     class Meta:
         table_name = "audit_task"
@@ -66,32 +61,14 @@ class Wanted(NamedTuple):
     """The name of the person in the console."""
 
 
-class Task(NamedTuple):
-    """A task, with how it ended. Times are Unix seconds."""
+class Task(AnyTask, frozen=True):
+    """A task, with how it ended. It reads the trail of its host."""
 
-    id: int
     kind: str
-    seen: str
-    asked_by: str
-    asked_at: int
-    host: str
-    """The host whose trail it reads."""
-    status: str
-    """`running`, `done`, `failed` or `interrupted`."""
-    reason: str | None
-    """Why it failed."""
-    finished_at: int | None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether its process still works on it."""
-        return self.status == RUNNING
 
 
-# The files of what the console asks of the trail: questions and results (D138).
-#
-# SEC: they say who asked about which plate. So only the service's user can read them, backups leave
-# them out, and they are removed after a day.
+# SEC: questions and results say who asked about which plate. So only the service's user can read
+# their files, backups leave these files out, and they are removed after a day (D138).
 
 KEPT_SECONDS = 86_400
 RESULT = "json"
@@ -116,7 +93,7 @@ class Results:
         return self._directory / f"{task.id}-{task.seen}.{suffix}"
 
     def ask(self, task: Task, question: Question) -> None:
-        """Write down what a task asks. Raises OSError."""
+        """Write the question of a task to its file. Raises OSError."""
         make_directory(self._directory.parent)
         with suppress(FileExistsError):
             self._directory.mkdir(mode=_DIRECTORY_MODE)
@@ -124,7 +101,7 @@ class Results:
             file.write(msgspec.json.encode(question))
 
     def find_question(self, task: Task) -> Question | None:
-        """Return what a task asks; None if its file was removed or damaged."""
+        """Return the question of a task; None if its file was removed or damaged."""
         return self._read(task, _QUESTION, Question)
 
     def find(self, task: Task, kind: type[T]) -> T | None:
@@ -146,7 +123,7 @@ class Results:
             yield file
 
     def discard(self, task: Task) -> None:
-        """Remove what a task that failed has written, but not its question."""
+        """Remove the files of a failed task, except its question."""
         for path in self._directory.glob(f"{task.id}-{task.seen}.*"):
             if path != self.path(task, _QUESTION):
                 path.unlink(missing_ok=True)
@@ -202,7 +179,7 @@ class AuditTasks(TaskTable[Task]):
         return next(self._select((AuditTask.id == task_id) & is_theirs), None)
 
     def latest(self, asked_by: str, limit: int) -> list[Task]:
-        """Return what a person asked for in the last day, latest first."""
+        """Return the tasks that a person asked for in the last day, latest first."""
         return list(self._select((AuditTask.asked_by == asked_by) & self._is_kept(), limit))
 
     def begin(self, wanted: Wanted, question: Question, start: Start = _start) -> Task:
@@ -234,14 +211,23 @@ class AuditTasks(TaskTable[Task]):
 
     def _do(self, task: Task) -> None:
         question = self.results.find_question(task)
+        self.results.remove_old()
         if question is None:
             raise AuditError("what was asked is not there any more; ask again")
         directory, criteria = self._config.audit_dir, question.criteria
-        # Before the record of this use, which is not part of what is found.
+        # The period ends before the record of this use, so that no result has that record.
         period = until_now(criteria.since, criteria.until)
         owner = require_own(directory, database_id(self._engine))
         if task.kind != VERIFY:
-            record_use(directory, owner, _record(task, question))
+            # SEC: the console wrote the name to the row, with the session of the request.
+            use = Record(
+                time=time_of(clock.now_ns()),
+                request_id=question.request_id,
+                operation=task.kind,
+                user=task.asked_by,
+                criteria=criteria,
+            )
+            record_use(directory, owner, use)
         try:
             result = _WORK[task.kind](
                 Work(self._engine, self._config, self.results, task, question, period)
@@ -258,20 +244,6 @@ class AuditTasks(TaskTable[Task]):
 
     def _is_kept(self) -> object:
         return AuditTask.asked_at >= clock.now() - KEPT_SECONDS
-
-
-def _record(task: Task, question: Question) -> Record:
-    """Return the record of a use.
-
-    SEC: the name comes from the row that the console wrote, with the session of the request.
-    """
-    return Record(
-        time=time_of(clock.now_ns()),
-        request_id=question.request_id,
-        operation=task.kind,
-        user=task.asked_by,
-        criteria=question.criteria,
-    )
 
 
 class Work(NamedTuple):
@@ -319,15 +291,11 @@ def _report(work: Work) -> object:
     return done
 
 
-def _verify(work: Work) -> object:
-    return verify(work.config.audit_dir, work.question.digest)
-
-
 _WORK: Mapping[str, Callable[[Work], object]] = {
     SEARCH: _search,
     EXPORT: _export,
     REPORT: _report,
-    VERIFY: _verify,
+    VERIFY: lambda work: verify(work.config.audit_dir, work.question.digest),
 }
 
 
@@ -351,20 +319,3 @@ class _Limited:
             raise AuditError(f"the export is larger than 1 GB; {way_out}")
         if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:
             raise AuditError(f"the disk has less than 512 MB left; {way_out}")
-
-
-class AuditTaskJob(Job[None]):
-    """What a task asks for, in the process that the console started for it."""
-
-    niceness = NICENESS
-
-    def __init__(self, task_id: int) -> None:
-        self._task_id = task_id
-
-    def do(self) -> None:
-        """Read the trail, and write the result."""
-        config = Config.from_env()
-        with opened_database(config) as engine:
-            tasks = AuditTasks(engine, config)
-            tasks.results.remove_old()
-            tasks.carry_out(self._task_id)

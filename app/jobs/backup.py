@@ -1,5 +1,6 @@
 """A backup as a job (D47)."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.backup.retention import Limits
@@ -10,46 +11,34 @@ from app.storage.interface import Waiting
 from app.storage.session import opened_database
 
 
+@dataclass(kw_only=True)
 class Backup(Job[Taken]):
-    """A new backup in a directory.
-
-    Args:
-        keep: how many backups of this database to keep; all if None.
-        with_trail: whether the audit trail is included.
-        waiting: tells the user what the job waits for.
-    """
+    """A new backup in a directory."""
 
     name = "backup"
     is_alerted = True
 
-    def __init__(
-        self,
-        destination: Path,
-        registers: Registers,
-        *,
-        keep: int | None,
-        with_trail: bool,
-        is_scheduled: bool,
-        waiting: Waiting,
-    ) -> None:
-        self._destination = destination
-        self._registers = registers
-        self._keep = keep
-        self._with_trail = with_trail
-        self.is_scheduled = is_scheduled
-        self._waiting = waiting
+    destination: Path
+    registers: Registers
+    keep: int | None
+    """How many backups of this database to keep; all if None."""
+    with_trail: bool
+    """Whether the audit trail is included."""
+    is_scheduled: bool
+    waiting: Waiting
+    """Tells the user what the job waits for."""
 
     def do(self) -> Taken:
         """Take the backup."""
         config = Config.from_env()
-        limits = Limits(self._keep, config.backup_limit) if self._keep else None
-        with opened_database(config) as engine, self._waiting("the copy of the database"):
+        limits = Limits(self.keep, config.backup_limit) if self.keep else None
+        with opened_database(config) as engine, self.waiting("the copy of the database"):
             taken = take(
                 engine,
-                self._destination,
-                registers=self._registers,
+                self.destination,
+                registers=self.registers,
                 limits=limits,
-                audit_dir=config.audit_dir if self._with_trail else None,
+                audit_dir=config.audit_dir if self.with_trail else None,
             )
         self.size_bytes = sum(file.size_bytes for file in taken.manifest.all_files.values())
         return taken

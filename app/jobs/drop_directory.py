@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -19,8 +20,7 @@ from app.errors import OperatorError
 from app.jobs.job import Job, reason_of
 from app.jobs.loads import Ended, LoadProcess, Shown, note_moved, note_refused
 from app.registers.dropped import kept
-from app.registers.dropped.batch import Batch, keep, put_aside, remove
-from app.registers.dropped.directory import batches
+from app.registers.dropped.directory import Batch, batches, keep, put_aside, remove
 from app.registers.request import LoadRequest
 from app.storage.file_lock import make_directory, tried
 from app.storage.interface import Waiting
@@ -47,50 +47,43 @@ class NotLoaded(NamedTuple):
     """The number of the load; None if it is not in the history."""
 
 
+@dataclass
 class DropDirectory(Job[None]):
     """Loads all files in a directory, each load in a process of its own.
 
     A load that fails does not stop the others.
-
-    Args:
-        options: the directory of the option files; None if there is none.
-        make_request: returns the request for files and a register, with the options of that
-            register; raises OperatorError if there is a mistake in them.
-        waiting: tells the user what a load waits for.
-        loaded: receives each load as it ends.
     """
 
     name = "import"
     is_alerted = True
 
-    def __init__(  # noqa: PLR0913 - all that the job needs
-        self,
-        directory: Path,
-        options: Path | None,
-        make_request: Callable[[list[str], str | None], LoadRequest],
-        *,
-        is_scheduled: bool,
-        waiting: Waiting,
-        shown: Shown,
-        loaded: Callable[[Item], object],
-    ) -> None:
-        self._directory = directory
-        self._options = options
-        self._make_request = make_request
-        self.is_scheduled = is_scheduled
+    directory: Path
+    options: Path | None
+    """The directory of the option files; None if there is none."""
+    make_request: Callable[[list[str], str | None], LoadRequest]
+    """Returns the request for files and a register, with the options of that register; raises
+    OperatorError if there is a mistake in the options."""
+    waiting: InitVar[Waiting]
+    """Tells the user what a load waits for."""
+    shown: InitVar[Shown]
+    loaded: Callable[[Item], object]
+    """Receives each load as it ends."""
+    is_scheduled: bool
+    items: list[Item] = field(default_factory=list, init=False)
+    """The loads so far."""
+    is_complete: bool = field(default=False, init=False)
+    """Whether all files were looked at; false if the job could not begin."""
+    failed: list[NotLoaded] = field(default_factory=list, init=False)
+    skipped: set[str] = field(default_factory=set, init=False)
+    """A sentence for each file that was not loaded and stays where it is."""
+    in_history: set[int] = field(default_factory=set, init=False)
+    """Numbers of failed loads that alerts read from the history."""
+
+    def __post_init__(self, waiting: Waiting, shown: Shown) -> None:
+        """Prepare what runs the loads."""
         self._loads = LoadProcess(waiting, shown)
-        self._loaded = loaded
         self._warnings: set[str] = set()
         self._stopped_by = 0
-        self.items: list[Item] = []
-        """The loads so far."""
-        self.is_complete = False
-        """Whether all files were looked at; false if the job could not begin."""
-        self.failed: list[NotLoaded] = []
-        self.skipped: set[str] = set()
-        """A sentence for each file that was not loaded and stays where it is."""
-        self.in_history: set[int] = set()
-        """Numbers of failed loads that alerts read from the history."""
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -101,13 +94,13 @@ class DropDirectory(Job[None]):
         config = Config.from_env()
         with opened_database(config):
             pass  # Wrong settings must not look like a fault of the files.
-        if not self._directory.is_dir():
+        if not self.directory.is_dir():
             raise OperatorError(
-                f"{self._directory} does not exist, or is not a directory; create it, or correct "
+                f"{self.directory} does not exist, or is not a directory; create it, or correct "
                 "the path"
             )
-        if self._options is not None and not os.access(self._options, os.R_OK | os.X_OK):
-            raise OperatorError(f"{self._options} does not exist, or cannot be read")
+        if self.options is not None and not os.access(self.options, os.R_OK | os.X_OK):
+            raise OperatorError(f"{self.options} does not exist, or cannot be read")
         make_directory(config.state_dir)
         path = config.state_dir / _LOCK
         with tried(path) as is_held:
@@ -125,9 +118,9 @@ class DropDirectory(Job[None]):
         config = Config.from_env()
         with self._stoppable():
             if self.is_scheduled:
-                kept.remember(config.data_dir, self._directory)
+                kept.remember(config.data_dir, self.directory)
             self._prune(config)
-            for batch in batches(self._directory, config.drop_wait, self._skip):
+            for batch in batches(self.directory, config.drop_wait, self._skip):
                 self._load(batch, config)
                 if self._loads.is_stopped:
                     break
@@ -139,7 +132,7 @@ class DropDirectory(Job[None]):
             raise KeyboardInterrupt(self._stopped_by)
         if self._warnings:
             raise NotAllLoaded(
-                f"not everything in {self._directory} was loaded; the reasons are above"
+                f"not everything in {self.directory} was loaded; the reasons are above"
             )
 
     def faults(self, error: BaseException | None) -> list[str]:
@@ -160,7 +153,7 @@ class DropDirectory(Job[None]):
         """Load a batch. Then move or remove its files, or let the next run load them."""
         files = [str(file.path) for file in batch.files]
         try:
-            request = self._make_request(files, batch.register)
+            request = self.make_request(files, batch.register)
         except OperatorError as error:
             self._refuse(batch, files, error)
             return
@@ -191,7 +184,7 @@ class DropDirectory(Job[None]):
         self._report(refused | dict(error.details))
 
     def _settle(self, batch: Batch, ended: Ended, *, keeps_failed: bool) -> None:
-        """Move the files of a load that failed; those of one that was hindered stay."""
+        """Move the files of a failed load to `failed/`; the files of a hindered load stay."""
         aside = put_aside(batch, self._warn) if ended.status == "failed" else None
         load_id = ended.details.get("load")
         if aside and load_id and keeps_failed:
@@ -203,11 +196,11 @@ class DropDirectory(Job[None]):
 
     def _report(self, item: Item) -> None:
         self.items.append(item)
-        self._loaded(item)
+        self.loaded(item)
 
     def _has_made_room(self, directory: str, needed_bytes: int) -> bool:
         """Remove loaded files that are kept for convenience, if that makes room for a load."""
-        return kept.make_room(self._directory, Path(directory), needed_bytes, self._warn)
+        return kept.make_room(self.directory, Path(directory), needed_bytes, self._warn)
 
     def _prune(self, config: Config) -> None:
         """Remove kept files that are too old, and the oldest above the size limit (D74)."""
@@ -215,7 +208,7 @@ class DropDirectory(Job[None]):
             (kept.LOADED, config.keep_loaded),
             (kept.FAILED, config.keep_failed),
         ):
-            kept.prune(self._directory, folder, seconds, config.drop_limit, self._warn)
+            kept.prune(self.directory, folder, seconds, config.drop_limit, self._warn)
 
     def _warn(self, sentence: str) -> None:
         """Log a warning for the operator, once."""

@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 
 class Job(ABC, Generic[R]):
-    """One piece of work on an installation: a load, a backup, what somebody asked for.
+    """One piece of work on an installation, such as a load, a backup or a task of the console.
 
     A job reports progress to the functions that it is created with, such as `Waiting` and `Show`.
     """
@@ -42,16 +42,16 @@ class Job(ABC, Generic[R]):
     """Whether a timer started it, so that another run is expected."""
     niceness = 0
     logs_progress = True
-    """Whether the log says what it does, because nobody sees what its command prints."""
+    """Whether the log shows the progress, because nobody sees the output of the command."""
     is_alerted = False
     """Whether an alert about everything that is wrong is queued when it ends (D77)."""
     size_bytes: int | None = None
-    """The size of what it made, for the record of its run."""
+    """The size of the result, such as a backup, for the record of the run."""
 
     def lock(self) -> AbstractContextManager[object]:
-        """Return what keeps other runs away. Raises OperatorError if the job cannot run now.
+        """Return the lock of the job. Raises OperatorError if the job cannot run now.
 
-        By default nothing does: the work locks the register, the trail or the backups it changes.
+        By default there is none: the work locks the register, the trail or the backups it changes.
         """
         return nullcontext()
 
@@ -65,7 +65,7 @@ class Job(ABC, Generic[R]):
         SEC: alerts are sent, so no sentence may quote a message: that can have a record.
 
         Args:
-            error: what ended the run, None if it succeeded.
+            error: the error that ended the run; None if the run succeeded.
         """
         return [] if error is None else [reason_of(error)]
 
@@ -135,7 +135,7 @@ def gathered_now(config: Config, wrong: Sequence[str] = (), ended: Run | None = 
 
 
 def is_attended() -> bool:
-    """Tell whether somebody sees at a terminal what a command reports."""
+    """Tell whether somebody sees the messages of a command at a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 

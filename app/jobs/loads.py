@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -33,51 +34,36 @@ Shown = Callable[[], AbstractContextManager[Show]]
 _log = logging.getLogger("app.cli.load_process")
 
 
+@dataclass(kw_only=True)
 class Load(Job[LoadResult]):
-    """The load of some files that an operator names.
-
-    Args:
-        mode: that of the request, for the history if no request can be made.
-        make_request: returns the request; raises OperatorError if there is a mistake in its
-            options.
-        waiting: tells the user what the load waits for.
-    """
+    """The load of some files that an operator names."""
 
     niceness = NICENESS
     logs_progress = False
 
-    def __init__(  # noqa: PLR0913 - all that a load needs
-        self,
-        files: Sequence[str],
-        register: str | None,
-        mode: str,
-        make_request: Callable[[], LoadRequest],
-        *,
-        dry_run: bool,
-        waiting: Waiting,
-        shown: Shown,
-    ) -> None:
-        self._files = files
-        self._register = register
-        self._mode = mode
-        self._make_request = make_request
-        self._waiting = waiting
-        self._shown = shown
-        self.is_alerted = not dry_run
+    files: Sequence[str]
+    register: str | None
+    mode: str
+    """The mode of the request, for the history if no request can be made."""
+    make_request: Callable[[], LoadRequest]
+    """Returns the request; raises OperatorError if there is a mistake in its options."""
+    is_alerted: bool
+    """Whether the load is no dry run."""
+    waiting: Waiting
+    """Tells the user what the load waits for."""
+    shown: Shown
 
     def do(self) -> LoadResult:
         """Load the files. Raises OperatorError with the load's number and its first rejects."""
         try:
-            request = self._make_request()
+            request = self.make_request()
         except OperatorError as error:
             if self.is_alerted:
-                note_refused(
-                    self._files, self._register, error, self._mode, is_attended=is_attended()
-                )
+                note_refused(self.files, self.register, error, self.mode, is_attended=is_attended())
             else:
                 error.details = {"load": None, "reasons": []}
             raise
-        return load_files(request, Attempt(request), self._waiting, self._shown)
+        return load_files(request, Attempt(request), self.waiting, self.shown)
 
 
 def load_files(
@@ -148,7 +134,7 @@ def note_refused(
 def note_moved(load_id: int, directory: Path) -> None:
     """Add to the history where the files of a failed load are now, if the database can be used."""
     with suppress(OperatorError, peewee.PeeweeException), opened_database() as engine:
-        reserve.with_reserve(engine, partial(history.note_moved, engine, load_id, directory))
+        reserve.with_reserve(engine, history.note_moved, engine, load_id, directory)
 
 
 class Ended(msgspec.Struct, frozen=True):

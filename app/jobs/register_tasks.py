@@ -14,19 +14,13 @@ import peewee
 
 from app import processes
 from app.actions import Actor
-from app.config import Config
 from app.errors import OperatorError
-from app.jobs.job import NICENESS, Job
-from app.jobs.tasks import DONE, RUNNING, Start, TaskModel, TaskTable
-from app.registers.attempts import reason_of
+from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
-from app.registers.undo import Noted, drop_register, purge_register, roll_back, undrop_register
+from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.session import opened_database
-
-# The table of tasks of registers, and what such a task is (D135).
 
 
 class RegisterTask(TaskModel):
@@ -35,7 +29,6 @@ class RegisterTask(TaskModel):
     register = peewee.CharField(30)
     action = peewee.CharField(10)
     to_load = peewee.BigIntegerField(null=True)
-    seen = peewee.CharField(16)
     load_id = peewee.BigIntegerField(null=True)
 
     class Meta:
@@ -56,30 +49,14 @@ class Wanted(NamedTuple):
     """The name of the person in the console."""
 
 
-class Task(NamedTuple):
+class Task(AnyTask, frozen=True):
     """A task, with how it ended."""
 
-    id: int
     register: str
     action: str
     to_load: int | None
-    seen: str
-    asked_by: str
-    asked_at: int
-    host: str
-    """The host whose process does it."""
-    status: str
-    """`running`, `done`, `failed` or `interrupted`."""
     load_id: int | None
     """The line of the history that it added."""
-    reason: str | None
-    """Why it failed."""
-    finished_at: int | None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether its process still works on it."""
-        return self.status == RUNNING
 
 
 _KEPT_SECONDS = 400 * 86_400
@@ -124,7 +101,9 @@ class Tasks(TaskTable[Task]):
         is_of_register = RegisterTask.register == wanted.register
         is_same = (RegisterTask.seen == wanted.seen) & (RegisterTask.action == wanted.action)
         is_done = is_of_register & is_same & (RegisterTask.status == DONE)
-        begin = partial(
+        # A drop frees space, so it can begin on a full disk, too (D57).
+        return reserve.with_reserve(
+            self._engine,
             self._begin,
             wanted._asdict(),
             is_of_register,
@@ -132,50 +111,23 @@ class Tasks(TaskTable[Task]):
             require_current,
             start,
         )
-        # A drop frees space, so it can begin on a full disk, too (D57).
-        return reserve.with_reserve(self._engine, begin)
 
     def _do(self, task: Task) -> None:
         def noted(load_id: int) -> None:
             self._finish(task.id, load_id=load_id)
 
-        _change(self._engine, task, noted)
+        changes: Mapping[str, Callable[..., object]] = {
+            ROLLBACK: partial(roll_back, kind=None, to=task.to_load),
+            DROP: drop_register,
+            UNDROP: undrop_register,
+            PURGE: purge_register,
+        }
+        # SEC: the name comes from the row that the console wrote, with the session of the request.
+        # So no command line and no variable can name somebody else (D130).
+        actor = Actor(task.asked_by, "console")
+        changes[task.action](self._engine, task.register, actor=actor, noted=noted)
         with suppress(OperatorError):  # A purge may find nothing left to do.
             self._finish(task.id)
 
-    def _reason_of(self, error: BaseException) -> str:
-        return reason_of(error)
-
     def _is_alive_elsewhere(self, task: Task) -> bool:
         return super()._is_alive_elsewhere(task) or is_being_loaded(self._engine, task.register)
-
-
-def _change(engine: Engine, task: Task, noted: Noted) -> None:
-    """Change the register as a task asks for, in the name of the person who asked (D130).
-
-    SEC: the name comes from the row that the console wrote, with the session of the request. So
-    no command line and no variable can name somebody else.
-    """
-    changes: Mapping[str, Callable[..., object]] = {
-        ROLLBACK: partial(roll_back, kind=None, to=task.to_load),
-        DROP: drop_register,
-        UNDROP: undrop_register,
-        PURGE: purge_register,
-    }
-    actor = Actor(task.asked_by, "console")
-    changes[task.action](engine, task.register, actor=actor, noted=noted)
-
-
-class RegisterTaskJob(Job[None]):
-    """What a task asks for, in the process that the console started for it."""
-
-    niceness = NICENESS
-
-    def __init__(self, task_id: int) -> None:
-        self._task_id = task_id
-
-    def do(self) -> None:
-        """Change the register."""
-        config = Config.from_env()
-        with opened_database(config) as engine:
-            Tasks(engine, config.state_dir).carry_out(self._task_id)

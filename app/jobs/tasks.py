@@ -7,19 +7,22 @@ the worker that starts it: if it is killed, its task is `interrupted`.
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
+import msgspec
 import peewee
 
 from app import clock
+from app.config import Config
 from app.errors import OperatorError
+from app.jobs.job import NICENESS, Job
+from app.registers.attempts import reason_of
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.errors import message_of
 from app.storage.file_lock import locked, make_directory, tried
+from app.storage.session import opened_database
 
 RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
 _START_SECONDS = 60
@@ -33,6 +36,7 @@ class TaskModel(peewee.Model):
     """The columns that each table of tasks has. Times are Unix seconds."""
 
     id = peewee.AutoField()
+    seen = peewee.CharField(16)
     asked_by = peewee.CharField(100)
     asked_at = peewee.BigIntegerField()
     host = peewee.CharField(255)
@@ -41,30 +45,27 @@ class TaskModel(peewee.Model):
     finished_at = peewee.BigIntegerField(null=True)
 
 
-class AnyTask(Protocol):
-    """What tasks of all kinds have; see TaskModel."""
+class AnyTask(msgspec.Struct, frozen=True):
+    """What tasks of all kinds have. Times are Unix seconds."""
 
-    @property
-    def id(self) -> int:
-        """Its number."""
-
-    @property
-    def asked_at(self) -> int:
-        """When somebody asked for it."""
-
-    @property
-    def host(self) -> str:
-        """The host whose process does it."""
+    id: int
+    seen: str
+    """The version of the data in the form: each click on one form sends the same."""
+    asked_by: str
+    """The name of the person in the console."""
+    asked_at: int
+    host: str
+    """The host whose process does the task."""
+    status: str
+    """`running`, `done`, `failed` or `interrupted`."""
+    reason: str | None
+    """Why it failed."""
+    finished_at: int | None
 
     @property
     def is_running(self) -> bool:
         """Whether its process still works on it."""
-
-    @property
-    def finished_at(self) -> int | None:
-        """When it ended."""
-
-    def _replace(self, *, status: str) -> Self: ...
+        return self.status == RUNNING
 
 
 T = TypeVar("T", bound=AnyTask)
@@ -74,7 +75,7 @@ class TaskTable(ABC, Generic[T]):
     """The tasks of one table.
 
     Args:
-        task: a named tuple of columns of the model.
+        task: a struct whose members are columns of the model.
         directory: has a lock file for each task that runs on this host.
         kept_seconds: age from which tasks are removed.
     """
@@ -89,8 +90,8 @@ class TaskTable(ABC, Generic[T]):
     ) -> None:
         self._engine = engine
         self._model = model
-        self._task: Callable[..., T] = task
-        self._columns = [getattr(model, name) for name in task._fields]  # type: ignore[attr-defined]
+        self._task = task
+        self._columns = [getattr(model, name) for name in task.__struct_fields__]
         self._directory = directory
         self._kept_seconds = kept_seconds
         self.host = socket.gethostname()
@@ -104,7 +105,7 @@ class TaskTable(ABC, Generic[T]):
         return [task for task in self._select(self._model.status == RUNNING) if task.is_running]
 
     def carry_out(self, task_id: int) -> None:
-        """Do what a task asks for. Its own process calls this.
+        """Carry a task out. The process of the task calls this.
 
         Raises OperatorError if that is not possible, or if the task has ended.
         """
@@ -114,7 +115,7 @@ class TaskTable(ABC, Generic[T]):
         try:
             self._do(task)
         except (OperatorError, peewee.PeeweeException, OSError, KeyboardInterrupt) as error:
-            self._end(task_id, FAILED, reason=self._reason_of(error))
+            self._end(task_id, FAILED, reason=reason_of(error))
             raise
         except Exception as error:
             # SEC: the message of an unexpected error can quote a record.
@@ -126,14 +127,7 @@ class TaskTable(ABC, Generic[T]):
 
     @abstractmethod
     def _do(self, task: T) -> None:
-        """Do what a task asks for, and call `_finish` when that is done."""
-
-    def _reason_of(self, error: BaseException) -> str:
-        """Return why a task failed, as one line."""
-        if isinstance(error, KeyboardInterrupt):
-            return INTERRUPTED
-        # SEC: not the whole message of Postgres: its details quote the row.
-        return "; ".join(message_of(error).splitlines()) or type(error).__name__
+        """Carry a task out, then call `_finish`."""
 
     def _is_alive_elsewhere(self, task: T) -> bool:
         """Tell whether a task of another host may still run."""
@@ -142,7 +136,7 @@ class TaskTable(ABC, Generic[T]):
     def _begin(
         self,
         columns: dict[str, object],
-        alone: Any,
+        alone: peewee.Expression,
         find_done: Callable[[], T | None],
         require_current: Callable[[], object],
         start: Start,
@@ -181,7 +175,7 @@ class TaskTable(ABC, Generic[T]):
         assert task is not None  # noqa: S101 - tasks are kept for a while
         return task
 
-    def _running(self, runs_alone: Any) -> T | None:
+    def _running(self, runs_alone: peewee.Expression) -> T | None:
         """Return the task that runs. End one that was killed."""
         running = next(self._select(runs_alone), None)
         if running is None or running.is_running:
@@ -206,8 +200,7 @@ class TaskTable(ABC, Generic[T]):
     def _end(self, task_id: int, status: str, reason: str | None = None) -> None:
         """Note that a task ended without a change. Without it the task counts as interrupted."""
         with suppress(peewee.PeeweeException):
-            end = partial(self._update, task_id, status=status, reason=reason)
-            reserve.with_reserve(self._engine, end)
+            reserve.with_reserve(self._engine, self._update, task_id, status=status, reason=reason)
 
     def _update(self, task_id: int, **columns: object) -> int:
         """Update a task, but only if it is still running. Return how many were."""
@@ -215,7 +208,7 @@ class TaskTable(ABC, Generic[T]):
         query = self._model.update(finished_at=clock.now(), **columns).where(is_it)
         return int(query.execute(self._engine))
 
-    def _select(self, condition: Any, limit: int | None = None) -> Iterator[T]:
+    def _select(self, condition: peewee.Expression, limit: int | None = None) -> Iterator[T]:
         """Yield tasks, latest first."""
         query = self._model.select(*self._columns).where(condition)
         ordered = query.order_by(self._model.id.desc()).limit(limit)
@@ -229,7 +222,9 @@ class TaskTable(ABC, Generic[T]):
         query = self._model.select(*self._columns).where(self._model.id == task.id)
         # A task that ended while its lock was looked at was not killed.
         again = next(self._task(*row) for row in query.tuples().execute(self._engine))
-        return again._replace(status=INTERRUPTED) if again.is_running else again
+        if again.is_running:
+            return msgspec.structs.replace(again, status=INTERRUPTED)
+        return again
 
     def _has_process(self, task: T) -> bool:
         if task.host != self.host:
@@ -240,9 +235,29 @@ class TaskTable(ABC, Generic[T]):
         except OSError as error:
             return not isinstance(error, FileNotFoundError)
 
-    def _lock(self, task_id: int) -> Any:
+    def _lock(self, task_id: int) -> AbstractContextManager[int]:
         make_directory(self._directory)
         return locked(self._path(task_id), waits=False)
 
     def _path(self, task_id: int) -> Path:
         return self._directory / f"{task_id}.lock"
+
+
+class TaskJob(Job[None]):
+    """What a task asks for, in the process that the console started for it.
+
+    Args:
+        tasks: returns the tasks of an installation.
+    """
+
+    niceness = NICENESS
+
+    def __init__(self, tasks: Callable[[Engine, Config], TaskTable[Any]], task_id: int) -> None:
+        self._tasks = tasks
+        self._task_id = task_id
+
+    def do(self) -> None:
+        """Carry the task out."""
+        config = Config.from_env()
+        with opened_database(config) as engine:
+            self._tasks(engine, config).carry_out(self._task_id)

@@ -80,7 +80,7 @@ class PruneTrail(Job[Pruned | None]):
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Say what failed, and that nothing has to be repaired, if the disk fails."""
+    """Name the work that a disk error stopped, and say that the next run continues."""
     try:
         yield
     except OSError as error:

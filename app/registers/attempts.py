@@ -1,11 +1,10 @@
-"""Records every attempt to load in the history, even one that fails early."""
+"""Records every attempt to load in the history, even one that fails early, and decodes its line."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import peewee
@@ -16,6 +15,8 @@ from app.registers.formats import FileFault
 from app.registers.history import (
     INTERRUPTED,
     History,
+    RegisterLoad,
+    json_list,
     json_text,
     note_refused,
     prune_history,
@@ -23,7 +24,7 @@ from app.registers.history import (
 )
 from app.registers.intake import Intake
 from app.registers.reading.reader import Progress, Show
-from app.registers.reading.rejects import RejectsFile
+from app.registers.reading.rejects import Reason, RejectsFile, rejects_path
 from app.registers.reading.sources import file_size
 from app.registers.reading.streams import printable
 from app.registers.request import LoadRequest
@@ -36,7 +37,7 @@ _log = logging.getLogger("app.registers.attempts")
 
 
 class Attempt:
-    """What is known so far about an attempt to load."""
+    """An attempt to load, as far as it is known."""
 
     def __init__(self, request: LoadRequest) -> None:
         named = request.formats.get(request.format or "")
@@ -55,7 +56,7 @@ class Attempt:
         self._is_attended = request.is_attended
 
     def recognised(self, register: str, intake: Intake) -> None:
-        """Add what was detected in the files."""
+        """Add the register, the kind and the format, once they are detected in the files."""
         self.rejects = intake.rejects
         self.columns |= {
             "register": register,
@@ -96,7 +97,7 @@ def note_attempt(engine: Engine, reason: str, columns: dict[str, Any]) -> int | 
     """
     load_id = None
     with suppress(OSError, peewee.PeeweeException):
-        load_id = reserve.with_reserve(engine, partial(note_refused, engine, reason, **columns))
+        load_id = reserve.with_reserve(engine, note_refused, engine, reason, **columns)
         prune_history(engine)  # If every load of a night is refused, nothing else prunes it.
     return load_id
 
@@ -117,8 +118,6 @@ def reason_of(error: BaseException) -> str:
     sentence = error.sentence if isinstance(error, OperatorError) else message_of(error)
     return printable("; ".join(sentence.splitlines())) or type(error).__name__
 
-
-# Notes in the history how far a running load has got, for the console.
 
 _EVERY_NS = 3 * 10**9
 _AFTER_FAILURE_NS = 60 * 10**9
@@ -159,3 +158,77 @@ class NotedProgress:
 def progress_of(text: str | None) -> Progress | None:
     """Return the progress in a column of the history, None if nothing was noted."""
     return msgspec.json.decode(text, type=Progress) if text else None
+
+
+class PastLoad(NamedTuple):
+    """An attempt; unknown members are None. Times are Unix seconds.
+
+    A file that was not recognised has no register, kind, mode and format.
+    """
+
+    id: int
+    register: str | None
+    kind: str | None
+    mode: str | None
+    format: str | None
+    status: str
+    """`running`, `done`, `failed` or `interrupted`."""
+    reason: str | None
+    rows: int
+    loaded: int
+    changed: int
+    rejected: int
+    skipped: int
+    held: int | None
+    started_at: int
+    finished_at: int | None
+    loaded_by: str
+    checksum: str | None
+    is_terminated: bool | None
+    files: list[str]
+    sizes: list[int | None]
+    """Bytes of each file; None for a pipe."""
+    reasons: list[Reason]
+    notes: list[str]
+    accepted: list[str]
+    known: Mapping[str, int] | None
+    """How many rows have each member."""
+    progress: Progress | None
+    """How far it had got when that was last noted."""
+
+    @property
+    def seconds(self) -> int | None:
+        """How long it took; None if its end is unknown."""
+        return None if self.finished_at is None else self.finished_at - self.started_at
+
+
+def past_load(load: RegisterLoad, interrupted: Collection[int]) -> PastLoad:
+    """Return an attempt.
+
+    A load that was killed is `interrupted` until the next load of its register finds out whether
+    its rows were committed.
+
+    Args:
+        interrupted: the numbers of loads that were killed.
+    """
+    stored: dict[str, Any] = {name: getattr(load, name) for name in PastLoad._fields}
+    files = load.files.split("\n") if load.files else []
+    empty_if_unknown = ("register", "kind", "mode", "format")
+    decoded = {
+        **{name: stored[name] or None for name in empty_if_unknown},
+        "status": INTERRUPTED if load.id in interrupted else load.status,
+        "files": files,
+        "sizes": json_list(load.sizes, int | None) or [None] * len(files),
+        "reasons": json_list(load.reasons, Reason),
+        "notes": json_list(load.notes, str),
+        "accepted": json_list(load.accepted, str),
+        "known": msgspec.json.decode(load.known) if load.known else None,
+        "progress": progress_of(load.progress),
+    }
+    return PastLoad(**stored | decoded)
+
+
+def find_rejects(data_dir: Path, load: PastLoad) -> Path | None:
+    """Return the rejects file of a load, None if it is not on this host or was removed."""
+    path = rejects_path(data_dir, load.register or "", load.id)
+    return path if path.is_file() else None

@@ -20,6 +20,7 @@ from app.storage.registers import (
     Entry,
     KeptRegister,
     Register,
+    list_entries,
 )
 from app.storage.stores import store_of
 from app.storage.tables import TABLES, Kind
@@ -51,10 +52,7 @@ class Generations:
 
     def _entries(self, model: type[Register]) -> list[Entry]:
         """Return the register's entries in one table of the index, latest first."""
-        columns = [getattr(model, name) for name in Entry._fields]
-        query = model.select(*columns).where(model.name == self.name)
-        ordered = query.order_by(model.generation.desc()).tuples()
-        return [Entry(*row) for row in ordered.execute(self.engine)]
+        return list_entries(self.engine, model, self.name)
 
     @contextmanager
     def opened(self, entry: Entry | None) -> Iterator[OpenRegister | None]:
@@ -195,14 +193,6 @@ class Generations:
         forgotten = [each.generation for each in self.list_kept()[keep:]]
         if forgotten:
             self._delete(KeptRegister, KeptRegister.generation.in_(forgotten))
-
-    def forget_undo_states(self) -> None:
-        """Remove all snapshots and the dropped register from the index: a merge has changed rows.
-
-        A rollback or an undrop would lose the merged rows.
-        """
-        self.forget_snapshots()
-        self.forget_dropped()
 
     def forget_dropped(self) -> None:
         """Remove the dropped register and its snapshots from the index.

@@ -14,11 +14,9 @@ from app import clock
 from app.registers.generations import is_being_loaded
 from app.storage.engine import Engine
 
-# The table of the history, in the main database.
-
 
 class RegisterLoad(peewee.Model):
-    """A line of the history: what was loaded, by whom, and how it ended. Times: Unix seconds."""
+    """A line of the history: one attempt to load, and how it ended. Times are Unix seconds."""
 
     id = peewee.AutoField()
     register = peewee.CharField(30)
@@ -97,7 +95,7 @@ DROP, UNDROP, PURGE = "drop", "undrop", "purge"
 INTERRUPTED = "interrupted"
 """The reason of a load that was killed or stopped."""
 COUNTS: Any = (RegisterLoad.status == "done") & RegisterLoad.reason.is_null()
-"""Which lines count: those that are done, unless a rollback or an undrop took them back."""
+"""Which lines count: done ones that no rollback or undrop took back."""
 REPLACES_COMPARED = 7
 """A load is compared with so many replaces of its register."""
 _KEPT_SECONDS = 400 * 86_400
@@ -150,10 +148,6 @@ class History:
             columns: further columns of the line, `reason` among them.
         """
         self.update(load_id, status="failed", finished_at=clock.now(), **columns)
-
-    def fail_interrupted(self, load_id: int) -> None:
-        """Note that a load was killed before it changed anything; its time of end is unknown."""
-        self.update(load_id, status="failed", reason=INTERRUPTED)
 
     def add_done(self, mode: str, kind: str = "") -> int:
         """Add the line of a rollback, drop, undrop or purge, and return its number.

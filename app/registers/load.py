@@ -7,7 +7,6 @@ register's lock, reads the register's entry in the register index once, and pass
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 import peewee
@@ -61,7 +60,9 @@ def load(
 def _dry_run(work: Work) -> LoadResult:
     """Find out how a load would end; write nothing but the rejects, if `--rejects` is given."""
     _name_rejects(work, None)
-    _find_entry(work)
+    work.entry = work.generations.find_current()
+    work.generations.require_room(work.entry)
+    work.generations.require_data(work.entry)
     _read(work)
     _compare(work)
     work.check_losses()
@@ -97,23 +98,17 @@ def _name_rejects(work: Work, default: Path | None) -> None:
     work.intake.rejects.write_to(named or default, is_named=named is not None)
 
 
-def _find_entry(work: Work) -> None:
-    """Read the register's entry for a dry run, which recovers nothing."""
-    work.entry = work.generations.find_current()
-    work.generations.require_room(work.entry)
-    work.generations.require_data(work.entry)
-
-
 def _begin(work: Work, data_dir: Path, attempt: Attempt) -> None:
     """Add the history line, whose number is in the name of the rejects file."""
-    insert = partial(insert_line, work.engine, status="running", **attempt.columns)
-    work.load_id = attempt.load_id = reserve.with_reserve(work.engine, insert)
+    columns = {"status": "running"} | attempt.columns
+    load_id = reserve.with_reserve(work.engine, insert_line, work.engine, **columns)
+    work.load_id = attempt.load_id = load_id
     _name_rejects(work, rejects_path(data_dir, work.register, work.load_id))
 
 
 @contextmanager
 def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
-    """If the load fails, remove what it wrote and note why it failed."""
+    """If the load fails, remove the data that it wrote and note the reason."""
     try:
         yield
     except BaseException as error:
@@ -129,9 +124,8 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
 def _recover(work: Work) -> None:
     """Remove surplus snapshots, record how killed loads ended, and read the register's entry."""
     # Surplus snapshots are removed before the load as well, because it may need their space.
-    reserve.with_reserve(work.engine, partial(_forget_surplus, work))
-    recovered = partial(recover, work.generations, work.load_id)
-    work.entry = reserve.with_reserve(work.engine, recovered)
+    reserve.with_reserve(work.engine, _forget_surplus, work)
+    work.entry = reserve.with_reserve(work.engine, recover, work.generations, work.load_id)
     work.generations.require_room(work.entry)
 
 
@@ -145,7 +139,7 @@ def _read(work: Work) -> None:
 
 
 def _compare(work: Work) -> None:
-    """Count what a dry run would change."""
+    """Count the rows that a dry run would change."""
     with work.generations.opened_unchanged(work.entry) as opened:
         # A load recovers killed loads first; a dry run does not.
         work.begin_counts(opened, is_recovered=not list_running(work.engine, work.register))
@@ -156,7 +150,7 @@ def _compare(work: Work) -> None:
 
 
 def _clean_up(work: Work, data_dir: Path) -> None:
-    """Remove what nobody needs any more; what cannot be removed now, the next load removes."""
+    """Remove data that nobody needs any more; the next load removes the rest."""
     with suppress(OSError, peewee.PeeweeException):
         _forget_surplus(work)
         work.generations.free_space(work.entry)

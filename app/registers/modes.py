@@ -1,4 +1,4 @@
-"""Writes what a load has read into its register: a merge or a replace."""
+"""Writes the rows of a load into its register: a merge or a replace."""
 
 from collections.abc import Callable
 from functools import partial
@@ -34,7 +34,9 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             return  # Nothing was read, so there is no reason to create a register.
         work.begin_counts(opened)
         work.entry = work.generations.announce(work.entry, work.kind)
-        reserve.with_reserve(work.engine, partial(_note_read, work))
+        # If this load is killed between its commits, the load that records it needs these counts.
+        columns = work.columns_of_reading()
+        reserve.with_reserve(work.engine, work.history.update, work.load_id, **columns)
         with opened.engine.atomic():
             table = Table(opened, work.kind)
             _write(work, table)
@@ -46,13 +48,8 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             require_lock()
 
 
-def _note_read(work: Work) -> None:
-    """Note what was read, for whoever records the load if it is killed between its commits."""
-    work.history.update(work.load_id, **work.columns_of_reading())
-
-
 def _write(work: Work, table: Table) -> None:
-    """Write what the merge changes; an empty table is filled in one go, which is faster."""
+    """Write the changed rows of a merge; fill an empty table in one go, which is faster."""
     outcomes = work.outcomes(table, work.counts)
     if work.counts.held_before:
         for outcome in outcomes:
@@ -66,8 +63,9 @@ def record(work: Work) -> None:
     """Record in the main database that the merge is committed."""
     if not work.counts.changed:
         # A load that changes nothing must not create an empty register.
-        reserve.with_reserve(work.engine, partial(work.generations.remove_made_by, work.load_id))
-    finish = partial(
+        reserve.with_reserve(work.engine, work.generations.remove_made_by, work.load_id)
+    reserve.with_reserve(
+        work.engine,
         finish_merge,
         work.generations,
         work.load_id,
@@ -75,7 +73,6 @@ def record(work: Work) -> None:
         work.columns_of_success(),
         is_fresh=work.intake.is_fresh,
     )
-    reserve.with_reserve(work.engine, finish)
 
 
 # A replace builds the register's next generation, then publishes it with one commit.

@@ -18,7 +18,7 @@ from app.actions import Actor, State, Subject, record
 from app.errors import OperatorError
 from app.registers.applying.table import Applied, find_applied
 from app.registers.generations import Generations, still_locked
-from app.registers.history import History, find_load, json_list, list_running
+from app.registers.history import INTERRUPTED, History, find_load, json_list, list_running
 from app.registers.request import counts_as_loaded
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -29,7 +29,7 @@ FindApplied = Callable[[int], Applied | None]
 
 
 def recover(generations: Generations, load_id: int = 0) -> Entry | None:
-    """End the history lines of killed loads, and remove what they wrote.
+    """End the history lines of killed loads, and remove the data that they wrote.
 
     Needs the register's lock.
 
@@ -52,7 +52,7 @@ def end_killed_loads(generations: Generations, load_id: int, find: FindApplied) 
 
     Args:
         load_id: the load that is running now.
-        find: returns what a load did to the register; None if it never committed.
+        find: returns the row counts of a load; None if the load never committed.
 
     Returns whether a load was found to be done: the register's entry has changed then.
     """
@@ -63,7 +63,8 @@ def end_killed_loads(generations: Generations, load_id: int, find: FindApplied) 
             continue
         applied = find(load.id)
         if applied is None:
-            history.fail_interrupted(load.id)
+            # It was killed before it changed anything; its time of end is unknown.
+            history.update(load.id, status="failed", reason=INTERRUPTED)
             continue
         # A merge notes what it has read before its first commit.
         valid, accepted = load.rows - load.rejected, json_list(load.accepted, str)
@@ -92,7 +93,9 @@ def finish_merge(
     with engine.atomic():
         former = generations.find_current()
         if columns["changed"]:
-            generations.forget_undo_states()
+            # A rollback or an undrop would lose the merged rows.
+            generations.forget_snapshots()
+            generations.forget_dropped()
         generations.count_merged(kind, columns["held"], now if is_fresh else None)
         History(engine, generations.name).finish(load_id, now, columns)
         record_load(engine, load_id, kind, former, columns)
@@ -113,7 +116,7 @@ def _is_applied(generations: Generations, load_id: int) -> bool:
 
 
 def note_failure(generations: Generations, load_id: int, columns: dict[str, object]) -> None:
-    """Remove what a failed load wrote, then note in the history that it failed.
+    """Remove the data that a failed load wrote, then note the failure in the history.
 
     Nothing is removed if another load of the register has begun, and nothing is noted if the rows
     were committed after all: the next load records that it is done.
@@ -134,14 +137,11 @@ def note_failure(generations: Generations, load_id: int, columns: dict[str, obje
     with suppress(*ignored):
         if _is_applied(generations, load_id):
             return
-        fail = partial(History(engine, generations.name).fail, load_id, columns)
-        reserve.with_reserve(engine, fail)
+        fail = History(engine, generations.name).fail
+        reserve.with_reserve(engine, fail, load_id, columns)
         with still_locked(engine, generations.name):
-            reserve.with_reserve(engine, partial(generations.remove_made_by, load_id))
+            reserve.with_reserve(engine, generations.remove_made_by, load_id)
     reserve.fill(engine)
-
-
-# What the record of actions says about registers and loads.
 
 
 def record_load(

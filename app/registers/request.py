@@ -1,4 +1,4 @@
-"""What a load is asked to do, and how it ended."""
+"""The request for a load, and its result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ def counts_as_loaded(valid: int, accepted: Sequence[str]) -> bool:
 
     Args:
         valid: how many records were loaded or skipped.
-        accepted: what the operator allowed, as `RegisterLoad.accepted` has it.
+        accepted: the column `RegisterLoad.accepted`, with the losses that the operator allowed.
     """
     return valid > 0 or EMPTY in accepted
 

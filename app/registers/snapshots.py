@@ -10,7 +10,7 @@ from app.errors import OperatorError
 from app.registers.generations import Generations
 from app.registers.history import COUNTS, MERGE, REPLACE, History, RegisterLoad
 from app.storage.engine import Engine
-from app.storage.registers import DroppedRegister, Entry
+from app.storage.registers import Entry
 from app.storage.tables import Kind
 
 
@@ -136,9 +136,6 @@ def _why_none(engine: Engine, name: str) -> str:
     return "no earlier state is kept (VERIFYD_KEEP_SNAPSHOTS)"
 
 
-# What can be undone of a register: its snapshots, and whether it was dropped.
-
-
 class RegisterState(NamedTuple):
     """A register, a dropped register, or a name that only failed loads have."""
 
@@ -176,10 +173,3 @@ def find_state(engine: Engine, name: str) -> RegisterState | None:
     if current is None and dropped is None and not last_line:
         return None
     return RegisterState(name, current, dropped, snapshots, history.ended_well(), last_line)
-
-
-def list_dropped(engine: Engine) -> list[Entry]:
-    """Return the dropped registers, ordered by name."""
-    columns = [getattr(DroppedRegister, name) for name in Entry._fields]
-    query = DroppedRegister.select(*columns).order_by(DroppedRegister.name)
-    return [Entry(*row) for row in query.tuples().execute(engine)]

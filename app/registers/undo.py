@@ -18,7 +18,7 @@ from app.registers.recovery import end_killed_loads, recover, register_state, su
 from app.registers.snapshots import Snapshot, require_not_dropped, require_snapshot
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register
+from app.storage.registers import DroppedRegister, Entry, KeptRegister, list_entries
 from app.storage.tables import Kind
 
 _log = logging.getLogger("app.registers.undo")
@@ -71,7 +71,7 @@ def roll_back(
     actor: Actor | None = None,
     noted: Noted = _unnoted,
 ) -> dict[str, object]:
-    """Go back to what a register held before a replace.
+    """Go back to the rows that a register held before a replace.
 
     Args:
         register: the name; None if only one register can be rolled back.
@@ -243,22 +243,21 @@ def _require_dropped(generations: Generations) -> tuple[Entry | None, Entry]:
     if dropped is not None:
         return current, dropped
     reason = "it was not dropped, or was loaded since" if current else "it does not exist"
-    query = DroppedRegister.select(DroppedRegister.name).order_by(DroppedRegister.name)
-    names = ", ".join(each for (each,) in query.tuples().execute(generations.engine)) or "none"
+    dropped_names = [each.name for each in list_entries(generations.engine, DroppedRegister)]
     raise OperatorError(
-        f"the register {name} cannot be brought back: {reason}. Dropped registers: {names}"
+        f"the register {name} cannot be brought back: {reason}. Dropped registers: "
+        f"{', '.join(dropped_names) or 'none'}"
     )
 
 
 def _only_kept(engine: Engine) -> str:
     """Return the only register with snapshots; raise OperatorError if there are none or several."""
-    is_read = KeptRegister.name.in_(Register.select(Register.name))
-    query = KeptRegister.select(KeptRegister.name).where(is_read).distinct()
-    names = [name for (name,) in query.order_by(KeptRegister.name).tuples().execute(engine)]
+    kept = {each.name for each in list_entries(engine, KeptRegister)}
+    names = [each.name for each in list_entries(engine) if each.name in kept]
     if not names:
         raise OperatorError("no register can be rolled back: none has a snapshot")
     if len(names) > 1:
         raise OperatorError(
             f"several registers can be rolled back; choose one with --register: {', '.join(names)}"
         )
-    return str(names[0])
+    return names[0]

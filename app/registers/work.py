@@ -1,4 +1,4 @@
-"""A running load: what it reads, what it changes, and how it ended."""
+"""A running load: its files, its changes and its result."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -51,13 +51,13 @@ class Work:
         self.entry: Entry | None = None
         """The register's entry; nobody else changes it while this load holds the lock."""
         self.counts = Counts(intake.kind, 0)
-        """What the load changes; complete once all rows are compared."""
+        """The changes of the load; complete once all rows are compared."""
 
     def __str__(self) -> str:
         return f"load {self.load_id}, {self.request.mode} of {self.register} {self.kind}"
 
     def begin_counts(self, opened: OpenRegister | None, *, is_recovered: bool = True) -> None:
-        """Begin to count what the load changes in a register, which is None if it is new."""
+        """Begin to count the changes in a register, which is None if the register is new."""
         held = count_held(opened, self.entry, self.kind, is_recovered=is_recovered)
         self.counts = Counts(self.kind, held)
 
@@ -69,7 +69,7 @@ class Work:
         after: str | None = None,
         until: str | None = None,
     ) -> Iterator[Outcome]:
-        """Yield what the load changes, in key order, and count it.
+        """Yield the changes of the load, in key order, and count them.
 
         `after` and `until` limit the key range, so that two processes can share the work.
 
@@ -101,7 +101,8 @@ class Work:
         if not self.is_replace:
             return
         counts = self.counts
-        counts.end_replace()
+        # A replace removes all rows whose keys were not in the files.
+        counts.removed = counts.held_before - counts.repeated
         # If most keys are repeated, comparing these rows is enough.
         if counts.repeated * 2 < counts.held_before:
             with self.generations.opened_unchanged(self.entry) as opened:
@@ -149,7 +150,7 @@ class Work:
         )
 
     def columns_of_reading(self) -> dict[str, object]:
-        """Return the columns of the history line that say what the load has read so far."""
+        """Return the columns of the history line with the counts of records read so far."""
         rejected, skipped = self.intake.rejects.rejected, self.intake.rejects.skipped
         rows = self.intake.loaded + rejected + skipped
         read = {"rows": rows, "rejected": rejected, "skipped": skipped}

@@ -94,14 +94,22 @@ class Entry(NamedTuple):
         return ", ".join(f"{self.rows(kind):,} {kind}" for kind in Kind)
 
 
-def list_entries(engine: Engine) -> list[Entry]:
-    """Return the current entries of all registers, ordered by name.
+def list_entries(
+    engine: Engine, model: type[Register] = Register, name: str | None = None
+) -> list[Entry]:
+    """Return the entries in a table of the index, ordered by name, the latest of a name first.
+
+    Args:
+        model: the table; by default that of the current entries.
+        name: return only entries of this register; all if None.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
-    columns = (getattr(Register, name) for name in Entry._fields)
-    query = Register.select(*columns).order_by(Register.name).tuples()
-    return [Entry(*row) for row in query.execute(engine)]
+    columns = [getattr(model, each) for each in Entry._fields]
+    query = model.select(*columns).order_by(model.name, model.generation.desc())
+    if name is not None:
+        query = query.where(model.name == name)
+    return [Entry(*row) for row in query.tuples().execute(engine)]
 
 
 def state_expression() -> "peewee.ModelSelect[Register]":

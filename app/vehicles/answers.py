@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Generic, NotRequired, TypedDict, TypeVar
 
 from app import clock
-from app.vehicles.compliance import Judgement
+from app.vehicles.compliance import Judgement, judge_insurance
 from app.vehicles.facts import PolicyFacts, Record
-from app.vehicles.insurance import judge_insurance
 from app.vehicles.reader import Found
 from app.vehicles.registration import registration_fault
 
@@ -167,7 +166,7 @@ def reasons_answer(judgement: Judgement) -> ReasonsAnswer:
 
 
 def invalid_registration(text: str) -> str:
-    """Return what a text that is no registration is answered with, without a full stop."""
+    """Return the error for a text that is no registration, without a full stop."""
     return f"Invalid registration number: {registration_fault(text)}"
 
 
@@ -275,5 +274,5 @@ def _failed(item: _Item, found: Found) -> _Item:
 
 
 def _named(found: Found) -> str:
-    """Return the canonical registration; the text as it was sent if it is none."""
+    """Return the canonical registration, or the text as it was sent if it is invalid."""
     return found.asked if found.registration is None else found.registration

@@ -26,7 +26,7 @@ _log = logging.getLogger("verifyd.audit")
 
 
 class LookUp(msgspec.Struct, frozen=True, gc=False):
-    """What a client asked, and what was found."""
+    """A look-up of a client, with its results."""
 
     operation: Operation
     enquiry: Enquiry
@@ -71,7 +71,7 @@ class LookUps:
         return LookUp(operation, enquiry, as_of, day, found, read)
 
     def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> None:
-        """Record what the client is about to be told, if the audit trail is on; count it.
+        """Record the answer, if the audit trail is on, and count its vehicles.
 
         Args:
             verdicts: for each plate whether it is insured or compliant; ignored for unknown

@@ -1,11 +1,126 @@
-"""Judges whether a vehicle is road-legal on a day: four checks, each with its reason (D22)."""
+"""Judges whether a vehicle is insured and road-legal on a day (D20, D22).
 
-from typing import NamedTuple
+A vehicle is road-legal if it passes four checks, each with its reason. Every operation and every
+command judges with these functions.
+"""
 
-from app.vehicles.facts import Record
-from app.vehicles.insurance import Verdict, judge_insurance
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+from app.vehicles.facts import PolicyFacts, Record
+from app.vehicles.records import Holding
 
 TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
+"""The words of the native format, which a mapping translates others to."""
+PolicyState = Literal["valid", "expired", "cancelled", "future"]
+
+
+class Verdict(NamedTuple):
+    """The outcome of a check."""
+
+    is_good: bool
+    """Whether the vehicle passes the check."""
+    reason: str
+    """The reason as the API gives it."""
+
+
+_BY_STATE = {state: Verdict(state == "valid", state) for state in get_args(PolicyState)}
+_BY_FLAG = {
+    True: Verdict(True, "flag"),
+    False: Verdict(False, "none"),
+    None: Verdict(False, "unknown"),
+}
+
+
+def judge_insurance(record: Record, day: str) -> Verdict:
+    """Decide whether a vehicle is insured on the day (ISO date), and why.
+
+    The policy decides if one is known, else a register's plain yes or no (D20).
+    """
+    policy = record.policy
+    if policy is None:
+        return _BY_FLAG[record.insured]
+    return _BY_STATE[policy_state(policy, day)]
+
+
+def policy_state(policy: PolicyFacts, day: str) -> PolicyState:
+    """Return `valid` for a policy that is in force on the day, else why it is not."""
+    if policy.is_in_force(day):
+        return "valid"
+    if policy.valid_to < day:
+        return "expired"
+    if policy.cancelled_on is not None and policy.cancelled_on <= max(day, policy.valid_from):
+        return "cancelled"
+    return "future"
+
+
+class Choice(NamedTuple):
+    """The policy to answer with."""
+
+    register: str
+    policy: PolicyFacts
+    rule: str
+    """The rule that put it before the next best policy, such as `ends_last`."""
+    why: str
+    """The rule as a sentence for a person."""
+
+
+class _Candidate(NamedTuple):
+    place: int
+    """Of its register, in the order of precedence."""
+    register: str
+    policy: PolicyFacts
+
+    @property
+    def name(self) -> str:
+        return f"policy {self.policy.number} of {self.register}"
+
+
+def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
+    """Return the policy to answer with, and why; None if no register knows one (D20).
+
+    Policies in force come first, then those that end later, begin later, and have the greater
+    number. Among equals the first register decides, within a register the insurer's name.
+
+    Args:
+        held: the rows of the plate in each register, in the order of precedence.
+    """
+    candidates = [
+        _Candidate(place, each.register, policy)
+        for place, each in enumerate(held)
+        for policy in each.policies
+    ]
+    if not candidates:
+        return None
+    candidates.sort(key=lambda each: (each.place, each.policy.insurer))
+    candidates.sort(key=lambda each: each.policy.rank(day), reverse=True)
+    chosen, *others = candidates
+    is_in_force = chosen.policy.is_in_force(day)
+    if not others:
+        how = "in force" if is_in_force else "not in force"
+        why = f"{how} on {day}; no other policy is known"
+        return Choice(chosen.register, chosen.policy, "only", why)
+    rule, reason = _difference(chosen, others[0], day)
+    how = "in force" if is_in_force else "no policy is in force"
+    return Choice(chosen.register, chosen.policy, rule, f"{how} on {day}; {reason}")
+
+
+def _difference(chosen: _Candidate, other: _Candidate, day: str) -> tuple[str, str]:
+    """Return the rule that puts the chosen policy before the next best, and a sentence."""
+    best, next_best = chosen.policy, other.policy
+    if best.is_in_force(day) != next_best.is_in_force(day):
+        return "in_force", "no other policy is"
+    if best.valid_to != next_best.valid_to:
+        return "ends_last", f"ends later ({best.valid_to}) than {other.name} ({next_best.valid_to})"
+    if best.valid_from != next_best.valid_from:
+        begins = f"begins later ({best.valid_from}, not {next_best.valid_from})"
+        return "begins_last", f"ends on the same day as {other.name}, and {begins}"
+    if best.number != next_best.number:
+        return "greatest_number", f"has the same dates as {other.name}, and the greater number"
+    same = f"has the same dates and number as {other.name}"
+    if chosen.register == other.register:
+        return "first_insurer", f"{same}, and its insurer sorts first"
+    return "register_order", f"{same}, and {chosen.register} comes first in the order of registers"
 
 
 class Judgement(NamedTuple):
@@ -23,7 +138,7 @@ class Judgement(NamedTuple):
 
 
 def judge(record: Record, day: str, mot_first_years: int) -> Judgement:
-    """Judge a vehicle by what the registers hold now, as of `day` (ISO date).
+    """Judge a vehicle by the rows that the registers hold now, as of `day` (ISO date).
 
     Args:
         mot_first_years: years after first registration before an MOT is due; 0 for never.

@@ -16,9 +16,15 @@ from app.vehicles.answers import (
     insurance_answer,
     policy_answer,
 )
-from app.vehicles.compliance import judge
+from app.vehicles.compliance import (
+    Choice,
+    PolicyState,
+    Verdict,
+    choose_policy,
+    judge,
+    policy_state,
+)
 from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
-from app.vehicles.insurance import Choice, PolicyState, Verdict, choose_policy, policy_state
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import Holding, Read, holdings_of
 
@@ -36,7 +42,7 @@ class Decision(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """One plate: its answer, what each register holds, and how the answer follows from that."""
+    """One plate: its answer, its rows in each register, and the reason for each member."""
 
     found: Found
     holdings: tuple[Holding, ...]
@@ -270,27 +276,23 @@ def _holding(holding: Holding, day: str) -> Document:
     }
 
 
+_VEHICLE_MEMBERS = (
+    "make model year color insured motExpiry motExempt firstRegistered taxStatus taxDue".split()
+)
+"""The names of `VehicleFacts` in the native format, in its order, without the time."""
+
+
 def _vehicle(facts: VehicleFacts | None) -> Document | None:
     """Return a vehicle with the members of the native format."""
     if facts is None:
         return None
-    return {
-        "make": facts.make,
-        "model": facts.model,
-        "year": facts.year,
-        "color": facts.color,
-        "insured": facts.insured,
-        "motExpiry": facts.mot_expiry,
-        "motExempt": facts.mot_exempt,
-        "firstRegistered": facts.first_registered,
-        "taxStatus": facts.tax_status,
-        "taxDue": facts.tax_due,
-        "lastUpdated": clock.iso_utc(facts.updated),
-    }
+    *known, updated = facts
+    members = dict(zip(_VEHICLE_MEMBERS, known, strict=True))
+    return members | {"lastUpdated": clock.iso_utc(updated)}
 
 
 def _policy_document(policy: PolicyFacts, day: str) -> Document:
-    """Return a policy as the API does, and what the API leaves out; `state` is that of the day."""
+    """Return the policy object of the API and three more members; `state` is that of the day."""
     return {
         **(policy_answer(policy) or {}),
         "cancelledOn": policy.cancelled_on,

@@ -1,4 +1,4 @@
-"""Looks vehicles up for every operation and every command: the day, and what is known."""
+"""Looks vehicles up for every operation and every command."""
 
 from collections.abc import Sequence
 

@@ -41,7 +41,7 @@ def canonical_registration(text: str) -> str | None:
 
 
 def recorded_registration(text: str) -> str:
-    """Return a text as the audit trail has it: its canonical form, or its beginning if none."""
+    """Return a text as the audit trail has it: the canonical form, or the beginning of the text."""
     return canonical_registration(text) or invalid_plate(text).plate
 
 
@@ -72,7 +72,7 @@ def _folded(text: str) -> str:
     letters = text.translate(_SEPARATORS)
     if len(letters) > _PARTS_MAX:
         return ""
-    # Once more: upper case can be decomposed, and what a space parted may compose.
+    # Normalise again: upper case can be decomposed, and letters around a space may compose.
     return unicodedata.normalize("NFKC", letters.upper())
 
 

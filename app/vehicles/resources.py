@@ -27,18 +27,39 @@ from app.vehicles.facts import Record
 from app.vehicles.reader import Found
 
 
-class Insurance:
-    """Insurance of one vehicle."""
+class _Operation:
+    """What the operations share: the look-ups of clients."""
 
     def __init__(self, look_ups: LookUps) -> None:
         self._look_ups = look_ups
+
+    def _require_record(self, req: Request, look_up: LookUp) -> Record:
+        """Return the record of a plate.
+
+        Raises Problem: invalid_registration; vehicle_not_found, which is recorded as an answer;
+        or service_unavailable.
+        """
+        (found,) = look_up.found
+        if found.registration is None:
+            detail = f"{invalid_registration(found.asked)}."
+            if "+" in found.asked:
+                detail += " A space in a path is %20, not a plus sign."
+            raise Problem("invalid_registration", detail)
+        if found.record is None:
+            self._look_ups.record(req, look_up, [False])
+            raise Problem("vehicle_not_found", NOT_FOUND)
+        return found.record
+
+
+class Insurance(_Operation):
+    """Insurance of one vehicle."""
 
     def on_get(self, req: Request, resp: falcon.Response, registration: str) -> None:
         """GET /v1/vehicle/{registration}/insurance. The insurance record (spec 2)."""
         require_known_parameters(req, "asOf")
         as_of = date_parameter(req, "asOf")
         look_up = self._look_ups.look_up(req, "insurance", [registration], as_of)
-        record = _require_record(self._look_ups, req, look_up)
+        record = self._require_record(req, look_up)
         insurance = insurance_answer(record, look_up.day, as_of)
         self._look_ups.record(req, look_up, [insurance["insured"]])
         answer(resp, insurance)
@@ -46,11 +67,8 @@ class Insurance:
     on_head = on_get
 
 
-class Compliance:
+class Compliance(_Operation):
     """Road-legality of one vehicle."""
-
-    def __init__(self, look_ups: LookUps) -> None:
-        self._look_ups = look_ups
 
     def on_get(self, req: Request, resp: falcon.Response, registration: str) -> None:
         """GET /v1/compliance/{registration}. The compliance record (spec 2)."""
@@ -58,7 +76,7 @@ class Compliance:
         explain = flag_parameter(req, "explain")
         as_of = date_parameter(req, "asOf")
         look_up = self._look_ups.look_up(req, "compliance", [registration], as_of)
-        record = _require_record(self._look_ups, req, look_up)
+        record = self._require_record(req, look_up)
         judgement = judge(record, look_up.day, self._look_ups.mot_first_years)
         compliance = compliance_answer(
             record.registration, judgement, explain=explain, checked_at=clock.now(), as_of=as_of
@@ -67,24 +85,6 @@ class Compliance:
         answer(resp, compliance)
 
     on_head = on_get
-
-
-def _require_record(look_ups: LookUps, req: Request, look_up: LookUp) -> Record:
-    """Return what is known of a plate.
-
-    Raises Problem invalid_registration or vehicle_not_found, which is an answer and
-    recorded; and service_unavailable.
-    """
-    (found,) = look_up.found
-    if found.registration is None:
-        detail = f"{invalid_registration(found.asked)}."
-        if "+" in found.asked:
-            detail += " A space in a path is %20, not a plus sign."
-        raise Problem("invalid_registration", detail)
-    if found.record is None:
-        look_ups.record(req, look_up, [False])
-        raise Problem("vehicle_not_found", NOT_FOUND)
-    return found.record
 
 
 class BulkRequest(RequestBody):
@@ -106,11 +106,8 @@ class BulkComplianceRequest(BulkRequest):
 _Sent = TypeVar("_Sent", bound=BulkRequest)
 
 
-class BulkInsurance:
+class BulkInsurance(_Operation):
     """Insurance of many vehicles."""
-
-    def __init__(self, look_ups: LookUps) -> None:
-        self._look_ups = look_ups
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent."""
@@ -122,17 +119,13 @@ class BulkInsurance:
         _answer(resp, sent, look_up.found, items)
 
 
-class BulkCompliance:
+class BulkCompliance(_Operation):
     """Road-legality of many vehicles."""
-
-    def __init__(self, look_ups: LookUps) -> None:
-        self._look_ups = look_ups
-        self._single = Compliance(look_ups)
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /v1/compliance/bulk. The compliance record of the plate BULK (D92)."""
         try:
-            self._single.on_get(req, resp, "bulk")
+            Compliance(self._look_ups).on_get(req, resp, "bulk")
         except Problem as problem:
             if problem.code != "vehicle_not_found":
                 raise
@@ -161,7 +154,7 @@ class BulkCompliance:
 
 
 def _read(req: Request, shape: type[_Sent]) -> _Sent:
-    """Return what a client sent.
+    """Return the body of a request.
 
     Raises Problem: unknown_parameter, those of read_json, invalid_body or too_many_registrations.
     """

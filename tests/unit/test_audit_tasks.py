@@ -171,7 +171,8 @@ class TestCarryOut:
             with pytest.raises(OperatorError, match="full"):
                 tasks.carry_out(task.id)
             process.end()
-            assert tasks.find(task.id)[-3:-1] == (FAILED, "the disk is full")
+            ended = tasks.find(task.id)
+            assert (ended.status, ended.reason) == (FAILED, "the disk is full")
             assert [path.suffix for path in files_of(tasks, task)] == [".question"]
         assert done(tasks, Wanted(VERIFY, "seen", "ann"), Question()).status == DONE
 

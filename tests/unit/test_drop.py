@@ -6,7 +6,7 @@ import os
 import pytest
 
 from app import clock
-from app.registers.dropped.batch import File, state_of
+from app.registers.dropped.directory import File, state_of
 from tests.conftest import ON_SQLITE
 
 pytestmark = ON_SQLITE

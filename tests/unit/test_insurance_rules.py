@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from app.vehicles.answers import insurance_answer, policy_answer
+from app.vehicles.compliance import judge_insurance
 from app.vehicles.facts import PolicyFacts, Record
-from app.vehicles.insurance import judge_insurance
 from tests.rows import each_row
 
 POLICY = PolicyFacts("Northgate", "P-1", "2025-03-01", "2026-02-28", "comprehensive", None, 0)

@@ -4,10 +4,9 @@ import peewee
 import pytest
 
 from app.registers import attempts
-from app.registers.attempts import Attempt, NotedProgress, progress_of
+from app.registers.attempts import Attempt, NotedProgress, past_load, progress_of
 from app.registers.history import History, find_load
 from app.registers.load import load
-from app.registers.past_load import past_load
 from app.registers.request import LoadRequest
 from tests.unit.held import HEADER
 

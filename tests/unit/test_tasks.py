@@ -68,7 +68,7 @@ class TestBegin:
         """Its row says who asked, for what, where and when."""
         task = begun(tasks, alive)
         assert task.is_running
-        assert task[:5] == (task.id, *ROLLBACK[:4])
+        assert (task.register, task.action, task.to_load, task.seen) == ROLLBACK[:4]
         assert (task.asked_by, task.host) == ("ann", socket.gethostname())
         assert alive.started == [task.id]
         assert tasks.running() == [task]

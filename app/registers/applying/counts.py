@@ -181,10 +181,6 @@ class Counts:
         """The tally of the new rows with the same keys."""
         return self.unchanged + self.updated
 
-    def end_replace(self) -> None:
-        """Count all rows that were not in the files as removed, after the last batch."""
-        self.removed = self.held_before - self.repeated
-
     def to_tuple(self) -> tuple[Any, ...]:
         """Return all counts as a tuple, for `add_tuple` in another process."""
         tallies = (self.added, self.unchanged, self.updated, self.replaced)

@@ -75,7 +75,10 @@ class Table:
         size = self._order.key_columns
         key = f"({', '.join([self._engine.param] * size)})"
         sql = f"{self._select()} WHERE ({', '.join(self._names(size))}) BETWEEN {key} AND {key}"
-        return self._rows(sql, [*rows[0][:size], *rows[-1][:size]])
+        cursor = self._engine.execute_sql(sql, [*rows[0][:size], *rows[-1][:size]])
+        with driver_errors_translated():
+            found: list[Columns] = cursor.fetchall()
+        return found
 
     def upsert(self, rows: Sequence[Columns]) -> None:
         """Insert rows, or replace those with the same keys. Call this in a transaction."""
@@ -93,7 +96,7 @@ class Table:
         """Delete the rows with these keys. Call this in a transaction."""
         size = self._order.key_columns
         if rows:
-            key = " AND ".join(f'"{name}" = {self._engine.param}' for name in self._key)
+            key = " AND ".join(f"{name} = {self._engine.param}" for name in self._names(size))
             sql = f"DELETE FROM {self._name} WHERE {key}"  # noqa: S608 - our own names
             self._engine.run_many(sql, [row[:size] for row in rows])
 
@@ -105,22 +108,12 @@ class Table:
         """Update the statistics of the query planner."""
         self._engine.analyse(self._name)
 
-    @property
-    def _key(self) -> tuple[str, ...]:
-        return self._columns[: self._order.key_columns]
-
     def _select(self) -> str:
         names = ", ".join(self._names(len(self._columns)))
         return f"SELECT {names} FROM {self._name}"  # noqa: S608 - our own names
 
     def _names(self, size: int) -> list[str]:
         return [f'"{name}"' for name in self._columns[:size]]
-
-    def _rows(self, sql: str, values: Sequence[object]) -> list[Columns]:
-        cursor = self._engine.execute_sql(sql, values)
-        with driver_errors_translated():
-            rows: list[Columns] = cursor.fetchall()
-        return rows
 
 
 def _known(field: Any, member: Member) -> Any:

@@ -1,4 +1,4 @@
-"""Finds the register files in the drop directory that can be loaded (D60).
+"""Finds the register files in the drop directory that can be loaded, and puts them away (D60, D74).
 
 Each file in the drop directory itself is a load of its own. The files in a directory below it are
 one load of the register with that name.
@@ -12,12 +12,23 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from app import clock
-from app.registers.dropped import kept, uploads
-from app.registers.dropped.batch import Batch, File, state_of
+from app.errors import Hindered
+from app.registers.dropped import kept
 from app.registers.dropped.kept import Warn
-from app.registers.dropped.uploads import lstat_if_exists, upload_of
+from app.registers.dropped.uploads import (
+    QUIET,
+    Upload,
+    changed_at_ns,
+    is_being_written,
+    is_marker,
+    lstat_if_exists,
+    marked_name,
+    upload_of,
+)
+from app.registers.formats import FileFault
 from app.registers.reading.sources import is_dated, sorted_by_date
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.file_lock import user_name
@@ -27,6 +38,126 @@ _SYSTEM_DIRECTORIES = ("lost+found",)  # At the root of a file system.
 _SILENT_NS = 86_400_000_000_000
 """How long a file may wait before the operator is warned: a day."""
 _log = logging.getLogger("app.registers.dropped.directory")
+_batch_log = logging.getLogger("app.registers.dropped.batch")
+
+
+class File(NamedTuple):
+    """A file and its state when it was found."""
+
+    path: Path
+    state: tuple[int, ...]
+    """The values of `state_of`."""
+
+    def is_unchanged(self) -> bool:
+        """Tell whether the path still leads to the same file, unchanged."""
+        try:
+            return state_of(self.path.lstat()) == self.state
+        except FileNotFoundError:
+            return False
+
+
+class Batch(NamedTuple):
+    """The files of one load: all in one directory, and all complete."""
+
+    drop: Path
+    """The drop directory."""
+    register: str | None
+    """The register that the files' directory is named after; None in the drop directory itself."""
+    files: tuple[File, ...]
+    markers: tuple[File, ...]
+    wait: str
+    """How to tell that a file is complete, a value of `VERIFYD_DROP_WAIT`."""
+    fault: str = ""
+    """Why one of the files cannot be loaded; empty if all can."""
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the files."""
+        return self.drop.joinpath(*self.folders)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The path from the drop directory to the files."""
+        return () if self.register is None else (self.register,)
+
+    def __str__(self) -> str:
+        if self.register is None:
+            return str(self.files[0].path)
+        return f"{self.directory} ({', '.join(file.path.name for file in self.files)})"
+
+    def require_whole(self) -> None:
+        """Raise FileFault if a file has a fault, Hindered if a file may be incomplete after all.
+
+        A load calls this before and after it reads the files.
+        """
+        if self.fault:
+            raise FileFault(self.fault)
+        for path in self.changed():
+            raise Hindered(f"{path} was changed while it was read")
+        for file in self.files:
+            if self.wait == QUIET and is_being_written(file.path):
+                raise Hindered(f"{file.path}: a process has it open for writing")
+
+    def changed(self) -> list[Path]:
+        """Return the files and markers that have changed since they were found."""
+        return [each.path for each in (*self.files, *self.markers) if not each.is_unchanged()]
+
+
+def keep(batch: Batch, warn: Warn) -> None:
+    """Move the files of a loaded batch to `loaded/`, unless one of them has changed."""
+    if _is_unchanged(batch):
+        _move(batch, kept.LOADED, warn, "loaded")
+
+
+def remove(batch: Batch, warn: Warn) -> None:
+    """Remove the files of a loaded batch, unless one of them has changed."""
+    if not _is_unchanged(batch):
+        return
+    for file in (*batch.files, *batch.markers):
+        try:
+            file.path.unlink()
+        except OSError as error:
+            warn(f"{file.path}: loaded, but it cannot be removed: {error.strerror}")
+
+
+def put_aside(batch: Batch, warn: Warn) -> Path | None:
+    """Move the files of a failed batch to `failed/`, unless one of them has changed.
+
+    Returns the path of `failed/`, None if nothing was moved.
+    """
+    is_moved = _is_unchanged(batch) and _move(batch, kept.FAILED, warn, "not loaded")
+    return batch.directory / kept.FAILED if is_moved else None
+
+
+def _move(batch: Batch, kind: str, warn: Warn, what: str) -> bool:
+    """Move the files of a batch and their markers; return whether that succeeded.
+
+    Args:
+        kind: LOADED or FAILED.
+        what: what happened to the batch, for the warning.
+    """
+    names = [each.path.name for each in (*batch.files, *batch.markers)]
+    try:
+        kept.move(batch.drop, batch.folders, kind, names)
+    except OSError as error:
+        aside = batch.directory / kind
+        warn(f"{batch}: {what}, and cannot be moved to {aside}: {error.strerror}")
+        return False
+    return True
+
+
+def _is_unchanged(batch: Batch) -> bool:
+    """Tell whether no file has changed; log which ones have: the next run loads the batch again."""
+    changed = batch.changed()
+    for path in changed:
+        _batch_log.info("%s: changed during the load; %s is left for the next run", path, batch)
+    return not changed
+
+
+def state_of(found: os.stat_result) -> tuple[int, ...]:
+    """Return values of a file; whenever the file changes, at least one of them does."""
+    # NOTE: the status change time is among them, because a copy can set the modification time.
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
@@ -111,7 +242,7 @@ class _Finder:
             found = None if _is_ignored(name) else lstat_if_exists(path)
             if found is None or (register is not None and stat.S_ISDIR(found.st_mode)):
                 continue
-            if uploads.is_marker(name):
+            if is_marker(name):
                 self._check_marker(path, found)
                 continue
             upload = self._find_upload(path, found, is_alone=register is None)
@@ -129,9 +260,7 @@ class _Finder:
             return None
         return Batch(self._drop, register, tuple(files), tuple(markers), self._wait, fault)
 
-    def _find_upload(
-        self, path: Path, found: os.stat_result, *, is_alone: bool
-    ) -> uploads.Upload | None:
+    def _find_upload(self, path: Path, found: os.stat_result, *, is_alone: bool) -> Upload | None:
         """Return the upload of a complete file; report any other file, and return None.
 
         Args:
@@ -148,18 +277,18 @@ class _Finder:
             return None
         return upload
 
-    def _upload_of(self, path: Path, found: os.stat_result) -> uploads.Upload:
+    def _upload_of(self, path: Path, found: os.stat_result) -> Upload:
         """Return whether a file is complete; a file that cannot be read counts as incomplete."""
         if path.name.endswith(_PARTIAL):
-            return uploads.Upload({}, "its name ends in .part")
+            return Upload({}, "its name ends in .part")
         try:
             return upload_of(path, found, self._wait)
         except OSError as error:
-            return uploads.Upload({}, f"it cannot be compared with its checksum: {error.strerror}")
+            return Upload({}, f"it cannot be compared with its checksum: {error.strerror}")
 
     def postpone(self, path: Path, found: os.stat_result, reason: str) -> None:
         """Log that a file stays for the next run; report it if it has not changed for a day."""
-        since_ns = uploads.changed_at_ns(found)
+        since_ns = changed_at_ns(found)
         if clock.now_ns() - since_ns < _SILENT_NS:
             _log.info("%s: left for the next run: %s", shown(path), reason)
             return
@@ -168,7 +297,7 @@ class _Finder:
 
     def _check_marker(self, marker: Path, found: os.stat_result) -> None:
         """Report a marker whose file is missing."""
-        if not os.path.lexists(marker.with_name(uploads.marked_name(marker.name))):
+        if not os.path.lexists(marker.with_name(marked_name(marker.name))):
             self.postpone(marker, found, "the file that it belongs to is missing")
 
 
@@ -181,7 +310,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 def _is_dated(name: str) -> bool:
     """Tell whether a name has a DVSA date, so that files of earlier dates must be loaded first."""
-    return is_dated(name) and not uploads.is_marker(name)
+    return is_dated(name) and not is_marker(name)
 
 
 def _refusal(name: str, found: os.stat_result) -> str:

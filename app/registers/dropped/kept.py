@@ -111,7 +111,7 @@ def prune(drop: Path, kind: str, keep_seconds: int, bytes_max: int, warn: Warn) 
 def make_room(drop: Path, directory: Path, needed_bytes: int, warn: Warn) -> bool:
     """Remove the oldest files of `loaded/` until a directory has room for a load.
 
-    Nothing is removed if there is room already, or if removing all of them would not be enough.
+    Nothing is removed if there is room already, or if all files together are too small.
     Returns whether files were removed and there is room now.
 
     Args:

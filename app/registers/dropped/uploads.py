@@ -50,11 +50,6 @@ def marked_name(name: str) -> str:
     return name.rpartition(".")[0]
 
 
-def markers_of(path: Path) -> list[Path]:
-    """Return the paths of all markers that a file can have."""
-    return [path.with_name(path.name + suffix) for suffix in _MARKERS]
-
-
 def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
     """Return whether a regular file is complete, and matches its checksum if it has one.
 
@@ -64,7 +59,8 @@ def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
 
     Raises OSError if the file or a marker cannot be read.
     """
-    markers = {each: state for each in markers_of(path) if (state := lstat_if_exists(each))}
+    possible = [path.with_name(path.name + suffix) for suffix in _MARKERS]
+    markers = {each: state for each in possible if (state := lstat_if_exists(each))}
     for marker, state in markers.items():
         if not stat.S_ISREG(state.st_mode):
             # SEC: a link is not followed, and without its checksum the file is not loaded.
@@ -83,7 +79,9 @@ def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
     expected = _expected(checksum, path.name)
     if expected is None:
         return Upload(markers, f"{checksum.name} has no SHA-256 checksum for it")
-    if (digest := _digest_of(path)) == expected:
+    with open_file(path, is_trusted=False) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest == expected:
         return Upload(markers)
     difference = f"its checksum is {digest}, but {checksum.name} has {expected}"
     if _is_older(markers[checksum], found) or _why_unfinished(path, path.lstat()):
@@ -156,12 +154,6 @@ def _expected(marker: Path, name: str) -> str | None:
         # The name beside the digest does not matter: the file may have been renamed since.
         return next(iter(digests.values()))
     return digests.get(name)
-
-
-def _digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with open_file(path, is_trusted=False) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def lstat_if_exists(path: Path) -> os.stat_result | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from app.registers.formats.columns import Column, FileFault, Presence, normalised
+from app.registers.formats.columns import FileFault, Presence, normalised
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _NAMED_MAX = 10
+_NEEDED = (Presence.REQUIRED, Presence.EXPECTED)
 _PLAIN_NAME = re.compile(r"[^\W\d][^\W\d_]*(?:[ _-][^\W\d_]+){0,3}")
 OF_STATES = (NycCsv.name, NycJson.name)
 """The formats whose files have plates of several states, of which one is read."""
@@ -92,7 +93,7 @@ def recognise(head: bytes, formats: Mapping[str, Format] = FORMATS) -> tuple[For
 
 
 def advice(head: bytes) -> str:
-    """Return a sentence on what to do with a file that fits no format, or an empty text."""
+    """Return advice for a file that fits no format, or an empty text."""
     return " It is an empty array; name its --format and --kind." if is_empty_array(head) else ""
 
 
@@ -104,7 +105,7 @@ class _Close(NamedTuple):
 
 
 def _csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
-    """Return what a CSV file lacks to fit a format, in sentences; None if it is no CSV.
+    """Return the columns that a CSV file lacks for a format, in sentences; None if it is no CSV.
 
     Args:
         head: the first bytes of the file.
@@ -138,16 +139,13 @@ def _csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
 def _closest(sample: Sample, formats: Mapping[str, Format]) -> _Close:
     names = frozenset(map(normalised, sample.header))
     # The first of equals: the native format, which has the most common names.
-    best = max(_candidates(names, formats), key=lambda each: each.matched)
+    candidates = list(_candidates(names, formats))
+    best = max(candidates, key=lambda each: each.matched)
     guessed = suggest(sample)
     if best.matched and best.matched >= len(guessed.guesses):
         return best
     # Most of the names mean something in another language.
-    native = NativeCsv().known_columns(guessed.kind).columns
-    present = [each.label for each in native if not each.names.isdisjoint(names)]
-    return _Close(
-        len(present), NativeCsv.name, guessed.kind, missing_members(guessed.kind, present)
-    )
+    return next(each for each in candidates if each.kind == guessed.kind)
 
 
 def _candidates(names: frozenset[str], formats: Mapping[str, Format]) -> Iterator[_Close]:
@@ -160,10 +158,6 @@ def _candidates(names: frozenset[str], formats: Mapping[str, Format]) -> Iterato
             if isinstance(each, NativeCsv):
                 missing = missing_members(kind, present)
             else:
-                missing = [column.label for column in columns if _is_lacking(column, present)]
+                needed = [c.label for c in columns if c.presence in _NEEDED]
+                missing = [label for label in needed if label not in present]
             yield _Close(len(present), each.name, kind, missing)
-
-
-def _is_lacking(column: Column, present: list[str]) -> bool:
-    is_needed = column.presence in (Presence.REQUIRED, Presence.EXPECTED)
-    return is_needed and column.label not in present

@@ -9,8 +9,6 @@ from typing import Any
 from app.errors import OperatorError
 from app.registers.formats.changes import Row
 
-# The faults of register files and of their records.
-
 
 class FileFault(OperatorError):
     """A file cannot be loaded. The load fails and changes nothing (formats 0.1).
@@ -192,8 +190,6 @@ class KnownColumns:
         Args:
             names: the columns of the file, or the members of all rows.
         """
-        if not self.is_partial:
-            return ()
         present = set(map(self.fold, names))
         return tuple(
             position
@@ -220,11 +216,6 @@ class Layout:
     None for a source that skips or rejects some records of most blocks. Such blocks are read record
     by record anyway.
     """
-
-    @property
-    def parsers(self) -> tuple[Parse, ...]:
-        """The parsers of all columns, in order."""
-        return tuple(column.parse for column in self.columns)
 
     def values(self, texts: Sequence[list[str]]) -> ValueColumns:
         """Return the values of many records, column by column, for `build_many`.

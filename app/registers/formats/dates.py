@@ -32,7 +32,7 @@ _PARTS = {
     "D": "(?P<day>[0-9]{1,2})",
 }
 _PART = re.compile("(YYYY|MM?|DD?)")
-# What spreadsheets and databases write behind a day: midnight, or the decimals of a number.
+# Spreadsheets and databases write midnight, or the decimals of a number, after a day.
 _MIDNIGHT = r"(?:[ T]0?0:00(?::00(?:\.0+)?)?| 12:00(?::00)? ?[Aa][Mm])"
 _DECIMALS = r"(?:\.0+)"
 _IN_COMMON_FORM = re.compile(
@@ -59,11 +59,6 @@ def pattern_of(form: str) -> re.Pattern[str]:
     decimals = "" if any(others) else f"|{_DECIMALS}"
     day = "".join(_PARTS.get(part, re.escape(part)) for part in parts)
     return re.compile(f"{day}(?:{midnight}{decimals})")
-
-
-def is_midnight(text: str) -> bool:
-    """Tell whether a text is what can follow a day, such as ` 00:00:00`."""
-    return re.fullmatch(_MIDNIGHT, text) is not None
 
 
 def iso_day(text: str, form: str, *, is_last: bool = False) -> str | None:
@@ -99,7 +94,7 @@ def is_written_as(text: str, form: str) -> bool:
 
 
 def likely_forms(texts: Sequence[str]) -> list[str]:
-    """Return the form that more than half of the texts have, none if there is none.
+    """Return the form that more than half of the texts have, in a list; empty if there is none.
 
     If another form fits as many texts, but reads some of them as another day, it comes second.
     """
@@ -115,7 +110,7 @@ def likely_forms(texts: Sequence[str]) -> list[str]:
 
 
 def no_such_day(form: str) -> str:
-    """Return what is wrong with a date such as 31.06.2027."""
+    """Return the fault of a date such as 31.06.2027."""
     return f"has the form {form}, but is no day that exists"
 
 
@@ -281,7 +276,7 @@ def _time_of_day(text: str) -> int | None:
 
     An empty text is midnight. Return None for an invalid text.
     """
-    if not text or is_midnight(text):
+    if not text or re.fullmatch(_MIDNIGHT, text):
         return 0
     if text[0] not in "Tt ":
         return None

@@ -1,4 +1,4 @@
-"""The encodings of CSV files: those that a mapping or an option can name, and what is no UTF-8."""
+"""The encodings of CSV files, which a mapping or an option can name; by default UTF-8."""
 
 import codecs
 from contextlib import suppress

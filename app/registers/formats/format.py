@@ -39,10 +39,10 @@ class Format(ABC):
     kinds: frozenset[Kind]
     """The kinds of rows that a file can have. One file has rows of one kind."""
     header_lines: int | None = None
-    """How many lines at the beginning of a file (0 or 1) are repeated before each piece of it.
+    """How many lines at the beginning of a file name its columns: 1 for CSV with a header, else 0.
 
-    Set this if each record is a line. Large files are then cut into pieces and read in parallel.
-    None: a file is read as a whole, by one process.
+    Set this if each record is a line. Large files are then cut into pieces, each with these lines
+    before it, and read in parallel. None: a file is read as a whole, by one process.
     """
     shortest_record = "A\n"
     """The shortest record that is not rejected, with its line end if it needs one."""
@@ -109,8 +109,6 @@ class NamedFormat(Format):
     `CsvFormat` and `JsonFormat` read the records; their subclasses declare what the names mean.
     """
 
-    has_header: bool
-    """Whether a header names all columns, as in CSV."""
     ignored_names: frozenset[str] | None = None
     """Normalised names that the source has but that are not read. None: ignore all other names."""
     is_partial = False
@@ -144,7 +142,7 @@ class NamedFormat(Format):
             layout.columns,
             self.ignored_names,
             layout.fold,
-            has_header=self.has_header,
+            has_header=bool(self.header_lines),
             is_partial=self.is_partial,
         )
 
@@ -179,7 +177,8 @@ def rows_of(
         texts_of: returns the texts of the columns of a record. Raises RowFault.
         unreadable: counts the values of the file.
     """
-    parsers, build, not_utf8 = layout.parsers, layout.build, ValuesNotUtf8(layout.columns)
+    parsers = [column.parse for column in layout.columns]
+    build, not_utf8 = layout.build, ValuesNotUtf8(layout.columns)
     for record in records:
         if type(record) is tuple:
             yield from record

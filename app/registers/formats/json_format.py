@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, BinaryIO
 
@@ -12,7 +13,6 @@ from app.registers.formats.json_splitter import (
     JsonNumber,
     JsonSplitter,
     decoded_object,
-    decoded_text,
     find_object,
     is_array,
     is_ndjson,
@@ -25,6 +25,7 @@ from app.registers.formats.streams import (
     LINE_BYTES_MAX,
     OverlongLine,
     cut_off_fault,
+    decoded_text,
     joined_stream,
     line_blocks,
     windows_1252,
@@ -39,10 +40,6 @@ _NAMES_MAX = 10_000
 class JsonFormat(NamedFormat):
     """JSON objects. A subclass declares their members."""
 
-    has_header = False
-    only_lines = False
-    """Whether files are known to be NDJSON."""
-
     def names_in(self, head: bytes) -> frozenset[str]:
         """Return the normalised names of the members of all objects in the head."""
         return member_names(head)
@@ -50,7 +47,7 @@ class JsonFormat(NamedFormat):
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Yield one row per valid object; reject each invalid object."""
         layout = self.layout(kind)
-        objects = JsonObjects(stream, report, only_lines=self.only_lines)
+        objects = JsonObjects(stream, report, only_lines=self.header_lines is not None)
         texts_of = _Members(layout.columns, report).texts
         return rows_of(objects, texts_of, layout, report, UnreadableValues(layout.columns))
 
@@ -128,6 +125,7 @@ def _plain(number: str) -> str:
     return format(exact, "f") if abs(exact.adjusted()) <= _EXPONENT_MAX else str(number)
 
 
+@dataclass
 class JsonObjects:
     """Iterates over the objects of a stream, each as `decode` returns it.
 
@@ -135,59 +133,45 @@ class JsonObjects:
     all files it rejects JSON values that are not objects, and objects over `LINE_BYTES_MAX`. It
     raises FileFault if JSON other than NDJSON is invalid, and if an array or an object is cut off
     (formats 0.1, 2).
-
-    Args:
-        decode: returns the object of a text; raises ValueError or RecursionError if the text is not
-            a JSON object.
-        only_lines: whether the stream is known to be NDJSON.
     """
 
-    def __init__(
-        self,
-        stream: BinaryIO,
-        report: Report,
-        decode: Callable[[bytes | str], Any] = decoded_object,
-        *,
-        only_lines: bool = False,
-    ) -> None:
-        self._stream = stream
-        self._report = report
-        self._decode = decode
-        self._only_lines = only_lines
-        self._text = b""
-        self.is_record_utf8 = True
-        """Whether the object that was yielded last is UTF-8."""
-        self._line_of_object: Callable[[], int] = lambda: 1
+    stream: BinaryIO
+    report: Report
+    decode: Callable[[bytes | str], Any] = decoded_object
+    """Returns the object of a text; raises ValueError or RecursionError if it is none."""
+    only_lines: bool = False
+    """Whether the stream is known to be NDJSON."""
+    is_record_utf8: bool = field(default=True, init=False)
+    """Whether the object that was yielded last is UTF-8."""
+    line: Callable[[], int] = field(default=lambda: 1, init=False)
+    """Returns the line of the object that was yielded last."""
+    _text: bytes = field(default=b"", init=False)
 
     def __iter__(self) -> Iterator[Any]:
-        if self._only_lines:
-            return self._of_lines(self._stream)
-        start = self._stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
+        if self.only_lines:
+            return self._of_lines(self.stream)
+        start = self.stream.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK)
         # Whether it is NDJSON shows at the first line end. The first record can exceed a block.
         while b"\n" not in start.lstrip() and len(start) <= LINE_BYTES_MAX:
-            if not (block := self._stream.read(BLOCK_BYTES)):
+            if not (block := self.stream.read(BLOCK_BYTES)):
                 break
             start += block
         if is_ndjson(start):
-            return self._of_lines(joined_stream(start, self._stream))
-        return self._of_values(JsonSplitter(start, self._stream))
+            return self._of_lines(joined_stream(start, self.stream))
+        return self._of_values(JsonSplitter(start, self.stream))
 
     @property
     def names(self) -> Iterable[str]:
         """The names of all members of the object that was yielded last."""
         return find_object(self._text) or ()
 
-    def line(self) -> int:
-        """Return the line of the object that was yielded last."""
-        return self._line_of_object()
-
     def reject(self, reason: str) -> None:
         """Reject the object that was yielded last."""
-        self._report.reject(self._line_of_object(), reason, decoded_text(self._text))
+        self.report.reject(self.line(), reason, decoded_text(self._text))
 
     def _of_lines(self, stream: BinaryIO) -> Iterator[Any]:
         line = 0
-        self._line_of_object = lambda: line
+        self.line = lambda: line
         for block in line_blocks(stream):
             if isinstance(block, OverlongLine):
                 line += 1
@@ -209,7 +193,7 @@ class JsonObjects:
                     self.reject("not a JSON object")
 
     def _of_values(self, splitter: JsonSplitter) -> Iterator[Any]:
-        self._line_of_object = lambda: splitter.line
+        self.line = lambda: splitter.line
         while splitter.find():
             # PERF: guessing where the next object begins is ten times as fast as counting brackets.
             # A wrong guess does no harm, because its text does not decode as one object.
@@ -234,7 +218,7 @@ class JsonObjects:
         self.is_record_utf8 = True
         # SEC: nesting that is too deep raises RecursionError; everything else raises ValueError.
         try:
-            return self._decode(text if text.isascii() else self._not_ascii(text))
+            return self.decode(text if text.isascii() else self._not_ascii(text))
         except (ValueError, RecursionError):
             return None
 
@@ -247,7 +231,7 @@ class JsonObjects:
 
     def _reject_overlong(self, line: int, overlong: OverlongLine) -> None:
         reason = f"longer than {LINE_BYTES_MAX} bytes"
-        self._report.reject(line, reason, decoded_text(overlong.start))
+        self.report.reject(line, reason, decoded_text(overlong.start))
 
 
 def _is_json(text: bytes) -> bool:

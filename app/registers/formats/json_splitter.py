@@ -13,6 +13,7 @@ from app.registers.formats.streams import (
     LINE_BYTES_MAX,
     SHOWN_BYTES,
     OverlongLine,
+    decoded_text,
     windows_1252,
 )
 
@@ -228,14 +229,6 @@ def find_object(text: bytes) -> dict[str, Any] | None:
         return decoded_object(decoded_text(text))
     except (ValueError, RecursionError):
         return None
-
-
-def decoded_text(text: bytes) -> str:
-    """Decode a record as UTF-8, or as Windows-1252 if it is not valid UTF-8 (formats 0.5)."""
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return windows_1252(text)
 
 
 # Finds the syntax of a JSON file and the names of its members by the head of the file.

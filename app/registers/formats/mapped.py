@@ -27,9 +27,10 @@ from app.registers.formats.dates import DateFault, iso_day
 from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.native import LAYOUTS, SHAPES, Shape
 from app.registers.formats.report import Report
-from app.registers.formats.values import AMOUNTS, TAX_STATUSES, cached, cents, quoted
+from app.registers.formats.values import AMOUNTS, cached, cents, quoted
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind
+from app.vehicles.compliance import TAX_STATUSES
 
 _DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))
 _AMOUNT = "amount"
@@ -60,16 +61,10 @@ class FileMapping:
     date_formats: Mapping[str, str]
     """The forms of dates that differ from `date_format`."""
     decimal: str
-    """What separates the hundredths of an amount: a point or a comma."""
+    """The decimal separator of amounts: a point or a comma."""
 
-    def layout_columns(self) -> tuple[Column, ...]:
-        """Return the native columns of the kind, with the names and parsers for the mapped file.
-
-        Each file needs new columns, because their parsers cache values.
-        """
-        return tuple(map(self._column, LAYOUTS[self.kind]().columns))
-
-    def _column(self, native: Column) -> Column:
+    def column(self, native: Column) -> Column:
+        """Return a native column with the name and the parser for the mapped file."""
         if native.label in self.constants:
             constant = self.constants[native.label]
             return Column(
@@ -105,7 +100,7 @@ class FileMapping:
         return parse
 
     def _blanks_of(self, native: Column) -> frozenset[str]:
-        """Return the texts that mean no value, also those that the mapping says mean none."""
+        """Return the texts that mean no value, with those that the mapping adds."""
         words = self.words.get(native.label, {}).items()
         empty = (word for word, text in words if not text.strip())
         return native.blanks.union(empty) if native.blanks else native.blanks
@@ -166,10 +161,6 @@ class MappedCsv(CsvFormat):
         self.separator = mapping.delimiter
         self.encoding = encoding or mapping.encoding
 
-    def recognise(self, head: bytes) -> Kind | None:
-        """Return the kind that the mapping file names, for any file."""
-        return self._mapping.kind
-
     def kind_of(self, names: frozenset[str]) -> Kind | None:
         """Return the kind that the mapping file names, for any names."""
         return self._mapping.kind
@@ -177,7 +168,7 @@ class MappedCsv(CsvFormat):
     def layout(self, kind: Kind) -> Layout:
         """Return the columns that the mapping file names."""
         native = LAYOUTS[kind]()
-        columns = self._mapping.layout_columns()
+        columns = tuple(map(self._mapping.column, native.columns))
         return Layout(columns, native.build, folded_name, native.build_many)
 
     def known_columns(self, kind: Kind) -> KnownColumns:
@@ -351,14 +342,14 @@ class _Checker:
 
 
 def _toml_fault(error: tomllib.TOMLDecodeError | UnicodeDecodeError) -> str:
-    """Return what is wrong with a file that is not TOML."""
+    """Return the fault of a file that is not TOML."""
     # The usual cause: a word without quotes.
     hint = "; words are quoted, flags are true or false" if "Invalid value" in str(error) else ""
     return f"The file is not valid TOML: {error}{hint}."
 
 
 def _value_fault(field: str, value: str, fault: RowFault | None = None) -> str:
-    """Return what is wrong with a value of a mapping, and which values are allowed.
+    """Return the fault of a value of a mapping, and the allowed values.
 
     Args:
         fault: why its parser refuses it; None if it only does not know it.
@@ -391,4 +382,4 @@ _TEXT_FAULTS: Mapping[str, Callable[[str], str]] = {
     "encoding": _encoding_fault,
     "decimal": lambda text: "" if text in ("", *AMOUNTS) else 'must be "." or ","',
 }
-"""What is wrong with the text of a member; empty if nothing is."""
+"""Returns the fault of the text of a member; empty if the text is valid."""

@@ -16,6 +16,7 @@ from app.registers.formats.streams import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
     OverlongLine,
+    decoded_text,
     line_blocks,
     windows_1252,
 )
@@ -120,7 +121,7 @@ def _between_header_and_trailer(records: Records, report: Report) -> Records:
 
 
 def _header(records: Records, report: Report) -> re.Match[str]:
-    """Return the header, which is the first of the records, and note what it says."""
+    """Return the header, which is the first record, and note its content."""
     _, record = next(records, (0, ""))
     header = None if isinstance(record, OverlongLine) else _HEADER.fullmatch(record)
     if header is None:
@@ -150,17 +151,13 @@ def _records(stream: BinaryIO) -> Records:
 
 
 def _decoded(record: bytes) -> str:
-    """Decode a record as UTF-8, or as Windows-1252 if it is not UTF-8.
+    """Decode a record on its own, because positions count characters.
 
-    Each record is decoded on its own, because positions count characters. A record that has the
-    right length in Windows-1252 is Windows-1252.
+    A record that has the right length in Windows-1252 is Windows-1252.
     """
     if not record.isascii() and len(record) == _POLICY_CHARACTERS:
         return windows_1252(record)
-    try:
-        return record.decode()
-    except UnicodeDecodeError:
-        return windows_1252(record)
+    return decoded_text(record)
 
 
 def _policy_reader() -> Callable[[str], Change]:
@@ -187,7 +184,9 @@ def _policy_reader() -> Callable[[str], Change]:
         if expiry < start:
             raise RowFault("expiry is before start")
         if ended == "C":
-            return _cancellation(PolicyCancellation(plate, insurer, number, start), expiry)
+            if expiry != start:
+                raise RowFault("a cancellation with two different dates")
+            return PolicyCancellation(plate, insurer, number, start)
         if ended not in " L":
             raise RowFault("unknown cancellation flag")
         cover = _stored("cover type", record[_COVER])
@@ -195,13 +194,6 @@ def _policy_reader() -> Callable[[str], Change]:
         return PolicyRow(plate, insurer, number, start, expiry, cover, lapsed_on)
 
     return change_of
-
-
-def _cancellation(change: PolicyCancellation, expiry: str) -> PolicyCancellation:
-    """Return a cancellation. Raises RowFault unless both dates are the day of the cancellation."""
-    if expiry != change.cancelled_on:
-        raise RowFault("a cancellation with two different dates")
-    return change
 
 
 def _plate(record: str) -> str:

@@ -23,8 +23,8 @@ from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.format import NamedFormat
 from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.json_splitter import is_ndjson, line_member_names
-from app.registers.formats.values import TAX_STATUSES
 from app.storage.tables import Kind
+from app.vehicles.compliance import TAX_STATUSES
 
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "1", "1.0"), True),
@@ -116,7 +116,6 @@ class NativeNdjson(NativeJson):
     name = "native-ndjson"
     looked_for = "one JSON object per line with the member registration"
     header_lines: int | None = 0
-    only_lines = True
     shortest_record = '{"registration":"A"}'
 
     def names_in(self, head: bytes) -> frozenset[str]:

@@ -13,7 +13,7 @@ TEXTS_MAX = 100
 
 
 class Unreadable(NamedTuple):
-    """What is known of the values of one column in a file, or in a part of it."""
+    """Counts of the values of one column in a file, or in a part of a file."""
 
     values: int
     """How many values cannot be read."""
@@ -25,7 +25,7 @@ class Unreadable(NamedTuple):
     """The first of these values, trimmed. SEC: only their form may be shown (D70)."""
 
     def plus(self, later: "Unreadable") -> "Unreadable":
-        """Return what is known of this part and a later one."""
+        """Return the counts of this part and of a later one together."""
         return Unreadable(
             self.values + later.values,
             self.readable + later.readable,
@@ -102,7 +102,7 @@ class UnreadableValues:
         self._columns = [
             (position, column, column.blanks)
             for position, column in enumerate(columns)
-            if column.blanks and position not in lacking and not column.is_constant
+            if column.blanks and position not in lacking
         ]
         self._readable = [0] * len(columns)
         self._found: dict[str, Unreadable] = {}

@@ -58,6 +58,14 @@ def windows_1252(record: bytes) -> str:
     return record.decode("latin-1").translate(_WINDOWS_1252)
 
 
+def decoded_text(record: bytes) -> str:
+    """Decode a record as UTF-8, or as Windows-1252 if it is not valid UTF-8 (formats 0.5)."""
+    try:
+        return record.decode()
+    except UnicodeDecodeError:
+        return windows_1252(record)
+
+
 def cut_off_fault(line: int) -> FileFault:
     """Return the fault of a file whose last record, which begins on this line, is incomplete."""
     return FileFault(

@@ -14,8 +14,6 @@ from app.registers.formats.columns import RowFault
 from app.storage.tables import TEXT_CHARACTERS_MAX
 from app.vehicles.registration import canonical_registration
 
-# A cache of parsed texts with a limited size.
-
 _ENTRIES_MAX = 32_768
 _TEXT_CHARACTERS_MAX = 100
 
@@ -55,8 +53,6 @@ def cached(parse: Callable[[str], T]) -> Callable[[str], T]:
 #
 # SEC: messages may show them, because they reveal nothing about anyone.
 
-TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
-"""Our own words, which a mapping translates others to."""
 YES = frozenset("yes y true t 1 1.0 ja j wahr oui o vrai si sí s verdadero sì vero tak".split())
 NO = frozenset("no n false f 0 0.0 nein falsch nee non faux falso nie".split())
 STATUSES: Mapping[str, str] = {
@@ -73,7 +69,7 @@ STATUSES: Mapping[str, str] = {
 
 
 def is_known(word: str) -> bool:
-    """Tell whether a word is one of these, in upper or lower case."""
+    """Tell whether a word is in `YES`, `NO` or `STATUSES`, in upper or lower case."""
     folded = word.strip().lower()
     return folded in YES or folded in NO or folded in STATUSES
 
@@ -83,7 +79,7 @@ AMOUNTS: Mapping[str, re.Pattern[str]] = {
     ".": re.compile(r"(-?)([0-9]+)(?:\.([0-9]{1,2}))?"),
     ",": re.compile("(-?)([0-9]+|[0-9]{1,3}(?:[. \u00a0\u202f][0-9]{3})+)(?:,([0-9]{1,2}))?"),
 }
-"""The forms of amounts, by what separates the hundredths: sign, whole part, hundredths."""
+"""The forms of amounts, by their decimal separator: sign, whole part, hundredths."""
 _CENTS_MAX = 2**63 - 1
 _NO_DIGIT = re.compile("[^0-9]")
 _QUOTED_CHARACTERS = 40
@@ -100,7 +96,7 @@ def quoted(text: str) -> str:
 
 
 def shortened(names: Sequence[str], most: int) -> str:
-    """Return names with commas; if they are many, the first of them and how many more there are."""
+    """Return names with commas; of many names, the first ones and the number of the others."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -252,7 +248,7 @@ def cents(label: str, decimal: str = ".") -> Callable[[str], int | None]:
     It raises RowFault for any other text, and for an amount that does not fit 64 bits.
 
     Args:
-        decimal: what separates the hundredths, one of `AMOUNTS`.
+        decimal: the decimal separator, a key of `AMOUNTS`.
     """
     fullmatch = AMOUNTS[decimal].fullmatch
 

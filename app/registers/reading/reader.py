@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple, cast
 from app.processes import CORES, ForkedWorker
 from app.registers.formats import FileFault, Format
 from app.registers.formats.changes import Change, Columns
-from app.registers.formats.delimited import header_of
+from app.registers.formats.csv_format import header_of
 from app.registers.formats.report import Unreadable
 from app.registers.formats.streams import joined_stream
 from app.registers.reading.missing_columns import ColumnsSeen
@@ -126,7 +126,7 @@ class PartReport:
 
 @dataclass
 class PieceReport:
-    """What a worker finds in its piece. Lines are counted from the start of what it read."""
+    """The findings of a worker in its piece. Lines are counted from the start of its input."""
 
     loaded: int = 0
     lines: int = 0
@@ -151,7 +151,7 @@ class PieceReport:
         self.notes.append(text)
 
     def unreadable(self, column: str, found: Unreadable) -> None:
-        """Keep what is known of a column."""
+        """Keep the counts of a column."""
         self.found.append((column, tuple(found)))
 
     def columns(self, names: Iterable[str]) -> None:
@@ -159,7 +159,7 @@ class PieceReport:
         self.names.update(dict.fromkeys(names))
 
     def repeat_to(self, report: PartReport) -> None:
-        """Report everything but the names again."""
+        """Pass on all findings but the names of columns."""
         for reject in self.rejects:
             report.reject(*reject)
         report.skip(self.skipped)
@@ -169,36 +169,25 @@ class PieceReport:
             report.unreadable(column, Unreadable(*found))
 
 
+@dataclass
 class Piece:
     """A piece of a file that a worker process reads.
 
     The worker writes its report and a sorted run to a temporary file.
-
-    Args:
-        detected: the format and the kind of the file.
-        header: the lines that the worker reads before those of the piece.
     """
 
-    def __init__(
-        self,
-        detected: tuple[Format, Kind],
-        columns: ColumnsSeen,
-        header: bytes,
-        lines: bytes,
-        runs: Runs,
-    ) -> None:
-        self._detected = detected
-        self._columns = columns
-        self._header = header
-        self.lines = lines
-        self.file = runs.new_file()
-        self._order = runs.order
-        self._child = ForkedWorker(self._read, [self.file])
+    detected: tuple[Format, Kind]
+    """The format and the kind of the file."""
+    columns: ColumnsSeen
+    header: bytes
+    """The lines that the worker reads before those of the piece."""
+    lines: bytes
+    runs: Runs
 
-    @property
-    def header_lines(self) -> int:
-        """How many lines the worker reads before those of the piece."""
-        return self._header.count(b"\n")
+    def __post_init__(self) -> None:
+        """Start the worker."""
+        self.file = self.runs.new_file()
+        self._child = ForkedWorker(self._read, [self.file])
 
     def wait(self) -> bool:
         """Wait for the worker, and return whether it could read the piece."""
@@ -220,13 +209,13 @@ class Piece:
         # garbage would take 0.4 us per row, and 1.3 us per row that is a named tuple.
         gc.disable()
         report = PieceReport(lines=_count_lines(self.lines))
-        format_, kind = self._detected
-        stream = io.BytesIO(self._header + self.lines)
+        format_, kind = self.detected
+        stream = io.BytesIO(self.header + self.lines)
         changes = cast(list[Columns], list(format_.rows(stream, kind, report)))
         report.loaded = len(changes)
-        changes = self._columns.narrowed(changes, report.names)
+        changes = self.columns.narrowed(changes, report.names)
         write_value(vars(report), self.file)
-        write_run(self._order.sort(changes), self._order, self.file)
+        write_run(self.runs.order.sort(changes), self.runs.order, self.file)
         self.file.flush()
 
 
@@ -237,49 +226,42 @@ def _count_lines(piece: bytes) -> int:
     return piece.count(b"\n")
 
 
+@dataclass
 class Reader:
-    """Reads the files of a load, one after the other, and counts their rows.
+    """Reads the files of a load, one after the other, and counts their rows."""
 
-    Args:
-        detected: the format and the kind of all files.
-        rejects: receives all records that are not rows, in the order of the file.
-        columns: receives the names of columns.
-        runs: receives the rows and changes.
-        show: is called regularly with the progress.
-        remaining: receives the sizes of the files and of what is read of them.
-    """
+    detected: tuple[Format, Kind]
+    """The format and the kind of all files."""
+    rejects: RejectsFile
+    """Receives all records that are not rows, in the order of the file."""
+    columns: ColumnsSeen
+    """Receives the names of columns."""
+    runs: Runs
+    """Receives the rows and changes."""
+    show: Show
+    """Is called regularly with the progress."""
+    remaining: Remaining
+    """Receives the sizes of the files, and how many bytes are read."""
+    loaded: int = 0
+    """The number of rows and changes so far. Rows with the same key are all counted."""
 
-    def __init__(
-        self,
-        detected: tuple[Format, Kind],
-        rejects: RejectsFile,
-        columns: ColumnsSeen,
-        runs: Runs,
-        show: Show,
-        remaining: Remaining,
-    ) -> None:
-        self._detected = self._format, self._kind = detected
-        self._rejects = rejects
-        self._columns = columns
-        self._runs = runs
-        self._show = show
-        self._remaining = remaining
-        rejects.records_max = self.records_max
-        self.loaded = 0
-        """The number of rows and changes so far. Rows with the same key are all counted."""
+    def __post_init__(self) -> None:
+        """Let the rejects know how many records there can be."""
+        self._format, self._kind = self.detected
+        self.rejects.records_max = self.records_max
 
     def records_max(self) -> int | None:
         """Return the maximum number of records in all files, or None if it is not known yet."""
-        remaining = self._remaining.records_max()
+        remaining = self.remaining.records_max()
         if remaining is None:
             return None
         counted = self.loaded + _ROWS_BETWEEN_PROGRESS
-        return counted + self._rejects.rejected + self._rejects.skipped + remaining
+        return counted + self.rejects.rejected + self.rejects.skipped + remaining
 
     def read(self, file: InputFile) -> None:
         """Read a file to its end. Raises FileFault with its name, and OSError."""
-        self._rejects.file_name = file.name
-        self._remaining.begin_file(file, self._format)
+        self.rejects.file_name = file.name
+        self.remaining.begin_file(file, self._format)
         header_lines = self._format.header_lines
         try:
             if header_lines is None or CORES < 2:
@@ -288,12 +270,12 @@ class Reader:
                 self._read_pieces(file, PieceCutter(file.stream, header_lines))
         except FileFault as fault:
             raise FileFault(fault.reason, fault.name or file.name) from None
-        self._columns.end_file()
-        self._remaining.end_file()
+        self.columns.end_file()
+        self.remaining.end_file()
         self._show_progress(file)
 
     def _show_progress(self, file: InputFile) -> None:
-        self._show(Progress(file.name, file.bytes_read(), file.bytes_total, self.loaded))
+        self.show(Progress(file.name, file.bytes_read(), file.bytes_total, self.loaded))
 
     def _read_whole(
         self, file: InputFile, stream: BinaryIO, lines_before: int, bytes_ahead: int = 0
@@ -304,8 +286,8 @@ class Reader:
             lines_before: how many lines of the file come before the stream.
             bytes_ahead: how many bytes of the stream have already been read from the file.
         """
-        self._remaining.uncounted_bytes_max = _UNCOUNTED_BYTES_MAX + bytes_ahead
-        report = PartReport(self._rejects, self._columns, lines_before)
+        self.remaining.uncounted_bytes_max = _UNCOUNTED_BYTES_MAX + bytes_ahead
+        report = PartReport(self.rejects, self.columns, lines_before)
         try:
             self._take_rows(file, self._format.rows(stream, self._kind, report), report)
         except FileFault as fault:
@@ -315,13 +297,13 @@ class Reader:
         """Add rows to the runs, and show the progress."""
         run: list[Columns] = []
         while batch := cast(list[Columns], list(islice(rows, _ROWS_BETWEEN_PROGRESS))):
-            run += self._columns.narrowed(batch, report.header)
+            run += self.columns.narrowed(batch, report.header)
             self.loaded += len(batch)
             self._show_progress(file)
             if len(run) >= RUN_ROWS:
-                self._runs.add(run)
+                self.runs.add(run)
                 run = []
-        self._runs.add(run)
+        self.runs.add(run)
 
     def _read_pieces(self, file: InputFile, cutter: PieceCutter) -> None:
         """Let workers read pieces, and take their results in the order of the file."""
@@ -331,14 +313,14 @@ class Reader:
             while (piece := cutter.next_piece()) or pieces:
                 if piece:
                     header = cutter.header if lines or pieces else b""
-                    pieces.append(Piece(self._detected, self._columns, header, piece, self._runs))
+                    pieces.append(Piece(self.detected, self.columns, header, piece, self.runs))
                 if not piece or len(pieces) == CORES:
                     if not pieces[0].wait():
                         break
                     lines += self._take_piece(pieces[0], lines)
                     # The piece stays in the queue until here, so that it is ended below if taking
                     # its results fails.
-                    self._remaining.count(len(pieces.popleft().lines))
+                    self.remaining.count(len(pieces.popleft().lines))
                     self._show_progress(file)
         finally:
             for each in pieces:
@@ -353,9 +335,9 @@ class Reader:
     def _take_piece(self, piece: Piece, lines_before: int) -> int:
         """Take the report and the run of a worker, and return the number of lines in its piece."""
         report, run_at = piece.report()
-        part = PartReport(self._rejects, self._columns, lines_before - piece.header_lines)
+        part = PartReport(self.rejects, self.columns, lines_before - piece.header.count(b"\n"))
         part.columns(report.names)
         self.loaded += report.loaded
         report.repeat_to(part)
-        self._runs.add_file(piece.file, run_at)
+        self.runs.add_file(piece.file, run_at)
         return report.lines

@@ -6,7 +6,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -89,7 +89,7 @@ class TooManyRejects(OperatorError):
 
     @property
     def sentence(self) -> str:
-        """The message without the reasons of the first rejects, and without what to do."""
+        """The message without the reasons of the first rejects and without the advice."""
         return self._sentence
 
 
@@ -294,16 +294,10 @@ def first_rejected(path: Path, most: int) -> list[Rejected]:
     SEC: they are register data, which only operators may read. The load may still be writing the
     file, so its last line can be incomplete.
     """
-    return list(islice(_rejected(path), most))
-
-
-def _rejected(path: Path) -> Iterator[Rejected]:
     with open(path, newline="", encoding="utf-8", errors="replace") as file:
-        rows = csv.reader(file)
-        next(rows, None)  # The header.
-        for row in rows:
-            if len(row) == len(Rejected._fields):
-                yield Rejected(*map(printable, row))
+        rows = islice(csv.reader(file), 1, None)  # After the header.
+        whole = (row for row in rows if len(row) == len(Rejected._fields))
+        return [Rejected(*map(printable, row)) for row in islice(whole, most)]
 
 
 class Remaining:

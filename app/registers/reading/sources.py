@@ -27,8 +27,6 @@ from app.registers.reading.streams import (
     raising_file_faults,
 )
 
-# Sorts files of the DVSA by the date in their names (formats 2).
-
 _DATED_NAME = re.compile(
     r"(?P<type>bulk|delta)-light-vehicle_(?P<day>[0-9]{2})-(?P<month>[0-9]{2})-(?P<year>[0-9]{4})"
     r"[^/\\]*\Z",
@@ -58,8 +56,6 @@ def _date_of(name: str) -> tuple[str, ...] | None:
     found = _DATED_NAME.search(name)
     return found and (found["year"], found["month"], found["day"], found["type"].lower())
 
-
-# Opens the register files in a zip.
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 """The first bytes of a zip."""
@@ -133,13 +129,21 @@ def _is_ignored(member_name: str) -> bool:
 
 STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
-_UNREAD_CONTAINERS = {
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"7z\xbc\xaf\x27\x1c": "7-Zip",
+_COMPRESSED = "The file is compressed with {}; decompress it first."
+_UNREADABLE = {
+    **dict.fromkeys(
+        ZIP_MAGIC,
+        "A zip can be read only from a regular file, not from standard input, a pipe or another "
+        "container. Save it as a file and load that.",
+    ),
+    _GZIP_MAGIC: "The file is compressed with gzip twice; decompress it once.",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "The file is an old Excel workbook; save it as CSV.",
+    b"BZh": _COMPRESSED.format("bzip2"),
+    b"\xfd7zXZ\x00": _COMPRESSED.format("xz"),
+    b"\x28\xb5\x2f\xfd": _COMPRESSED.format("zstd"),
+    b"7z\xbc\xaf\x27\x1c": _COMPRESSED.format("7-Zip"),
 }
-_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""What is wrong with a stream that begins with these bytes, as a container that is not read."""
 _LINE_ENDS = (b"\n", b"\r")
 
 
@@ -291,7 +295,9 @@ def _input_file(
     head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
     on_data(head)
     guarded.on_data = on_data
-    _require_readable(head, name)
+    for magic, fault in _UNREADABLE.items():
+        if head.startswith(magic):
+            raise FileFault(fault, name)
     return InputFile(
         name,
         cast(BinaryIO, stream),
@@ -301,20 +307,3 @@ def _input_file(
         lambda: guarded.last_byte in _LINE_ENDS,
         unpacked_bytes,
     )
-
-
-def _require_readable(head: bytes, name: str) -> None:
-    """Raise FileFault if the content is a container that verifyd does not read."""
-    if head.startswith(ZIP_MAGIC):
-        raise FileFault(
-            "A zip can be read only from a regular file, not from standard input, a pipe or "
-            "another container. Save it as a file and load that.",
-            name,
-        )
-    if head.startswith(_GZIP_MAGIC):
-        raise FileFault("The file is compressed with gzip twice; decompress it once.", name)
-    if head.startswith(_OLD_WORKBOOK):
-        raise FileFault("The file is an old Excel workbook; save it as CSV.", name)
-    for magic, container in _UNREAD_CONTAINERS.items():
-        if head.startswith(magic):
-            raise FileFault(f"The file is compressed with {container}; decompress it first.", name)

@@ -109,13 +109,11 @@ class GuardedStream(io.RawIOBase):
             self.last_byte = bytes(buffer[filled - 1 : filled])
         if self.on_data is not None:
             self.on_data(buffer[:filled])
-        if self._bytes_in is not None and self.bytes_out > _UNPACKED_BYTES_FREE:
-            self._require_no_bomb(self._bytes_in())
-        return filled
-
-    def _require_no_bomb(self, bytes_in: int) -> None:
-        if self.bytes_out > _RATIO_MAX * bytes_in:
+        if self._bytes_in is not None and self.bytes_out > max(
+            _UNPACKED_BYTES_FREE, _RATIO_MAX * self._bytes_in()
+        ):
             raise FileFault(
                 f"The file unpacks to more than {_RATIO_MAX} times its size, as no register does.",
                 self.name,
             )
+        return filled

@@ -3,15 +3,16 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import filterfalse
 from typing import NamedTuple
 
 from app.registers.formats.dates import likely_forms, moment, year_of
 from app.registers.formats.native import SHAPES, Shape
 from app.registers.formats.suggesting.vocabulary import NAMES, OTHERS
-from app.registers.formats.values import AMOUNTS, NO, STATUSES, TAX_STATUSES, YES
+from app.registers.formats.values import AMOUNTS, NO, STATUSES, YES
 from app.storage.tables import Kind
+from app.vehicles.compliance import TAX_STATUSES
 from app.vehicles.registration import canonical_registration
 
 EXACT, WHOLE, PART = 3.0, 2.75, 2.0
@@ -92,7 +93,7 @@ def _by_parts(compact: str, kind: Kind) -> dict[str, float]:
 
 
 def _without(part: re.Pattern[str], plain: str) -> str:
-    """Return the compact form of a name without its beginning or end; empty if it has no such."""
+    """Return the compact form of a name without this part; empty if the name lacks the part."""
     match = part.search(plain)
     return _compact(plain[: match.start()] + plain[match.end() :]) if match else ""
 
@@ -128,7 +129,7 @@ class Dates(NamedTuple):
 
 
 def present(texts: Sequence[str]) -> list[str]:
-    """Return the values of a column, trimmed, without those that are missing."""
+    """Return the values of a column, trimmed, without missing ones."""
     return [text for each in texts if (text := each.strip()) and text.lower() != "null"]
 
 
@@ -156,7 +157,7 @@ def are_times(values: Sequence[str]) -> bool:
 
 
 def decimal(values: Sequence[str]) -> str | None:
-    """Return what separates the hundredths; a point if none has any, None if no amounts."""
+    """Return the decimal separator; a point if no value has hundredths, None if no amounts."""
     likely = max(AMOUNTS, key=lambda each: share(values, AMOUNTS[each]))
     return likely if share(values, AMOUNTS[likely]) >= MOST else None
 
@@ -165,7 +166,7 @@ def plates(values: Sequence[str], *, mixed: bool = False) -> float:
     """Return the share of values that can be registrations.
 
     Args:
-        mixed: count only those that have letters and digits, which hardly anything else is.
+        mixed: count only values with letters and digits, which hardly any other column has.
     """
     if not values:
         return 0.0
@@ -199,6 +200,7 @@ def _can_be_plate(text: str) -> bool:
 _NATIVE_FLAGS = frozenset("true yes 1 1.0 false no 0 0.0".split())
 _FLAGS = {word: "true" if word in YES else "false" for word in YES | NO}
 _NATIVE_STATUSES = frozenset(TAX_STATUSES)
+_STATUSES = {word: f'"{STATUSES[word]}"' for word in STATUSES}
 
 
 def are_flags(values: Sequence[str]) -> bool:
@@ -210,7 +212,7 @@ def are_flags(values: Sequence[str]) -> bool:
 class Words(NamedTuple):
     """The words of a column.
 
-    SEC: unknown words are only counted: nobody knows what is in the column.
+    SEC: unknown words are only counted, because the column can contain anything.
     """
 
     known: dict[str, str]
@@ -218,20 +220,13 @@ class Words(NamedTuple):
     others: int
     """How many words are not known."""
     rows: int
-    """How many rows have one of these."""
+    """How many rows have an unknown word."""
 
 
-def flag_words(values: Sequence[str]) -> Words:
-    """Return the words for yes and no among the values of a column."""
-    return _words(values, _NATIVE_FLAGS, _FLAGS)
-
-
-def status_words(values: Sequence[str]) -> Words:
-    """Return the words for tax statuses among the values of a column."""
-    return _words(values, _NATIVE_STATUSES, {word: f'"{STATUSES[word]}"' for word in STATUSES})
-
-
-def _words(values: Sequence[str], native: Collection[str], translated: Mapping[str, str]) -> Words:
+def words(values: Sequence[str], *, is_flag: bool) -> Words:
+    """Return the words for yes and no, or for tax statuses, among the values of a column."""
+    native = _NATIVE_FLAGS if is_flag else _NATIVE_STATUSES
+    translated = _FLAGS if is_flag else _STATUSES
     counts = Counter(each.lower() for each in values)
     found = sorted(counts.keys() - native)
     others = [word for word in found if word not in translated]

@@ -9,19 +9,16 @@ from itertools import islice, permutations
 from typing import NamedTuple
 
 from app.registers.formats.columns import FileFault, Presence
+from app.registers.formats.csv_format import DelimitedRecords, likely_separator
 from app.registers.formats.dates import iso_day
-from app.registers.formats.delimited import DelimitedRecords, likely_separator
 from app.registers.formats.encodings import require_encoding
 from app.registers.formats.mapped import folded_name
 from app.registers.formats.native import LAYOUTS, SHAPES, Shape
 from app.registers.formats.report import IgnoringReport
 from app.registers.formats.streams import BYTE_ORDER_MARK
 from app.registers.formats.suggesting import names
-from app.registers.formats.suggesting.names import are_flags
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
-
-# The beginning of a CSV file: its header and its first records.
 
 SAMPLE_BYTES = 1024 * 1024
 _RECORDS_MAX = 1_000
@@ -41,7 +38,7 @@ class Sample(NamedTuple):
     records: list[list[str]]
 
     def values(self, column: int) -> list[str]:
-        """Return what is in a column, without empty fields."""
+        """Return the values of a column, without empty fields."""
         return names.present([record[column] for record in self.records])
 
     @property
@@ -110,7 +107,7 @@ class Guess(NamedTuple):
 
     column: int
     remark: str = ""
-    """What is not sure; empty if nothing is."""
+    """The doubt about the guess; empty if there is none."""
 
 
 @dataclass(slots=True)
@@ -137,7 +134,7 @@ def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
     """Return the most likely mapping.
 
     Args:
-        kind: what the rows are, if the operator knows.
+        kind: the kind of the rows, if the operator names it.
     """
     found = {each: _Guesser(sample, each) for each in ([kind] if kind else Kind)}
     points = {each: guesser.points() for each, guesser in found.items()}
@@ -148,7 +145,7 @@ def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
 
 
 def missing_members(kind: Kind, found: Collection[str]) -> list[str]:
-    """Return the members that every row of a kind needs and that are not among those found."""
+    """Return the members that every row of a kind needs, without those in `found`."""
     needed = _required_members(kind)
     if kind == Kind.FINES and "settledOn" not in found:
         needed.append("amount")
@@ -184,7 +181,7 @@ class _Guesser:
         return len(own) + len(needed.intersection(own))
 
     def suggestion(self, is_kind_sure: bool) -> Suggestion:
-        """Return the guesses, completed by what the values of the other columns look like."""
+        """Return the guesses, completed by the values of the other columns."""
         self._by_values()
         missing = missing_members(self._kind, self._guesses)
         order = [column.label for column in LAYOUTS[self._kind]().columns]
@@ -312,6 +309,6 @@ _CHECKS: Mapping[Shape, tuple[Callable[[Sequence[str]], bool], str]] = {
     Shape.DAY: (lambda values: names.dates(values) is not None, "dates"),
     Shape.TIME: (names.are_times, "times with a time zone"),
     Shape.YEAR: (names.are_years, "years"),
-    Shape.FLAG: (are_flags, "words for yes or no"),
+    Shape.FLAG: (names.are_flags, "words for yes or no"),
     Shape.MONEY: (lambda values: names.decimal(values) is not None, "amounts"),
 }

@@ -1,4 +1,4 @@
-"""A suggestion as the text of a mapping file, with comments on what is not sure."""
+"""A suggestion as the text of a mapping file, with comments on doubtful lines."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from app.registers.formats.native import SHAPES, Shape
 from app.registers.formats.suggesting import names
-from app.registers.formats.suggesting.names import Words, flag_words, status_words
 from app.registers.formats.suggesting.suggestion import Suggestion
 from app.storage.tables import Kind
 
@@ -134,7 +133,7 @@ def _date_forms(found: Suggestion) -> _DateForms:
             forms[member] = dates
     if not forms:
         return _DateForms(None, {}, remarks)
-    # A column in which only one form fits decides for those in which two do.
+    # A column in which only one form fits decides for columns in which two forms fit.
     sure = Counter(each.form for each in forms.values() if not each.other)
     counts = sure or Counter(each.form for each in forms.values())
     # Of two equally frequent forms, the one with days: mostly only one column has months.
@@ -164,7 +163,7 @@ def _words(found: Suggestion) -> Iterator[str]:
         if not is_flag and not is_status:
             continue
         values = found.sample.values(guess.column)
-        words = (flag_words if is_flag else status_words)(values)
+        words = names.words(values, is_flag=is_flag)
         if not words.known and not words.others:
             continue
         yield ""
@@ -173,8 +172,8 @@ def _words(found: Suggestion) -> Iterator[str]:
             yield f"{_quoted(word)} = {ours}"
 
 
-def _other_words(words: Words, *, is_flag: bool) -> str:
-    """Return what to add for words that are not known; empty if all are."""
+def _other_words(words: names.Words, *, is_flag: bool) -> str:
+    """Return advice for unknown words; empty if all words are known."""
     if not words.others:
         return ""
     other = "1 other word" if words.others == 1 else f"{words.others:,} other words"

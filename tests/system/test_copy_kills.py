@@ -20,6 +20,11 @@ from tests.system.processes import environment, run_command, until
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 POLICY = {"registration": "AB12CDE", "number": "1", "insurer": "Acme"}
 DAYS = {"validFrom": "2026-01-01", "validTo": "2026-12-31"}
+LOCKED = (
+    "SELECT 1 FROM pg_locks JOIN pg_database ON pg_locks.database = pg_database.oid "
+    "WHERE locktype = 'advisory' AND datname = current_database()"
+)
+"""Returns a row while a process holds the lock of a register, on a connection of its own."""
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 
@@ -196,6 +201,7 @@ def test_a_killed_copy_leaves_nothing_and_is_run_again(world, empty_postgres, ta
         process.send_signal(signal.SIGKILL)
         process.communicate()
         until(lambda: not operator.execute(WAITING).fetchone(), "its transaction to end")
+        until(lambda: not operator.execute(LOCKED).fetchone(), "its lock to end")
         operator.execute(remove)
         for name in set(MAIN_TABLES) - {"plan"}:
             assert operator.execute(f"SELECT * FROM {name}").fetchall() == []

@@ -245,7 +245,7 @@ def _opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
             file = opened.enter_context(open(path, "rb"))
         except OSError as error:
             way_out = f"; send it through standard input: lookup --csv - < {path}"
-            hint = way_out * isinstance(error, PermissionError)
+            hint = way_out if isinstance(error, PermissionError) else ""
             raise OperatorError(f"{path} cannot be read: {error.strerror}{hint}") from error
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             yield _kept(file, opened), path

@@ -48,7 +48,7 @@ class Load(Job[LoadResult]):
     make_request: Callable[[], LoadRequest]
     """Returns the request; raises OperatorError if there is a mistake in its options."""
     is_alerted: bool
-    """Whether the load is no dry run."""
+    """Whether a failure is reported; not that of a dry run."""
     waiting: Waiting
     """Tells the user what the load waits for."""
     shown: Shown

@@ -109,8 +109,10 @@ class GuardedStream(io.RawIOBase):
             self.last_byte = bytes(buffer[filled - 1 : filled])
         if self.on_data is not None:
             self.on_data(buffer[:filled])
-        if self._bytes_in is not None and self.bytes_out > max(
-            _UNPACKED_BYTES_FREE, _RATIO_MAX * self._bytes_in()
+        if (
+            self._bytes_in is not None
+            and self.bytes_out > _UNPACKED_BYTES_FREE
+            and self.bytes_out > _RATIO_MAX * self._bytes_in()
         ):
             raise FileFault(
                 f"The file unpacks to more than {_RATIO_MAX} times its size, as no register does.",

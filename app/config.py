@@ -144,12 +144,13 @@ class Config:
         "precedence of the registers when two describe one vehicle (D26), separated by commas; "
         "others follow by name",
     )
-    mot_first_years: int = setting(
+    mot_first_years: Mapping[str, int] = setting(
         "0",
-        values.whole_number(0, 10),
-        "years after first registration before an MOT is due (D22): 0 (off) to 10; "
-        "3 in Great Britain",
+        values.years_by_register(0, 10),
+        "years after first registration before an MOT is due (D154), 0 (off) to 10: `3` for all, "
+        "or by register as in `dvsa=3,rdw=4,*=0`",
     )
+    """Years by register. The key EVERY_REGISTER is for all others."""
     metrics_accounts: Collection[str] = setting(
         "",
         values.names,

@@ -64,7 +64,7 @@ def create_resources(
 ) -> tuple[object, ...]:
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
-    reader = VehicleReader(Records(engine, config.register_order), config)
+    reader = VehicleReader(Records(engine, config.register_order, config.mot_first_years), config)
     look_ups = LookUps(reader, trail)
     return (
         DomainCollection(domains),

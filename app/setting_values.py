@@ -183,18 +183,53 @@ def idle_time(text: str) -> int:
 
 def ages_by_register(text: str) -> dict[str, int]:
     """Return ages such as `7d` or `rdw=2d,mid=36h,*=7d` in seconds, by register."""
-    ages: dict[str, int] = {}
+
+    def seconds(written: str) -> int:
+        found = _AGE.match(written)
+        if found is None:
+            raise ValueError(written)
+        return int(found["number"]) * _UNIT_SECONDS[found["unit"]]
+
+    ages = _by_register(text, seconds)
+    if ages is None:
+        raise ValueError(
+            "must be an age such as 36h or 7d, or one for each register, as in rdw=2d,*=7d"
+        )
+    return ages
+
+
+def years_by_register(least: int, most: int) -> Callable[[str], dict[str, int]]:
+    """Return a function that parses years such as `3` or `dvsa=3,rdw=4`, by register."""
+
+    def parse(text: str) -> dict[str, int]:
+        years = _by_register(text, whole_number(least, most))
+        if not years:
+            raise ValueError(
+                f"must be a whole number from {least:,} to {most:,}, or one for each register, "
+                "as in dvsa=3,rdw=4"
+            )
+        return years
+
+    return parse
+
+
+def _by_register(text: str, parse: Callable[[str], int]) -> dict[str, int] | None:
+    """Return the values by register, with EVERY_REGISTER for a value alone; None if one is wrong.
+
+    Args:
+        parse: returns one value, or raises ValueError.
+    """
+    values: dict[str, int] = {}
     for part in words(text):
         name, _, written = part.rpartition("=")
         name = name.strip() if "=" in part else EVERY_REGISTER
-        found = _AGE.match(written.strip())
-        is_name = name == EVERY_REGISTER or is_register_name(name)
-        if found is None or not is_name or name in ages:
-            raise ValueError(
-                "must be an age such as 36h or 7d, or one for each register, as in rdw=2d,*=7d"
-            )
-        ages[name] = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
-    return ages
+        if name in values or not (name == EVERY_REGISTER or is_register_name(name)):
+            return None
+        try:
+            values[name] = parse(written.strip())
+        except ValueError:
+            return None
+    return values
 
 
 def ages_by_job(text: str) -> dict[str, int]:

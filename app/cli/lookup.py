@@ -61,7 +61,9 @@ def _lookup(args: argparse.Namespace) -> None:
     _require_one_use(args)
     config = Config.from_env()
     with opened_database(config) as engine:
-        reader = VehicleReader(Records(engine, config.register_order), config)
+        reader = VehicleReader(
+            Records(engine, config.register_order, config.mot_first_years), config
+        )
         day = reader.day(args.as_of)
         try:
             if args.csv is not None:
@@ -95,7 +97,7 @@ def _explain(
     explained = explain(engine, reader, config.register_order, args.plates, day)
     with recording(args, config, engine, day) as record:
         record([each.found for each in explained.plates], explained.registers)
-    document = document_of(explained, day, reader.mot_first_years)
+    document = document_of(explained, day)
     plates = document["plates"]
     failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]
     sentence = "" if failed else f"{counted(len(plates), 'plate')} answered"

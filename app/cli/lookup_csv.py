@@ -85,7 +85,7 @@ def recording(
                 reason=args.reason,
                 reference=args.reference,
                 unverified=True,
-                plates=[judged_plate(each, day, config.mot_first_years) for each in found],
+                plates=[judged_plate(each, day) for each in found],
                 registers=registers,
                 **who,
             )
@@ -112,7 +112,7 @@ def answer_file(
     before = _loads(engine)
     with _new_output(args.output) as write, _opened_input(args.csv) as (stream, name):
         plates = PlateFile(stream, name, args.column)
-        cells = Cells(plates.delimiter.decode(), day, reader.mot_first_years)
+        cells = Cells(plates.delimiter.decode(), day)
         write(
             plates.start + _line(plates, plates.header, heading(cells.delimiter), plates.header_end)
         )

@@ -13,7 +13,7 @@ import apsw
 from app.cli.output import print_item, utc
 from app.cli.parser import Argument, Group, Parser
 from app.config import SETTINGS, Config
-from app.setting_values import sqlite_path
+from app.setting_values import EVERY_REGISTER, sqlite_path
 from app.storage.file_lock import user_name
 from app.storage.versions import program_schema
 from app.version import VERSION, revision
@@ -128,8 +128,12 @@ def _settings(config: Config) -> list[str]:
     database = sqlite_path(config.database_url)
     if database is not None:  # SEC: another URL may hold a password; it is in the environment.
         settings.append(_variable("database_url", f"sqlite:///{database.absolute()}"))
-    if config.mot_first_years:
-        settings.append(_variable("mot_first_years", str(config.mot_first_years)))
+    if any(config.mot_first_years.values()):
+        years = [
+            str(years) if name == EVERY_REGISTER else f"{name}={years}"
+            for name, years in config.mot_first_years.items()
+        ]
+        settings.append(_variable("mot_first_years", ",".join(years)))
     return settings
 
 

@@ -58,20 +58,20 @@ def _counts(rows: Sequence[Row]) -> Mapping[str, int]:
     }
 
 
-def _csv_lines(found: Sequence[Found], day: str, mot_first_years: int) -> Iterator[str]:
+def _csv_lines(found: Sequence[Found], day: str) -> Iterator[str]:
     """Yield lines with each plate as it was given, and the columns of `lookup --csv`."""
-    cells, text = Cells(_DELIMITER, day, mot_first_years), text_cell(_DELIMITER)
+    cells, text = Cells(_DELIMITER, day), text_cell(_DELIMITER)
     yield f"plate{_DELIMITER}{heading(_DELIMITER)}\r\n"
     for each in found:
         yield f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}\r\n"
 
 
-def _row(found: Found, day: str, mot_first_years: int) -> Row:
+def _row(found: Found, day: str) -> Row:
     record = found.record
     if record is None:
         error = failure_answer(found)["error"]
         return Row(found.asked, found.registration, error, None, [], "")
-    judgement = judge(record, day, mot_first_years)
+    judgement = judge(record, day)
     failed = [
         f"{word}: {verdict.reason.replace('_', ' ')}"
         for word, verdict in zip(_CHECKS, judgement, strict=True)
@@ -115,8 +115,9 @@ class LookUp(RowlessForm):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services)
-        order = services.config.register_order
-        self._reader = VehicleReader(Records(services.engine, order), services.config)
+        config = services.config
+        records = Records(services.engine, config.register_order, config.mot_first_years)
+        self._reader = VehicleReader(records, config)
 
     def _values(self, req: ConsoleRequest, row: None) -> Values:
         return _answers("", [], None)
@@ -153,11 +154,10 @@ class LookUp(RowlessForm):
                 back=("look-up",),
             ) from error
         self._record(req, form, day, found, registers)
-        years = self._reader.mot_first_years
         if read_fields(req).get("as") == "csv":
-            send_csv(resp, f"look-up-{day}", _csv_lines(found, day, years))
+            send_csv(resp, f"look-up-{day}", _csv_lines(found, day))
         else:
-            rows = [_row(each, day, years) for each in found]
+            rows = [_row(each, day) for each in found]
             self.show(req, resp, self.template, {**_answers(day, rows, document), "form": form})
 
     def _look_up(self, asked: Sequence[str], day: str) -> tuple[list[Found], Read, Document | None]:
@@ -168,7 +168,7 @@ class LookUp(RowlessForm):
             many = with_current_registers(engine, lambda state: reader.look_up(state, asked, day))
             return *many, None
         explained = explain(engine, reader, config.register_order, asked, day)
-        document = document_of(explained, day, reader.mot_first_years)
+        document = document_of(explained, day)
         return [each.found for each in explained.plates], explained.registers, document
 
     def _record(
@@ -186,7 +186,7 @@ class LookUp(RowlessForm):
             reason=form["reason"] or None,
             reference=form["reference"] or None,
             user=req.session.name,
-            plates=[judged_plate(each, day, self._reader.mot_first_years) for each in found],
+            plates=[judged_plate(each, day) for each in found],
             registers=registers,
         )
         try:

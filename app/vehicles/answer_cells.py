@@ -70,10 +70,9 @@ class Cells:
         day: ISO date that the answers are about.
     """
 
-    def __init__(self, delimiter: str, day: str, mot_first_years: int) -> None:
+    def __init__(self, delimiter: str, day: str) -> None:
         self.delimiter = delimiter
         self._day = day
-        self._mot_first_years = mot_first_years
         self._text = text_cell(delimiter)
 
     def of_fault(self, fault: str) -> str:
@@ -92,6 +91,6 @@ class Cells:
 
     def _answer(self, record: Record) -> list[str]:
         """Return the cells of a known plate, in the order of the columns."""
-        judgement = judge(record, self._day, self._mot_first_years)
+        judgement = judge(record, self._day)
         answer = _Answer(record, insurance_answer(record, self._day), judgement, self._text)
         return [cell(answer) for cell in _ANSWERED.values()]

@@ -46,7 +46,6 @@ class LookUps:
     """
 
     def __init__(self, reader: VehicleReader, trail: Trail | None) -> None:
-        self.mot_first_years = reader.mot_first_years
         self._reader = reader
         self._trail = trail
         self._failures = FailureLog(_log, "audit trail", "look-ups can be recorded again")
@@ -127,11 +126,11 @@ def _plates(look_up: LookUp, verdicts: Iterable[bool]) -> list[Plate]:
     ]
 
 
-def judged_plate(found: Found, day: str, mot_first_years: int) -> Plate:
+def judged_plate(found: Found, day: str) -> Plate:
     """Return the entry of a plate for which both verdicts are shown."""
     if found.record is None:
         return unanswered_plate(found)
-    judgement = judge(found.record, day, mot_first_years)
+    judgement = judge(found.record, day)
     return Plate(
         found.record.registration,
         found=True,

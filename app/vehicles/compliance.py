@@ -137,17 +137,14 @@ class Judgement(NamedTuple):
         return all(verdict.is_good for verdict in self)
 
 
-def judge(record: Record, day: str, mot_first_years: int) -> Judgement:
+def judge(record: Record, day: str) -> Judgement:
     """Judge a vehicle by the rows that the registers hold now, as of `day` (ISO date).
-
-    Args:
-        mot_first_years: years after first registration before an MOT is due; 0 for never.
 
     Raises ValueError if the look-up did not ask for fines.
     """
     return Judgement(
         judge_insurance(record, day),
-        _judge_mot(record, day, mot_first_years),
+        _judge_mot(record, day),
         _judge_tax(record, day),
         _judge_fines(record),
     )
@@ -159,17 +156,18 @@ def _judge_fines(record: Record) -> Verdict:
     return Verdict(False, "outstanding") if record.has_outstanding_fines else Verdict(True, "none")
 
 
-def _judge_mot(record: Record, day: str, mot_first_years: int) -> Verdict:
+def _judge_mot(record: Record, day: str) -> Verdict:
     if record.mot_exempt:
         return Verdict(True, "exempt")
     if record.mot_expiry is not None and record.mot_expiry >= day:
         return Verdict(True, "valid")
-    if _is_before_first_mot(record.first_registered, day, mot_first_years):
+    if _is_before_first_mot(record, day):
         return Verdict(True, "not_due")
     return Verdict(False, "unknown" if record.mot_expiry is None else "expired")
 
 
-def _is_before_first_mot(first_registered: str | None, day: str, years: int) -> bool:
+def _is_before_first_mot(record: Record, day: str) -> bool:
+    first_registered, years = record.first_registered, record.mot_first_years
     if not years or first_registered is None:
         return False
     # NOTE: compared as texts, so that 29 February needs no anniversary: 2021-02-29 is as good

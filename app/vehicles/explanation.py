@@ -82,26 +82,26 @@ def explain(
             found, _ = reader.look_up(state, asked, day)
             known = [each.registration for each in found if each.registration and each.record]
             held = holdings_of(engine, registers, known)
-        plates = [_explanation(each, held, day, reader.mot_first_years) for each in found]
+        plates = [_explanation(each, held, day) for each in found]
         return Explained({each.name: each.generation for each in registers}, plates)
 
     return with_current_registers(engine, read)
 
 
 def _explanation(
-    found: Found, holdings: Mapping[str, tuple[Holding, ...]], day: str, mot_first_years: int
+    found: Found, holdings: Mapping[str, tuple[Holding, ...]], day: str
 ) -> Explanation:
     if found.registration is None or found.record is None:
         return Explanation(found, (), None, ())
     held = holdings[found.registration]
     choice = choose_policy(held, day)
-    judgement = judge(found.record, day, mot_first_years)
+    judgement = judge(found.record, day)
     decisions = (
         _insured(held, choice, judgement.insurance, day),
         _policy(choice),
         *(_described(found.record, held, column) for column in ("make", "model", "year", "color")),
         _last_updated(found.record, held, choice),
-        _mot(found.record, held, judgement.mot, mot_first_years),
+        _mot(found.record, held, judgement.mot),
         _tax(found.record, held, judgement.tax),
         _fines(held, judgement.fines),
     )
@@ -184,14 +184,15 @@ def _last_updated(record: Record, held: Sequence[Holding], choice: Choice | None
     return Decision("lastUpdated", clock.iso_utc(record.updated), registers, why)
 
 
-def _mot(record: Record, held: Sequence[Holding], verdict: Verdict, first_years: int) -> Decision:
+def _mot(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
     """Explain the MOT: any exemption, else the latest expiry, else the first years."""
     match verdict.reason:
         case "exempt":
             registers, why = _all_with(held, "mot_exempt", True), "any register can say exempt"
         case "not_due":
             registers, _ = _first_that_knows(held, "first_registered")
-            years = f"{first_years} {'year' if first_years == 1 else 'years'}"
+            count = record.mot_first_years
+            years = f"{count} {'year' if count == 1 else 'years'}"
             why = f"first registered on {record.first_registered}, and no MOT is due for {years}"
         case "unknown":
             registers, why = (), "no register knows an expiry"
@@ -227,7 +228,7 @@ Document = dict[str, Any]
 """What `verifyd lookup` prints with `--json`, or as text for people."""
 
 
-def document_of(explained: Explained, day: str, mot_first_years: int) -> Document:
+def document_of(explained: Explained, day: str) -> Document:
     """Return the document: the day, the registers in the order of precedence, and the plates.
 
     A plate has the answers of the API, or `error` and `code`.
@@ -235,11 +236,11 @@ def document_of(explained: Explained, day: str, mot_first_years: int) -> Documen
     return {
         "asOf": day,
         "registers": list(explained.registers),
-        "plates": [_plate(each, day, mot_first_years) for each in explained.plates],
+        "plates": [_plate(each, day) for each in explained.plates],
     }
 
 
-def _plate(explanation: Explanation, day: str, mot_first_years: int) -> Document:
+def _plate(explanation: Explanation, day: str) -> Document:
     found = explanation.found
     asked = {"asked": found.asked, "registration": found.registration}
     if found.record is None:
@@ -248,7 +249,7 @@ def _plate(explanation: Explanation, day: str, mot_first_years: int) -> Document
         "insurance": insurance_answer(found.record, day),
         "compliance": compliance_answer(
             found.record.registration,
-            judge(found.record, day, mot_first_years),
+            judge(found.record, day),
             explain=True,
             checked_at=clock.now(),
         ),

@@ -84,10 +84,12 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """None if the look-up did not ask for fines."""
     policy: PolicyFacts | None
     """The policy to answer with on the day asked for; None if no register knows one."""
+    mot_first_years: int = 0
+    """Years after `first_registered` before an MOT is due; 0 for never (D154)."""
 
 
 _KEY = ("registration",)
 require_columns(VehicleFacts, Vehicle, without=_KEY)
 require_columns(PolicyFacts, Policy, without=_KEY)
 require_columns(FineFacts, Fine, without=_KEY)
-require_columns(Record, Vehicle, then=("has_outstanding_fines", "policy"))
+require_columns(Record, Vehicle, then=("has_outstanding_fines", "policy", "mot_first_years"))

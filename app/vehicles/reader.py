@@ -32,7 +32,6 @@ class VehicleReader:
     """Answers plates from the registers."""
 
     def __init__(self, records: Records, config: Config) -> None:
-        self.mot_first_years = config.mot_first_years
         self._records = records
         self._timezone = config.timezone
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import peewee
 from peewee import JOIN, Case, Tuple, fn
 
+from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Engine, Prepared, Row, parameter
 from app.storage.registers import in_precedence, repeat_if_removed
 from app.storage.tables import (
@@ -46,19 +47,28 @@ def listed(engine: Engine, registrations: Sequence[str]) -> object:
 
 
 def look_up_query(
-    engine: Engine, registers: Sequence[RegisterRef], plates: peewee.Select, *, with_fines: bool
+    engine: Engine,
+    registers: Sequence[RegisterRef],
+    plates: peewee.Select,
+    mot_first_years: Mapping[str, int],
+    *,
+    with_fines: bool,
 ) -> peewee.Query:
     """Return the statement: one row for each plate, which `record_of` decodes.
 
-    Its columns are those of the vehicle table, merged; those of `_FineColumns`; and for each
+    Its columns are those of the vehicle table, merged; those of `_OtherColumns`; and for each
     register with policies those of `PolicyFacts`.
 
     Args:
+        mot_first_years: the setting.
         with_fines: ask whether fines are outstanding.
             PERF: without, the statement takes 15 % less.
     """
     plate = plates.cte("plate", columns=("registration",))
-    vehicles = [in_schema(Vehicle, r.schema) for r in registers if r.holds(Kind.VEHICLES)]
+    described = [r for r in registers if r.holds(Kind.VEHICLES)]
+    vehicles = [in_schema(Vehicle, r.schema) for r in described]
+    otherwise = mot_first_years.get(EVERY_REGISTER, 0)
+    years = [mot_first_years.get(r.name, otherwise) for r in described]
     policies = [in_schema(Policy, r.schema) for r in registers if r.holds(Kind.POLICIES)]
     fines = [in_schema(Fine, r.schema) for r in registers if r.holds(Kind.FINES)]
 
@@ -72,29 +82,32 @@ def look_up_query(
 
     merged = {name: _MERGED[name](engine, vehicles, name) for name in VehicleFacts._fields}
     fined = engine.greatest([_newest_change(f, plate) for f in fines], "-1")
-    of_fines = _FineColumns(
+    others = _OtherColumns(
         # PERF: the time of a fine is needed only if no vehicle row is known.
-        updated=Case(None, [(merged["updated"].is_null(), fined)]),
+        fines_updated=Case(None, [(merged["updated"].is_null(), fined)]),
         are_outstanding=_are_outstanding(fines, plate) if with_fines else peewee.SQL("NULL"),
+        mot_first_years=_years_of_first_known(vehicles, years),
     )
-    columns = [plate.c.registration, *merged.values(), *of_fines]
+    columns = [plate.c.registration, *merged.values(), *others]
     for policy in decisive:
         columns += [getattr(policy, name) for name in PolicyFacts._fields]
     return peewee.Select((source,), columns).with_cte(plate)
 
 
-class _FineColumns(NamedTuple):
-    """The columns of a result row that say something about fines."""
+class _OtherColumns(NamedTuple):
+    """The columns of a result row between those of the vehicle table and those of policies."""
 
-    updated: peewee.Node
+    fines_updated: peewee.Node
     """The newest change of a fine, in Unix seconds."""
     are_outstanding: peewee.Node
-    """NULL if this was not asked."""
+    """Whether a fine is; NULL if this was not asked."""
+    mot_first_years: peewee.Node
+    """The years of the register that `first_registered` comes from."""
 
 
 _DESCRIBED = slice(0, len(column_names(Vehicle)) - 1)
 _UPDATED = _DESCRIBED.stop
-_FINES = slice(_UPDATED + 1, _UPDATED + 1 + len(_FineColumns._fields))
+_OTHERS = slice(_UPDATED + 1, _UPDATED + 1 + len(_OtherColumns._fields))
 _POLICY_COLUMNS = len(PolicyFacts._fields)
 
 
@@ -104,13 +117,13 @@ def record_of(row: Row, day: str) -> Record | None:
     PERF: this takes a tenth of a bulk.
     """
     policy = None
-    for at in range(_FINES.stop, len(row), _POLICY_COLUMNS):
+    for at in range(_OTHERS.stop, len(row), _POLICY_COLUMNS):
         if row[at] is not None:  # Every policy has an insurer, if only the empty text.
             other = PolicyFacts._make(row[at : at + _POLICY_COLUMNS])
             # Among equals the first register decides (D20).
             if policy is None or other.rank(day) > policy.rank(day):
                 policy = other
-    updated, (newest_fine, are_outstanding) = row[_UPDATED], row[_FINES]
+    updated, (newest_fine, are_outstanding, first_years) = row[_UPDATED], row[_OTHERS]
     if policy is not None and (updated is None or policy.updated > updated):
         updated = policy.updated
     if updated is None:
@@ -118,7 +131,7 @@ def record_of(row: Row, day: str) -> Record | None:
     if updated is None:  # Every stored row has its time: no register mentions the plate.
         return None
     has_outstanding_fines = None if are_outstanding is None else bool(are_outstanding)
-    return Record(*(*row[_DESCRIBED], updated, has_outstanding_fines, policy))
+    return Record(*(*row[_DESCRIBED], updated, has_outstanding_fines, policy, first_years))
 
 
 def _left_join(source: peewee.Source, table: type[peewee.Model], on: peewee.Node) -> peewee.Source:
@@ -209,6 +222,14 @@ def _with_tax_status(engine: Engine, tables: _Tables, column: str) -> Any:
     return Case(None, known)
 
 
+def _years_of_first_known(tables: _Tables, years: Sequence[int]) -> Any:
+    """Return the years of the first register that knows the first registration (D154)."""
+    if len(set(years)) <= 1:
+        return peewee.SQL(str(years[0] if years else 0))
+    known = [table.first_registered.is_null(False) for table in tables]
+    return Case(None, list(zip(known, years, strict=True)), 0)
+
+
 _MERGED: Mapping[str, _Merge] = {
     "make": _first_known,
     "model": _first_known,
@@ -236,11 +257,15 @@ class Records:
 
     Args:
         order: names of registers in the order of precedence.
+        mot_first_years: years after first registration before an MOT is due, by register.
     """
 
-    def __init__(self, engine: Engine, order: tuple[str, ...]) -> None:
+    def __init__(
+        self, engine: Engine, order: tuple[str, ...], mot_first_years: Mapping[str, int]
+    ) -> None:
         self._engine = engine
         self._order = order
+        self._mot_first_years = mot_first_years
         self._compiled: dict[bool, _Compiled] = {}
         """The statements with and without fines."""
 
@@ -302,7 +327,10 @@ class Records:
 
         def prepared(plates: Callable[[], peewee.Select]) -> Prepared:
             return Prepared(
-                engine, lambda: look_up_query(engine, registers, plates(), with_fines=with_fines)
+                engine,
+                lambda: look_up_query(
+                    engine, registers, plates(), self._mot_first_years, with_fines=with_fines
+                ),
             )
 
         return _Compiled(

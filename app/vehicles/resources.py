@@ -77,7 +77,7 @@ class Compliance(_Operation):
         as_of = date_parameter(req, "asOf")
         look_up = self._look_ups.look_up(req, "compliance", [registration], as_of)
         record = self._require_record(req, look_up)
-        judgement = judge(record, look_up.day, self._look_ups.mot_first_years)
+        judgement = judge(record, look_up.day)
         compliance = compliance_answer(
             record.registration, judgement, explain=explain, checked_at=clock.now(), as_of=as_of
         )
@@ -139,11 +139,10 @@ class BulkCompliance(_Operation):
         sent = _read(req, BulkComplianceRequest)
         look_up = self._look_ups.look_up(req, "bulk_compliance", sent.registrations, sent.asOf)
         day, explain = look_up.day, bool(sent.explain)
-        mot_first_years = self._look_ups.mot_first_years
         items = [
             compliance_item(
                 each,
-                None if each.record is None else judge(each.record, day, mot_first_years),
+                None if each.record is None else judge(each.record, day),
                 explain=explain,
             )
             for each in look_up.found

@@ -249,7 +249,7 @@ class TestSettings:
     def test_first_mot_is_due_after_the_first_years(self, world, years, day, expected):
         """VERIFYD_MOT_FIRST_YEARS counts from first registration, and is off by default."""
         world.load([{"registration": "AB12CDE", "firstRegistered": "2022-07-01"}])
-        client = world.client(world.alice_key, mot_first_years=years)
+        client = world.client(world.alice_key, mot_first_years={"*": years})
         assert reasons(client, day)[1] == expected
 
     def test_today_depends_on_the_time_zone(self, world):

@@ -138,7 +138,8 @@ def calls(config: Config, key: str, vehicles: int) -> dict[str, Call]:
     known = cycle([plate(chance.randrange(vehicles)) for _ in range(10_007)])
     bulk = cycle([[next(known) for _ in range(BULK)] for _ in range(10)])
     order = config.register_order
-    alone, merged = Records(engine_of_one, order), Records(engine, order)
+    years = config.mot_first_years
+    alone, merged = Records(engine_of_one, order, years), Records(engine, order, years)
     request = requests(config, key)
     return {
         "key check": lambda: authenticator.find_caller(key),
@@ -146,7 +147,7 @@ def calls(config: Config, key: str, vehicles: int) -> dict[str, Call]:
         "look-up, 1 register": lambda: alone.find_record(ONE_REGISTER, next(known), DAY),
         "look-up, 3 registers": lambda: merged.find_record(several, next(known), DAY),
         "look-up, 3 registers, built per request": lambda: Records(
-            engine, config.register_order
+            engine, order, years
         ).find_record(several, next(known), DAY),
         "bulk of 1,000, 1 register": lambda: alone.find_records(ONE_REGISTER, next(bulk), DAY),
         "bulk of 1,000, 3 registers": lambda: merged.find_records(several, next(bulk), DAY),

@@ -260,12 +260,14 @@ class Explainer(threading.Thread):
         """Explain until the end of the test."""
         config = self._config
         with opened_database(config) as engine:
-            reader = VehicleReader(Records(engine, config.register_order), config)
+            reader = VehicleReader(
+                Records(engine, config.register_order, config.mot_first_years), config
+            )
             while not self.over.is_set():
                 asked_at = time.monotonic()
                 try:
                     explained = explain(engine, reader, (), (CAR, OTHER), "2026-06-30")
-                    document = document_of(explained, "2026-06-30", 3)
+                    document = document_of(explained, "2026-06-30")
                     self.seen.append(Seen(asked_at, time.monotonic(), "", explained_car(document)))
                 except Exception as error:
                     self.failures.append(repr(error))

@@ -66,7 +66,11 @@ class Model:
     """Everything that is known of one plate, and the answers for one day."""
 
     def __init__(
-        self, registers: dict[str, Rows], order: tuple[str, ...], day: str, first_years: int
+        self,
+        registers: dict[str, Rows],
+        order: tuple[str, ...],
+        day: str,
+        first_years: dict[str, int],
     ) -> None:
         named = [name for name in order if name in registers]
         self.order = named + sorted(name for name in registers if name not in named)
@@ -196,9 +200,10 @@ class Model:
         if latest and latest >= self.day:
             return "valid", with_latest
         first, by = _first(vehicles, "first_registered")
-        if first:
+        years = self.first_years.get(by[0], 0) if first else 0
+        if years:
             began = date.fromisoformat(first)
-            due = began.replace(year=began.year + self.first_years)
+            due = began.replace(year=began.year + years)
             if self.day < due.isoformat():
                 return "not_due", by
         return ("expired", with_latest) if latest else ("unknown", [])

@@ -31,12 +31,13 @@ LEGAL = Record(
 
 def reason(check, day=DAY, first_years=0, **different):
     """Return the reason of one check, for a legal vehicle with a few facts changed."""
-    return getattr(judge(replace(LEGAL, **different), day, first_years), check).reason
+    record = replace(LEGAL, mot_first_years=first_years, **different)
+    return getattr(judge(record, day), check).reason
 
 
 def members(explain=False, **different):
     """Return the compliance record of a legal vehicle with a few facts changed."""
-    judgement = judge(replace(LEGAL, **different), DAY, 0)
+    judgement = judge(replace(LEGAL, **different), DAY)
     return compliance_answer("AB12CDE", judgement, explain=explain, checked_at=1_700_000_000)
 
 
@@ -123,8 +124,8 @@ class TestMot:
 
     def test_not_due_counts_as_valid(self):
         """A vehicle whose first test is not due is legal in that respect."""
-        record = replace(LEGAL, mot_expiry=None, first_registered="2025-01-01")
-        judgement = judge(record, DAY, 3)
+        facts = {"mot_expiry": None, "first_registered": "2025-01-01"}
+        judgement = judge(replace(LEGAL, mot_first_years=3, **facts), DAY)
         answer = compliance_answer("AB12CDE", judgement, explain=True, checked_at=0)
         assert answer["reasons"]["motValid"] == "not_due"
         assert answer["compliant"] is True
@@ -180,7 +181,7 @@ class TestFines:
     def test_a_look_up_without_fines_is_not_judged(self):
         """A vehicle of which fines were not looked up must not pass for one without."""
         with pytest.raises(ValueError, match="fines were not looked up"):
-            judge(replace(LEGAL, has_outstanding_fines=None), DAY, 0)
+            judge(replace(LEGAL, has_outstanding_fines=None), DAY)
 
 
 class TestRecord:

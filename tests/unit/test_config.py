@@ -41,7 +41,7 @@ def test_every_setting_has_a_default():
     assert config.trusted_proxies == ()
     assert config.access_log is True
     assert config.register_order == ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
-    assert config.mot_first_years == 0
+    assert config.mot_first_years == {"*": 0}
     assert config.stale_after == {"*": 8 * 86_400}
     assert config.missed_after == {"*": 26 * 3600}
     assert (config.notify, config.notify_secret, config.certificate) == ((), None, None)
@@ -105,7 +105,9 @@ def test_a_setting_is_named_like_its_field(name):
         ("access_log", "off", False),
         ("register_order", "rdw, native", ("rdw", "native")),
         ("register_order", "", ()),
-        ("mot_first_years", "10", 10),
+        ("mot_first_years", "10", {"*": 10}),
+        ("mot_first_years", "dvsa=3, rdw = 4 ,*=0", {"dvsa": 3, "rdw": 4, "*": 0}),
+        ("mot_first_years", "dvsa=3", {"dvsa": 3}),
         ("socket_group", grp.getgrgid(0).gr_name, 0),
         ("socket_group", "4242", 4242),
         ("socket_group", "", None),
@@ -152,7 +154,8 @@ def test_a_value_is_read(name, text, value):
         *(("trusted_proxies", text) for text in ("x", "10.0.0.1/8", "10.0.0.0/33", "a.example")),
         *(("access_log", text) for text in ("", "true", "ON", "1")),
         *(("register_order", text) for text in ("a,a", "A", "1a", "a-b", "a b", "x" * 31)),
-        *(("mot_first_years", text) for text in ("", "-1", "11", "three")),
+        *(("mot_first_years", text) for text in ("", "-1", "11", "three", "dvsa=", "=3")),
+        *(("mot_first_years", text) for text in ("dvsa=11", "dvsa=3,dvsa=3", "DVSA=3", "dvsa=3d")),
         *(("socket_group", text) for text in ("no such group", "-1", "4294967295", "\u0661")),
         *(("stale_after", text) for text in ("2", "2w", "0d", "-1d", "1.5d", "d", "rdw=", "=2d")),
         *(("loss_max", text) for text in ("-1", "101", "10%", "2.5", "")),

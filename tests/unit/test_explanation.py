@@ -22,7 +22,7 @@ FEW = PLATES[:200]
 ORDER = ("rdw", "native")
 NAMES = ("native", "rdw", "zulu")
 REGISTERS = random_registers(NAMES, FEW, seed=13)
-FIRST_YEARS = 3
+FIRST_YEARS = {"native": 4, "rdw": 3}
 DAYS = ("2025-06-30", "2025-07-01", "2025-07-03")
 RULES = {
     *("only", "in_force", "ends_last", "begins_last"),
@@ -54,9 +54,8 @@ def few(shelf: Shelf) -> Shelf:
 
 def document(shelf: Shelf, day: str, plates: list[str]) -> Any:
     """Return what `verifyd lookup --json` prints."""
-    config = Config(database_url="", mot_first_years=FIRST_YEARS)
-    reader = VehicleReader(shelf.records(ORDER), config)
-    return document_of(explain(shelf.engine, reader, ORDER, plates, day), day, FIRST_YEARS)
+    reader = VehicleReader(shelf.records(ORDER, FIRST_YEARS), Config(database_url=""))
+    return document_of(explain(shelf.engine, reader, ORDER, plates, day), day)
 
 
 def in_form_of_the_model(plate: Any) -> Any:

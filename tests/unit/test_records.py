@@ -1,6 +1,6 @@
 """The combined record of a plate: one statement, compared with a plain merge (D20, D26)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 from unittest.mock import Mock
@@ -67,9 +67,11 @@ class Shelf:
         )
         self.engine.execute_sql(f"ANALYZE {name}")
 
-    def records(self, order: tuple[str, ...] = ORDER) -> Records:
+    def records(
+        self, order: tuple[str, ...] = ORDER, mot_first_years: Mapping[str, int] | None = None
+    ) -> Records:
         """Return a reader that attaches the registers of the state."""
-        return Records(self.engine, order)
+        return Records(self.engine, order, mot_first_years or {})
 
     def close(self) -> None:
         close_quietly(self.engine)
@@ -105,9 +107,11 @@ def shelf(
 def found(shelf):
     """Fill registers and look a plate up, alone and among many: both must agree."""
 
-    def look_up(registers: dict[str, Rows], day=DAY, order=ORDER, plate=PLATE) -> Record | None:
+    def look_up(
+        registers: dict[str, Rows], day=DAY, order=ORDER, plate=PLATE, **settings: Any
+    ) -> Record | None:
         shelf.fill(registers)
-        records = shelf.records(order)
+        records = shelf.records(order, **settings)
         one, _ = records.find_record(shelf.state, plate, day)
         many, _ = records.find_records(shelf.state, ["NONE1", plate, plate], day)
         assert many == ({plate: one} if one else {})
@@ -250,6 +254,28 @@ class TestMot:
             "rdw": vehicle(),
         }
         assert found(registers).mot_expiry == "2026-05-19"
+
+    @each_row(
+        ("setting", "first", "second", "years"),
+        [
+            ({}, "2024-01-01", "2025-01-01", 0),
+            ({"*": 3}, "2024-01-01", "2025-01-01", 3),
+            ({"native": 1, "rdw": 4}, "2024-01-01", "2025-01-01", 1),
+            ({"native": 1, "*": 4}, None, "2025-01-01", 4),
+            ({"rdw": 4}, "2024-01-01", "2025-01-01", 0),
+            ({"native": 1, "rdw": 4}, None, None, 0),
+        ],
+    )
+    def test_the_first_years_are_those_of_the_register_with_the_date(
+        self, found, setting, first, second, years
+    ):
+        """The register that the first registration comes from decides the years, too (D154)."""
+        registers = {
+            "native": vehicle(first_registered=first),
+            "rdw": vehicle(first_registered=second),
+            "mid": {"p": [policy()]},
+        }
+        assert found(registers, mot_first_years=setting).mot_first_years == years
 
     @each_row(
         ("first", "second", "exempt"),

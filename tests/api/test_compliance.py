@@ -1,5 +1,6 @@
 """GET /v1/compliance/{registration} (spec 4, D22)."""
 
+import json
 import re
 from zoneinfo import ZoneInfo
 
@@ -251,6 +252,44 @@ class TestSettings:
         world.load([{"registration": "AB12CDE", "firstRegistered": "2022-07-01"}])
         client = world.client(world.alice_key, mot_first_years={"*": years})
         assert reasons(client, day)[1] == expected
+
+    def test_first_mot_of_cars_that_only_agencies_know(self, world, tmp_path):
+        """Each agency's date counts by the years of its register; its due date counts always."""
+        cars = {
+            "dvsa.json": [
+                {"registration": "GB1", "motTests": [], "firstUsedDate": "2022-07-02"},
+                {"registration": "GB2", "motTests": [], "registrationDate": "2022-07-01"},
+                {"registration": "GB3", "motTests": [], "registrationDate": "2024-01-01"}
+                | {"motTestDueDate": "2024-12-31"},
+                {"registration": "GB4", "motTests": [], "motTestDueDate": "2025-07-01"},
+            ],
+            "rdw.json": [
+                {"kenteken": "NL1", "datum_eerste_toelating": "20210702", "wam_verzekerd": "Ja"}
+                | {"merk": "SEAT"}
+            ],
+            "dvla.json": [
+                {"registrationNumber": "GB5", "monthOfFirstRegistration": "2022-07"}
+                | {"taxStatus": "Taxed"}
+            ],
+        }
+        for name, records in cars.items():
+            (tmp_path / name).write_text(json.dumps(records))
+            world.load_files(tmp_path / name)
+
+        def found(**settings):
+            client = world.client(world.alice_key, **settings)
+            plates = ("GB1", "GB2", "GB3", "GB4", "GB5", "NL1")
+            query = f"?asOf={DAY}&explain=true"
+            answers = [compliance(client, query, plate) for plate in plates]
+            return [answer["reasons"]["motValid"] for answer in answers]
+
+        off = ["unknown", "unknown", "expired", "valid", "unknown", "unknown"]
+        assert found() == off
+        assert found(mot_first_years={"native": 3}) == off
+        by_register = found(mot_first_years={"dvsa": 3, "rdw": 4, "dvla": 4})
+        assert by_register == ["not_due", "unknown", "expired", "valid", "not_due", "not_due"]
+        for_all = found(mot_first_years={"*": 3})
+        assert for_all == ["not_due", "unknown", "expired", "valid", "unknown", "unknown"]
 
     def test_today_depends_on_the_time_zone(self, world):
         """Without asOf the day is today in VERIFYD_TIMEZONE; these two are 26 hours apart."""

@@ -37,9 +37,16 @@ def test_answer() -> None:
         2019,
         "RED",
         mot_expiry="2026-03-14",
+        first_registered="2019-03-01",
         tax_status="taxed",
         tax_due="2026-04-01",
     )
+
+
+@each_row("month", ["2019-13", "2019", "03/2019", "2019-03-14", 201903, "<1 YEAR FROM NOW>", ""])
+def test_invalid_months(month: object) -> None:
+    """The month of first registration is YYYY-MM; anything else is unknown."""
+    assert answer(monthOfFirstRegistration=month) == VehicleRow("AB1")
 
 
 def test_nothing_but_the_key_is_required() -> None:

@@ -70,7 +70,44 @@ def test_placeholders(missing: str | None) -> None:
 def test_year(dates: tuple[str | None, ...], year: int | None) -> None:
     """The year is that of manufacture, else of first use, else of registration."""
     names = ("manufactureDate", "firstUsedDate", "registrationDate")
-    assert change(**dict(zip(names, dates, strict=True))) == VehicleRow("AB1", year=year)
+    row = change(**dict(zip(names, dates, strict=True)))
+    assert isinstance(row, VehicleRow)
+    assert row.year == year
+
+
+@each_row(
+    ("first_used", "registered", "day"),
+    [
+        ("2004-03-27", "1973-09-21", "2004-03-27"),
+        ("2004-03-27T00:00:00Z", None, "2004-03-27"),
+        (None, "1973-09-21", "1973-09-21"),
+        ("2004", "1973-09-21", "1973-09-21"),
+        ("2004-02-30", "2004", None),
+        (None, None, None),
+    ],
+)
+def test_first_registration(first_used: str | None, registered: str | None, day: str) -> None:
+    """It is the day of first use, else that of registration, and never that of manufacture."""
+    dates = {"firstUsedDate": first_used, "registrationDate": registered}
+    row = change(manufactureDate="2001-01-01", **dates)
+    assert row == VehicleRow("AB1", year=2001, first_registered=day)
+
+
+@each_row(
+    ("due", "tests", "expiry", "day"),
+    [
+        ("2028-03-17", [], "2028-03-17", None),
+        ("2028-03-17", [{"testResult": "FAILED"}], "2028-03-17", None),
+        ("2028-03-17T00:00:00Z", None, "2028-03-17", None),
+        ("2028-03-17", [PASSED], "2026-05-19", "2025-03-18"),
+        ("17/03/2028", [], None, "2025-03-18"),
+        (None, [], None, "2025-03-18"),
+    ],
+)
+def test_due_date(due: str | None, tests: object, expiry: str | None, day: str | None) -> None:
+    """Before the first pass, the agency's own due date replaces the date to count from (D154)."""
+    row = change(motTestDueDate=due, motTests=tests, firstUsedDate="2025-03-18")
+    assert row == VehicleRow("AB1", year=2025, mot_expiry=expiry, first_registered=day)
 
 
 @each_row(

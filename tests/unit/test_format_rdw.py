@@ -67,16 +67,21 @@ def expiry(main: str, by_time: str = "") -> str | None:
 
 
 def test_record() -> None:
-    """Each stored column has its place; the first admission gives only the year."""
+    """Each stored column has its place; the first admission gives the year and the day."""
     row = outcome("12-abc-3", "SEAT", "IBIZA", "20160115", "ROOD", "Ja", "20260115")
-    assert row == VehicleRow("12ABC3", "SEAT", "IBIZA", 2016, "ROOD", True, "2026-01-15")
+    assert row == VehicleRow(
+        *("12ABC3", "SEAT", "IBIZA", 2016, "ROOD", True, "2026-01-15"),
+        first_registered="2016-01-15",
+    )
 
 
 def test_api_names() -> None:
     """The API's names match like the display names, in any order and among other columns."""
     header = "x,vervaldatum_apk_dt,wam_verzekerd,kenteken,datum_eerste_toelating,handelsbenaming"
     row = outcome("y", "2026-03-06T00:00:00.000", "Nee", "AB1", "20140306", "NOTE", header=header)
-    assert row == VehicleRow("AB1", None, "NOTE", 2014, None, False, "2026-03-06")
+    assert row == VehicleRow(
+        *("AB1", None, "NOTE", 2014, None, False, "2026-03-06"), first_registered="2014-03-06"
+    )
 
 
 def test_nothing_but_the_key_is_required() -> None:
@@ -105,21 +110,24 @@ def test_insured(word: str, insured: bool | None) -> None:
 
 
 @each_row(
-    ("admitted", "year"),
+    ("admitted", "year", "day"),
     [
-        ("20140305", 2014),
-        ("20141399", 2014),
-        ("2014-03-05T00:00:00.000", 2014),
-        ("00000000", None),
-        ("0", None),
-        ("18840101", None),
-        ("03/05/2014", None),
-        ("201", None),
+        ("20140305", 2014, "2014-03-05"),
+        ("20140305.0", 2014, "2014-03-05"),
+        ("20141399", 2014, None),
+        ("2014", 2014, None),
+        ("2014-03-05T00:00:00.000", 2014, "2014-03-05"),
+        ("00000000", None, None),
+        ("0", None, None),
+        ("18840101", None, None),
+        ("03/05/2014", None, None),
+        ("201", None, None),
     ],
 )
-def test_years(admitted: str, year: int | None) -> None:
-    """The year is the first four digits of the first admission, if it is possible."""
-    assert outcome("AB1", "", "", admitted) == VehicleRow("AB1", year=year)
+def test_first_admission(admitted: str, year: int | None, day: str | None) -> None:
+    """The year is the first four digits, if it is possible, even of a day that is not."""
+    row = VehicleRow("AB1", year=year, first_registered=day)
+    assert outcome("AB1", "", "", admitted) == row
 
 
 @each_row(
@@ -220,7 +228,10 @@ def test_json() -> None:
         vervaldatum_apk_dt="2026-01-16T00:00:00.000",
         nieuw={"a": ["\0"]},
     )
-    assert row == VehicleRow("12ABC3", "SEAT", "IBIZA", 2016, None, True, "2026-01-15")
+    assert row == VehicleRow(
+        *("12ABC3", "SEAT", "IBIZA", 2016, None, True, "2026-01-15"),
+        first_registered="2016-01-15",
+    )
     assert from_json() == VehicleRow("12ABC3")
     assert from_json(vervaldatum_apk_dt="2026-01-16T00:00:00.000") == VehicleRow(
         "12ABC3", mot_expiry="2026-01-16"
@@ -230,7 +241,9 @@ def test_json() -> None:
 def test_json_names_and_numbers() -> None:
     """Display names and numbers are accepted, too; a plate must be a text."""
     row = from_json(**{"Datum eerste toelating": 20160115, "Vervaldatum APK": 20260115, "merk": 3})
-    assert row == VehicleRow("12ABC3", "3", None, 2016, mot_expiry="2026-01-15")
+    assert row == VehicleRow(
+        "12ABC3", "3", None, 2016, mot_expiry="2026-01-15", first_registered="2016-01-15"
+    )
     assert from_json(kenteken=123456) == "Kenteken: not a JSON string"
     assert from_json(merk={}) == "Merk: a JSON object or array"
     assert from_json(kenteken="0001TJ") == VehicleRow("0001TJ")

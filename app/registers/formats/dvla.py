@@ -6,17 +6,18 @@ The DVLA offers no bulk file. We read its answer bodies as NDJSON or as a JSON a
 from app.registers.formats import values
 from app.registers.formats.changes import VehicleRow
 from app.registers.formats.columns import Column, Layout, Presence, Values, normalised
-from app.registers.formats.dates import iso_date, year_of
+from app.registers.formats.dates import iso_date, iso_day, year_of
 from app.registers.formats.json_format import JsonFormat
 from app.storage.tables import Kind
 
 _KEY = "registrationNumber"
+_FIRST_MONTH = "monthOfFirstRegistration"
 _ERROR_BODY = frozenset({"errors", "message"})
 _IGNORED = _ERROR_BODY | {
     normalised(name)
     for name in (
         "artEndDate co2Emissions dateOfLastV5CIssued engineCapacity euroStatus fuelType "
-        "markedForExport monthOfFirstDvlaRegistration monthOfFirstRegistration motStatus "
+        "markedForExport monthOfFirstDvlaRegistration motStatus "
         "realDrivingEmissions revenueWeight typeApproval wheelplan automatedVehicle"
     ).split()
 }
@@ -57,20 +58,27 @@ class Dvla(JsonFormat):
             ("motExpiryDate", values.parser("motExpiryDate", iso_date), Presence.SPARSE),
             ("taxStatus", tax_status, Presence.EXPECTED),
             ("taxDueDate", values.parser("taxDueDate", iso_date), Presence.SPARSE),
+            (_FIRST_MONTH, values.parser(_FIRST_MONTH, _first_day), Presence.OPTIONAL),
         )
         return Layout(
             tuple(Column.named(*each, blanks=values.MISSING) for each in columns), _vehicle
         )
 
 
+def _first_day(month: str) -> str | None:
+    """Return the first day of a month such as 2012-12: it is in use from then on, at the latest."""
+    return iso_day(month, "YYYY-MM")
+
+
 def _vehicle(read: Values) -> VehicleRow:
-    plate, make, year, color, mot_expiry, tax_status, tax_due = read
+    plate, make, year, color, mot_expiry, tax_status, tax_due, first_registered = read
     return VehicleRow(
         plate,
         make,
         year=year,
         color=color,
         mot_expiry=mot_expiry,
+        first_registered=first_registered,
         tax_status=tax_status,
         tax_due=tax_due,
     )

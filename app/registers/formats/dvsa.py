@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ _COLUMNS = (
         Presence.SPARSE,
     ),
     Column.named("motTests", str, Presence.SPARSE),
+    Column.named("motTestDueDate", str),
     Column(
         "last_update_date",
         frozenset({"last_update_date", "lastupdatedate", "lastupdatetimestamp"}),
@@ -41,13 +42,14 @@ _OWN_MEMBERS = _MODIFICATION.union(
 """The members that the native layout, which also has `registration`, does not have."""
 _UNREAD_MEMBERS = _MODIFICATION | frozenset(
     "secondarycolour lastmottestdate fueltype enginesize datasource hasoutstandingrecall "
-    "mottestduedate vehicleid vin".split()
+    "vehicleid vin".split()
 )
 _PLACEHOLDERS = values.MISSING | {"not stated"}
 _CHANGED = frozenset({"", "null", "created", "updated"})
 _DAY_CHARACTERS = len("YYYY-MM-DD")
 _VEHICLES_PER_SAMPLE = 100
 """PERF: reading the names of all members takes as long as reading the record."""
+T = TypeVar("T")
 
 
 class Test(msgspec.Struct, rename="camel"):
@@ -79,6 +81,7 @@ class Vehicle(msgspec.Struct, rename="camel"):
     first_used_date: Any = None
     registration_date: Any = None
     mot_tests: list[Test] | None = None
+    mot_test_due_date: Any = None
     last_update_date: Any = msgspec.field(default=None, name="last_update_date")
     camel_case_update_date: Any = msgspec.field(default=None, name="lastUpdateDate")
     last_update_timestamp: Any = None
@@ -219,19 +222,26 @@ def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
         plate = values.registration(plate or "")
         if _is_deleted(vehicle):
             return VehicleDeletion(plate)
-        years = vehicle.manufacture_date, vehicle.first_used_date, vehicle.registration_date
+        first_dates = vehicle.first_used_date, vehicle.registration_date
         times = (
             vehicle.last_update_date,
             vehicle.camel_case_update_date,
             vehicle.last_update_timestamp,
         )
+        expiry = _latest_expiry(vehicle, day, unread)
+        first_mot = None
+        if expiry is None:
+            first_mot = _first(day, [vehicle.mot_test_due_date], "motTestDueDate", unread)
+        first_registered = _first(day, first_dates, "firstUsedDate", unread)
         return VehicleRow(
             plate,
             make(_text("make", vehicle.make)),
             model(_text("model", vehicle.model)),
-            _first(year, years, "manufactureDate", unread),
+            _first(year, (vehicle.manufacture_date, *first_dates), "manufactureDate", unread),
             colour(_text("primaryColour", vehicle.primary_colour)),
-            mot_expiry=_latest_expiry(vehicle, day, unread),
+            mot_expiry=expiry or first_mot,
+            # NOTE: years would guess what the agency knows (D154).
+            first_registered=None if first_mot else first_registered,
             updated=_first(updated, times, "lastUpdateDate", unread),
         )
 
@@ -243,8 +253,8 @@ def _text(label: str, value: object) -> str:
 
 
 def _first(
-    parse: Callable[[str], int | None], spellings: Iterable[object], label: str, unread: list[str]
-) -> int | None:
+    parse: Callable[[str], T | None], spellings: Iterable[object], label: str, unread: list[str]
+) -> T | None:
     """Return the first value that can be parsed. If none can, return None and note the label."""
     is_unread = False
     for value in spellings:

@@ -80,24 +80,25 @@ class _Rdw(NamedFormat):
         """Return the columns that are read. The last one replaces a missing date of expiry."""
 
         def build(read: Values) -> VehicleRow:
-            plate, make, model, year, color, insured, expiry, expiry_by_time = read
+            plate, make, model, admitted, color, insured, expiry, expiry_by_time = read
+            year, first_day = admitted or (None, None)
             if expiry == "":
                 expiry = expiry_by_time
-            return VehicleRow(plate, make, model, year, color, insured, expiry)
+            return VehicleRow(plate, make, model, year, color, insured, expiry, None, first_day)
 
         def build_many(columns: ValueColumns) -> list[Row]:
             return list(map(build, zip(*columns, strict=True)))
 
-        model, year = "Handelsbenaming", "Datum eerste toelating"
+        model, first = "Handelsbenaming", "Datum eerste toelating"
         color, insured = "Eerste kleur", "WAM verzekerd"
         yes_or_no = values.known_word(insured, {"ja": True, "nee": False}, _PLACEHOLDERS)
-        first_year = values.parser(year, lambda date: dates.year_of(date[:4]), _NO_DATES)
+        admission = values.parser(first, _year_and_day, _NO_DATES)
         expiry_by_time = values.parser(_EXPIRY_TIME, _date, _NO_DATES)
         columns = (
             Column.named(_KEY, values.registration, Presence.REQUIRED, values.registrations),
             Column.named("Merk", values.text("Merk", _PLACEHOLDERS), Presence.EXPECTED),
             Column.named(model, values.text(model, _PLACEHOLDERS), Presence.SPARSE),
-            Column.named(year, first_year, Presence.SPARSE, blanks=_NO_DATES),
+            Column.named(first, admission, Presence.SPARSE, blanks=_NO_DATES),
             Column.named(color, values.text(color, _PLACEHOLDERS), Presence.SPARSE),
             Column.named(insured, yes_or_no, Presence.EXPECTED, blanks=_PLACEHOLDERS),
             Column.named(_EXPIRY, values.cached(_expiry), Presence.SPARSE, blanks=_NO_DATES),
@@ -125,6 +126,12 @@ def _expiry(text: str) -> str | None:
     """Return the date of expiry, an empty text if it is missing, or None if it is not a date."""
     value = values.stored_text(_EXPIRY, text, _NO_DATES)
     return "" if value is None else _date(value)
+
+
+def _year_and_day(text: str) -> tuple[int, str | None] | None:
+    """Return year and day of a date, without a day that cannot be read; None without a year."""
+    year = dates.year_of(text[:4])
+    return None if year is None else (year, _date(text))
 
 
 def _date(text: str) -> str | None:

@@ -28,6 +28,7 @@ from app.jobs import sealing
 from app.logs import LOGGING, log_everything
 from app.main import create_app
 from app.processes import end_with_bootloader
+from app.registers.identities import stamp_registers
 from app.serve import listening, service_lock
 from app.serve.http import metrics_files
 from app.serve.limits.file import FILE_NAME
@@ -76,6 +77,7 @@ def prepare_database(config: Config) -> None:
         refusal = found.refusal()
         if refusal:
             raise OperatorError(refusal)
+        stamp_registers(engine)
 
 
 def prepare_state(config: Config) -> None:

@@ -18,6 +18,7 @@ from app.errors import OperatorError
 from app.registers.generations import Generations, locked, still_locked
 from app.storage.engine import Engine, Row
 from app.storage.errors import failures_named
+from app.storage.identity import write_identity
 from app.storage.registers import in_precedence, read_state
 from app.storage.stores import migrate, store_of
 from app.storage.tables import RegisterRef, qualified
@@ -202,6 +203,10 @@ def _copied(
         with store.opened_next(register.generation) as made, made.opened.engine.atomic():
             sides = _Place(source, register.schema), _Place(*made.opened)
             copied += [_copied_table(name, *sides, progress) for name in REGISTER_TABLES]
+            generations = Generations(target, register.name)
+            entry = generations.find_current()
+            if entry and entry.stamp:
+                write_identity(*made.opened, generations.identity(entry.generation, entry.stamp))
         # The index does not name the register yet. Data of that name is from a failed load.
         store.put_aside(None)
         store.publish_next(register.generation)

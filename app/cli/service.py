@@ -13,6 +13,7 @@ from app.cli.parser import Argument, Group, flag
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.monitoring.check import findings
+from app.registers.identities import stamp_registers
 from app.setting_values import socket_address
 from app.storage import reserve
 from app.storage.session import opened_database
@@ -143,6 +144,7 @@ def _migrate(args: argparse.Namespace) -> None:
     with opened_database(create=True, check_schema=False) as engine:
         with waiting_for(args, "the migration of the database"):
             applied = migrate(engine)
+            stamp_registers(engine)
         found = versions(engine)
         reserve.fill(engine)
     text = [f"applied {script}" for script in applied]

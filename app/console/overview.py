@@ -72,10 +72,7 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
         faults.append(f"{refusal[:1].upper()}{refusal[1:]}.")
     unreadable = find_unreadable(engine)
     if unreadable is not None:
-        faults.append(
-            f"The register {unreadable.name} cannot be read: restore it, or drop it and load it "
-            "again."
-        )
+        faults.append(unreadable.sentence)
     audit = audit_state(engine, config)
     if audit.fault:
         faults.append(f"Look-ups cannot be recorded, so each is refused: {audit.fault}.")

@@ -105,10 +105,7 @@ class Readiness:
         if missing is not None:
             detail = "A register cannot be read."
             if may_see_details:
-                detail = (
-                    f"The register {missing.name} cannot be read: restore it, or drop it and "
-                    "load it again."
-                )
+                detail = missing.sentence
             raise Problem("not_ready", detail)
 
     def _details(self, found: Versions, audit: AuditState) -> ReadyDetails:

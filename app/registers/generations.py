@@ -7,12 +7,22 @@ the index and the stored generations together.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import peewee
 
 from app.errors import Hindered
 from app.storage.engine import Engine
+from app.storage.identity import (
+    Expected,
+    Held,
+    Identity,
+    fault_of,
+    find_held,
+    new_stamp,
+    write_identity,
+)
 from app.storage.register_store import OpenRegister
 from app.storage.registers import (
     REGISTERS_MAX,
@@ -20,10 +30,12 @@ from app.storage.registers import (
     Entry,
     KeptRegister,
     Register,
+    Unreadable,
     list_entries,
 )
 from app.storage.stores import store_of
 from app.storage.tables import TABLES, Kind
+from app.storage.versions import database_id
 
 
 class Generations:
@@ -38,19 +50,39 @@ class Generations:
         self.name = name
         self.store = store_of(engine, name)
 
+    @cached_property
+    def _installation(self) -> str:
+        # A forked worker must not use the connection of this process, so this is read before.
+        return database_id(self.engine)
+
+    def identity(self, generation: int, stamp: str) -> Identity:
+        """Return the identity of a generation, to be written into its data."""
+        return Identity(self._installation, self.name, generation, stamp)
+
+    def fault(self, entry: Entry, held: Held) -> str | None:
+        """Return a clause that says why data is not that of an entry; None if it is."""
+        one = self._installation, self.name, entry.generation, entry.stamp, entry.last_load
+        return fault_of(Expected(*one), held)
+
+    def _require_own(self, opened: OpenRegister, entry: Entry) -> None:
+        """Raise Hindered if data is not that of an entry: nothing may be written to it."""
+        fault = self.fault(entry, find_held(*opened))
+        if fault:
+            raise Hindered(str(Unreadable(self.name, fault)))
+
     def find_current(self) -> Entry | None:
         """Return the register's entry, None if it has none."""
-        return next(iter(self._entries(Register)), None)
+        return next(iter(self.entries(Register)), None)
 
     def find_dropped(self) -> Entry | None:
         """Return the entry of the dropped register, None if it was not dropped."""
-        return next(iter(self._entries(DroppedRegister)), None)
+        return next(iter(self.entries(DroppedRegister)), None)
 
     def list_kept(self) -> list[Entry]:
         """Return the entries of the snapshots that a rollback can go back to, latest first."""
-        return self._entries(KeptRegister)
+        return self.entries(KeptRegister)
 
-    def _entries(self, model: type[Register]) -> list[Entry]:
+    def entries(self, model: type[Register]) -> list[Entry]:
         """Return the register's entries in one table of the index, latest first."""
         return list_entries(self.engine, model, self.name)
 
@@ -63,13 +95,17 @@ class Generations:
         Args:
             entry: the register's entry; None if it has none.
 
-        Yields None if there is no register.
+        Yields None if there is no register. Raises Hindered if its data is that of another one.
         """
         if entry is None:
             yield None
             return
         with self.store.opened(entry.generation) as opened:
             opened.migrate()
+            if entry.stamp and not entry.kinds:  # Nothing was ever loaded, so nobody reads it.
+                write_identity(*opened, self.identity(entry.generation, entry.stamp))
+            else:
+                self._require_own(opened, entry)
             yield opened
 
     @contextmanager
@@ -84,6 +120,8 @@ class Generations:
         with self.store.opened(entry.generation, create=False) as opened:
             table = TABLES[Kind.VEHICLES]._meta.table_name
             has_tables = opened.engine.table_exists(table, schema=opened.schema)
+            if has_tables and entry.kinds:
+                self._require_own(opened, entry)
             yield opened if has_tables else None
 
     def require_data(self, entry: Entry | None) -> None:
@@ -106,7 +144,7 @@ class Generations:
 
         Its generation is the number of the load, so that no number is used twice.
         """
-        entry = Entry(self.name, load_id, "")
+        entry = Entry(self.name, load_id, "", stamp=new_stamp())
         with self.engine.atomic():
             self.require_room(None)
             self._insert(Register, entry)
@@ -123,14 +161,22 @@ class Generations:
             self._update(kinds=announced.kinds)
         return announced
 
-    def count_merged(self, kind: Kind, held: int, loaded_at: int | None) -> None:
+    def note_identity(
+        self, model: type[Register], generation: int, stamp: str, last_load: int
+    ) -> None:
+        """Note in an entry which data is the right one."""
+        is_it: Any = (model.name == self.name) & (model.generation == generation)
+        model.update(stamp=stamp, last_load=last_load).where(is_it).execute(self.engine)
+
+    def count_merged(self, load_id: int, kind: Kind, held: int, loaded_at: int | None) -> None:
         """Update the register's entry after a merge.
 
         Args:
+            load_id: the number of the merge.
             held: how many rows of this kind the register holds now.
             loaded_at: when it was loaded, in Unix seconds; None to keep the former time.
         """
-        values: dict[str, object] = {kind.value: held}
+        values: dict[str, object] = {kind.value: held, "last_load": load_id}
         if loaded_at is not None:
             values["loaded_at"] = loaded_at
         self._update(**values)
@@ -180,9 +226,13 @@ class Generations:
         self._bring_back(current, dropped)
 
     def migrate_waiting(self, entry: Entry) -> None:
-        """Migrate a waiting generation to this program's schema, before readers see it again."""
+        """Migrate a waiting generation to this program's schema, before readers see it again.
+
+        Raises Hindered if the data in its place is that of another one.
+        """
         with self.store.opened_waiting(entry.generation) as opened:
             opened.migrate()
+            self._require_own(opened, entry)
 
     def forget_snapshots(self, keep: int = 0) -> None:
         """Remove all snapshots but the latest from the index.
@@ -232,7 +282,7 @@ class Generations:
         """Remove the data of every generation that is not in these tables of the index."""
         # NOTE: the index is read again. A caller that Ctrl-C interrupted does not know whether its
         # last commit took place, and must not remove what that published.
-        used = {entry.generation for model in models for entry in self._entries(model)}
+        used = {entry.generation for model in models for entry in self.entries(model)}
         self.store.remove_unused(used)
 
     def _set_aside(self, current: Entry | None) -> None:

@@ -12,6 +12,7 @@ from app.registers.reading.sorted_runs import read_value, write_value
 from app.registers.recovery import finish_merge, record_load
 from app.registers.work import Work
 from app.storage import reserve
+from app.storage.identity import write_identity
 from app.storage.register_store import NextGeneration, OpenRegister
 from app.storage.registers import Entry
 from app.storage.tables import Kind
@@ -84,6 +85,7 @@ def build(work: Work) -> None:
     with work.generations.opened(work.entry) as opened:
         work.begin_counts(opened)
     with work.generations.store.opened_next(work.load_id) as made:
+        write_identity(*made.opened, work.generations.identity(work.load_id, work.stamp))
         if work.entry is not None:
             others = [each for each in Kind if each != work.kind and work.entry.holds(each)]
             made.copy_current(work.entry.generation, others)
@@ -146,6 +148,8 @@ def publish(work: Work) -> None:
     former = work.entry or Entry(work.register, work.load_id, "")
     published = former.with_rows(work.kind, work.counts.held)._replace(
         generation=work.load_id,
+        stamp=work.stamp,
+        last_load=work.load_id,
         loaded_at=now if work.intake.is_fresh else former.loaded_at,
     )
     columns = work.columns_of_success()

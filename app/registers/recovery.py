@@ -96,7 +96,7 @@ def finish_merge(
             # A rollback or an undrop would lose the merged rows.
             generations.forget_snapshots()
             generations.forget_dropped()
-        generations.count_merged(kind, columns["held"], now if is_fresh else None)
+        generations.count_merged(load_id, kind, columns["held"], now if is_fresh else None)
         History(engine, generations.name).finish(load_id, now, columns)
         record_load(engine, load_id, kind, former, columns)
 

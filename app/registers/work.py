@@ -23,6 +23,7 @@ from app.registers.losses import (
 from app.registers.reading.reader import Progress
 from app.registers.request import LoadResult
 from app.storage.engine import Engine
+from app.storage.identity import new_stamp
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry
 from app.storage.tables import Kind
@@ -48,6 +49,8 @@ class Work:
         self.history = History(engine, register)
         self.load_id = 0
         """The load's number in the history; 0 for a dry run."""
+        self.stamp = new_stamp()
+        """The stamp in the identity of the generation that a replace builds."""
         self.entry: Entry | None = None
         """The register's entry; nobody else changes it while this load holds the lock."""
         self.counts = Counts(intake.kind, 0)

@@ -82,7 +82,18 @@ class Engine(peewee.Database, ABC):
     def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
         """Attach exactly these registers to this thread's connection, under their schema names.
 
-        Raises peewee.OperationalError if one of them cannot be read.
+        The identity of each one is checked when the connection first uses it (D153).
+
+        Raises peewee.OperationalError if one of them cannot be read; NotOwn if its data is that of
+        another register, load or installation.
+        """
+
+    @abstractmethod
+    def detach_replaced(self) -> None:
+        """Detach each register in whose place there is another file now.
+
+        A worker that has opened a file continues to read it. So its answers stay right, but a
+        restart would find the other file.
         """
 
     @abstractmethod

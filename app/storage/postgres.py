@@ -17,6 +17,7 @@ from peewee import fn
 
 from app.errors import OperatorError
 from app.storage.errors import driver_errors_translated, sqlstate
+from app.storage.identity import NotOwn, require_own
 from app.storage.interface import Engine, Row
 from app.storage.tables import RegisterRef
 
@@ -95,6 +96,7 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         }
         parameters["options"] = f"{_ALWAYS_OPTIONS} {options} {given.get('options') or ''}".strip()
         self._unused = threading.local()
+        self._checked = threading.local()
         # PERF: a threshold of 0 prepares each statement on its first use, so that the server parses
         # and plans a query of the hot path only once per connection.
         super().__init__(database_url, prefer_psycopg3=True, prepare_threshold=0, **parameters)
@@ -184,8 +186,8 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
             self.dispose()
 
     def may_be_gone(self, error: Exception) -> bool:
-        """Tell whether a table or schema is missing, or is being removed (a deadlock)."""
-        return sqlstate(error).startswith((*_GONE, _DEADLOCK))
+        """Tell whether a schema is missing, is being removed (a deadlock), or is another one."""
+        return isinstance(error, NotOwn) or sqlstate(error).startswith((*_GONE, _DEADLOCK))
 
     @property
     def scratch_directory(self) -> Path:
@@ -219,7 +221,15 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         return missing
 
     def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
-        """Do nothing: every connection can read all schemas."""
+        """Check the schemas of these registers, once for each connection of this thread."""
+        checked = self.connection(), registers
+        if getattr(self._checked, "registers", None) != checked:
+            for ref in registers:
+                require_own(self, ref)
+            self._checked.registers = checked
+
+    def detach_replaced(self) -> None:
+        """Do nothing: schemas have no inodes."""
 
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
         """Return True: every connection can read all schemas."""

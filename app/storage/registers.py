@@ -14,6 +14,7 @@ from peewee import fn
 
 from app.errors import OperatorError
 from app.storage.engine import Engine
+from app.storage.identity import NotOwn, require_own
 from app.storage.tables import Kind, RegisterRef
 
 REGISTERS_MAX = 8
@@ -36,6 +37,8 @@ class Register(peewee.Model):
     policies = peewee.BigIntegerField(default=0)
     fines = peewee.BigIntegerField(default=0)
     loaded_at = peewee.BigIntegerField(null=True)
+    stamp = peewee.FixedCharField(16, null=True)
+    last_load = peewee.BigIntegerField(null=True)
 
     class Meta:
         table_name = "register"
@@ -70,6 +73,10 @@ class Entry(NamedTuple):
     fines: int = 0
     loaded_at: int | None = None
     """Unix seconds; None if nothing was loaded yet."""
+    stamp: str | None = None
+    """The stamp in the identity of its data; None if a former program wrote the entry."""
+    last_load: int | None = None
+    """The last load that its data must contain; None if that is not known."""
 
     def rows(self, kind: Kind) -> int:
         """Return how many rows of a kind the generation holds."""
@@ -181,8 +188,29 @@ def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]
     return tuple(sorted(refs, key=lambda ref: (rank.get(ref.name, len(rank)), ref.name)))
 
 
-def find_unreadable(engine: Engine) -> RegisterRef | None:
+class Unreadable(NamedTuple):
+    """A register that look-ups cannot read."""
+
+    name: str
+    fault: str
+    """A clause that says whose data is in its place; empty if data is missing or damaged."""
+
+    def __str__(self) -> str:
+        fault = f"{self.fault}; " if self.fault else ""
+        remedy = "restore it, or drop it and load it again"
+        return f"the register {self.name} cannot be read: {fault}{remedy}"
+
+    @property
+    def sentence(self) -> str:
+        """The same as a sentence, for a page, an answer or an alert."""
+        text = str(self)
+        return f"{text[:1].upper()}{text[1:]}."
+
+
+def find_unreadable(engine: Engine) -> Unreadable | None:
     """Return the first register that look-ups cannot read; None if they can read all.
+
+    The identity of each register is compared again (D153).
 
     Raises peewee.PeeweeException if the database itself cannot be read.
     """
@@ -190,9 +218,10 @@ def find_unreadable(engine: Engine) -> RegisterRef | None:
     # The register may have been dropped or replaced after the state was read.
     for _ in range(1 + REPEATS_MAX):
         registers = in_precedence(read_state(engine), ())
-        if _can_read(engine, registers):
+        if _fault(engine, registers) is None:
             return None
-        missing = next((ref for ref in registers if not _can_read(engine, (ref,))), None)
+        each = ((ref.name, _fault(engine, (ref,))) for ref in registers)
+        missing = next((Unreadable(name, fault) for name, fault in each if fault is not None), None)
     return missing
 
 
@@ -200,20 +229,24 @@ def require_readable(engine: Engine) -> None:
     """Raise OperatorError if look-ups cannot read a register, or as `find_unreadable` does."""
     missing = find_unreadable(engine)
     if missing is not None:
-        raise OperatorError(
-            f"the register {missing.name} cannot be read: restore it, or drop it and load it again"
-        )
+        raise OperatorError(str(missing))
 
 
-def _can_read(engine: Engine, registers: tuple[RegisterRef, ...]) -> bool:
+def _fault(engine: Engine, registers: tuple[RegisterRef, ...]) -> str | None:
+    """Return `Unreadable.fault` if these registers cannot be read; None if they can."""
     # This connection may have attached a file that was removed, which no other one can attach.
     if not engine.can_attach(registers):
-        return False
+        return ""
     try:
+        engine.detach_replaced()
         engine.attach_registers(registers)
         for ref in registers:
             engine.rows(f'SELECT 1 FROM "{ref.schema}".vehicle LIMIT 1', ())  # noqa: S608
+            require_own(engine, ref)
+    except NotOwn as error:
+        engine.recover(error)
+        return error.fault
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
         engine.recover(error)
-        return False
-    return True
+        return ""
+    return None

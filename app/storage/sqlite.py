@@ -31,6 +31,7 @@ from app.storage.errors import (
     result_code,
 )
 from app.storage.files import OPEN_FLAGS, file_uri, is_at_rest, register_file, stamp_of
+from app.storage.identity import require_own
 from app.storage.interface import Engine, Row
 from app.storage.tables import RegisterRef
 
@@ -55,7 +56,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
     has_lateral = False
     file: Path
     _opened: threading.local
-    """The state of each thread's connection: the inode of its file, and the attached registers."""
+    """The state of each thread's connection: the inodes of its file and of attached registers."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.file = path
@@ -83,6 +84,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
     def _connect(self) -> Any:
         self._opened.number = next(self._connections)
         self._opened.files = {}
+        self._opened.inodes = {}
         self._opened.stamps = {}
         self._opened.is_unproven = False
         before = self._inode()
@@ -221,35 +223,46 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
 
     def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
         """Attach exactly these registers to this thread's connection, under their schema names."""
-        self.attach_only(_files(self.file, registers))
-
-    def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
-        """Tell whether the files exist. A removed file is still readable where it is attached."""
-        return all(file.exists() for file in _files(self.file, registers).values())
-
-    def attach_only(self, files: Mapping[str, Path]) -> None:
-        """Attach exactly these files to this thread's connection.
-
-        Args:
-            files: by the name of the schema.
-
-        Raises OperationalError if a file is missing or cannot be read.
-        """
         self.connection()
+        files = _files(self.file, registers)
         attached: dict[str, Path] = self._opened.files
         stamps: dict[str, tuple[int, int]] = self._opened.stamps
         if attached == files and (not stamps or self.in_transaction()):
             return  # A transaction cannot detach anything.
         for schema in list(attached):
             if files.get(schema) != attached[schema] or schema in stamps:
-                self.execute_sql("DETACH DATABASE ?", (schema,))
-                del attached[schema]
-                stamps.pop(schema, None)
-        for schema in files.keys() - attached.keys():
-            self._attach(schema, files[schema])
-            attached[schema] = files[schema]
+                self._detach(schema)
+        for ref in registers:
+            if ref.schema not in attached:
+                self._attach(ref.schema, files[ref.schema])
+                try:
+                    require_own(self, ref)
+                except peewee.PeeweeException:
+                    self._detach(ref.schema)
+                    raise
+
+    def detach_replaced(self) -> None:
+        """Detach each register whose file was replaced by another one at its path."""
+        for schema, inode in list(getattr(self._opened, "inodes", {}).items()):
+            if _inode_of(self._opened.files[schema]) != inode:
+                self._detach(schema)
+
+    def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
+        """Tell whether the files exist. A removed file is still readable where it is attached."""
+        return all(file.exists() for file in _files(self.file, registers).values())
+
+    def _detach(self, schema: str) -> None:
+        self.execute_sql("DETACH DATABASE ?", (schema,))
+        for known in (self._opened.files, self._opened.inodes, self._opened.stamps):
+            known.pop(schema, None)
 
     def _attach(self, schema: str, file: Path) -> None:
+        inode = _inode_of(file)
+        self._attach_file(schema, file)
+        self._opened.files[schema] = file
+        self._opened.inodes[schema] = inode
+
+    def _attach_file(self, schema: str, file: Path) -> None:
         # NOTE: read-only, because BEGIN IMMEDIATE locks every attached file that is writable.
         # Otherwise no domain could be created while a register is loaded (D35).
         attach = "ATTACH DATABASE ? AS ?"
@@ -276,11 +289,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
                 raise peewee.OperationalError(f"{file} was changed while it was read")
 
     def _inode(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._name)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+        return _inode_of(self._name)
 
     def consistent_read(self) -> AbstractContextManager[object]:
         """Return a read-only transaction that sees the data of one moment."""
@@ -376,6 +385,14 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
 @lru_cache(maxsize=8)
 def _files(database: Path, registers: tuple[RegisterRef, ...]) -> Mapping[str, Path]:
     return {ref.schema: register_file(database, ref.name, ref.generation) for ref in registers}
+
+
+def _inode_of(path: str | Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _as_text(_cursor: object, _position: int, value: object) -> str:

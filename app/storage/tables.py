@@ -107,7 +107,8 @@ class Fine(peewee.Model):
 class AppliedLoad(peewee.Model):
     """A load whose rows are in this register. It is committed together with them.
 
-    If a load is killed between its two commits, the next load finds here what it did (D28).
+    If a load is killed between its two commits, the next load finds here what it did (D28). The
+    last load also tells an older copy of the data from the current one (D153).
     """
 
     load_id = peewee.BigIntegerField(primary_key=True)

@@ -179,7 +179,7 @@ class Config:
     missed_after: Mapping[str, int] = setting(
         "26h",
         values.ages_by_job,
-        "time without a run after which a nightly job is reported as missed (D76): `26h` for both, "
+        "time without a run after which a nightly job is reported as missed (D76): `26h` for all, "
         "or by job as in `import=26h,backup=8d`; a job that is not named is never missed",
     )
     """Seconds by job. The key EVERY_REGISTER is for all others."""

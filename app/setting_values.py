@@ -28,8 +28,8 @@ BESIDE_DATABASE = Path()
 """`directory` returns it for an empty text. Compare it with `is`, because `.` equals it."""
 EVERY_REGISTER = "*"
 """Stands for all registers (or jobs) that a setting does not name."""
-JOBS = ("import", "backup")
-"""The nightly jobs: `verifyd import --drop` and `verifyd backup`."""
+JOBS = ("import", "backup", "check")
+"""The nightly jobs: `verifyd import --drop`, `verifyd backup` and `verifyd check --deep`."""
 _REGISTER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}\Z")
 REGISTER_NAME_RULE = "1 to 30 of a-z, 0-9 and _, beginning with a letter"
 """Completes a sentence such as "a register's name has ..."."""

@@ -19,6 +19,7 @@ from app.alerts.spool import Spool
 from app.audit.state import owner_fault, space_fault, summary_of
 from app.config import Config
 from app.storage.engine import Engine
+from app.storage.registers import find_unreadable
 
 REFUSED = "audit:refused"
 """The key of the condition that every look-up is refused until an operator does something."""
@@ -72,6 +73,26 @@ def audit_conditions(engine: Engine, config: Config) -> Iterator[Condition]:
         )
 
 
+UNREADABLE_REGISTER = "unreadable"
+"""The kind of the condition that look-ups fail because of a register."""
+
+
+def register_conditions(engine: Engine) -> Iterator[Condition]:
+    """Yield a condition for a register that cannot be read, or whose data is not its own (D153).
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    unreadable = find_unreadable(engine)
+    if unreadable is not None:
+        yield Condition(
+            key=f"{UNREADABLE_REGISTER}:{unreadable.name}",
+            title=f"the register {unreadable.name} cannot be read, so look-ups fail",
+            warning=unreadable.sentence,
+            since=clock.now(),
+            remedy="sudo verifyd check",
+        )
+
+
 UNDELIVERED = "notify"
 """The kind of this condition, which no alert can report."""
 _LATE_SECONDS = 3600
@@ -95,7 +116,7 @@ def queue_conditions(config: Config) -> Iterator[Condition]:
             )
 
 
-_IN_DATABASE = frozenset({"load", "stale", "job", "missed", "disk", "audit"})
+_IN_DATABASE = frozenset({UNREADABLE_REGISTER, "load", "stale", "job", "missed", "disk", "audit"})
 _BY_SETTING = {
     "VERIFYD_DATABASE_URL": _IN_DATABASE | {"database"},
     "VERIFYD_STATE_DIR": frozenset({"missed"}),
@@ -146,6 +167,7 @@ def conditions_of(
         "certificate": any(each.key == UNREADABLE for each in certificate),
     }
     found = [
+        *register_conditions(engine),
         *load_conditions(facts, ages),
         *stale_conditions(ages),
         *job_conditions(runs, config),

@@ -19,8 +19,13 @@ from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.file_lock import locked, make_directory, tried
 
-NAMES = {"import": "nightly load", "backup": "nightly backup"}
-_BY_HAND = {"import": "load of the drop directory", "backup": "backup"}
+NAMES = {"import": "nightly load", "backup": "nightly backup", "check": "nightly deep check"}
+_BY_HAND = {"import": "load of the drop directory", "backup": "backup", "check": "deep check"}
+_FAILED = {
+    "import": "did not load everything",
+    "backup": "failed",
+    "check": "found damage or failed",
+}
 _KEPT_SECONDS = 400 * 86_400
 _UPTIME_SECONDS = 3600
 """After a boot, timers first catch up with missed runs; until then no run counts as missed."""
@@ -58,7 +63,7 @@ class Run(NamedTuple):
     def condition(self) -> Condition:
         """Return the condition of a failed run."""
         name = (NAMES if self.is_scheduled else _BY_HAND)[self.job]
-        failed = {"import": "did not load everything", "backup": "failed"}[self.job]
+        failed = _FAILED[self.job]
         return Condition(
             key=f"job:{self.job}",
             title=f"the {name} {failed}",

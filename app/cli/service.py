@@ -5,13 +5,16 @@ import http.client
 import socket
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from app import clock
 from app.audit.state import AuditState
 from app.cli.output import counted, print_item, waiting_for
-from app.cli.parser import Argument, Group, flag
+from app.cli.parser import SCHEDULED, Argument, Group, flag
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
+from app.jobs.deep_check import DeepCheck
+from app.jobs.job import run
 from app.monitoring.check import findings
 from app.registers.identities import stamp_registers
 from app.setting_values import socket_address
@@ -62,14 +65,23 @@ def _serve(_args: argparse.Namespace) -> None:
         "also wait until a service is ready at ADDRESS:PORT or unix:/PATH",
         type=SETTINGS["bind"].parse,
     ),
-    examples=["check", "check --ready unix:/run/verifyd.sock"],
+    flag("--deep", "also read all data, and report damage; this can take minutes"),
+    SCHEDULED,
+    examples=["check", "check --deep", "check --ready unix:/run/verifyd.sock"],
 )
 def _check(args: argparse.Namespace) -> None:
+    if args.scheduled and not args.deep:
+        args.command.error("argument --scheduled: only allowed with argument --deep")
+    args.is_job = args.deep
     config, faults = Config.read()
     # A wrong setting is reported once.
     reported = {fault.partition(":")[0] for fault in faults}
     found, warnings, audit = findings(config)
     faults += [fault for fault in found if fault.partition(":")[0] not in reported]
+    if args.deep and not faults:
+        job = DeepCheck(is_scheduled=args.scheduled, waiting=partial(waiting_for, args))
+        damage: list[str] = run(job)
+        faults += damage
     if args.ready:
         with waiting_for(args, f"the service at {args.ready}, up to {DEADLINE_SECONDS} s"):
             faults += _unreadiness(args.ready)

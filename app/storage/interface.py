@@ -101,6 +101,14 @@ class Engine(peewee.Database, ABC):
         """Tell whether a new connection could attach all of these registers."""
 
     @abstractmethod
+    def integrity_fault(self) -> str | None:
+        """Read the whole database file, and return a clause about its first damage; None if sound.
+
+        Always None on Postgres, whose server has tools of its own. Raises peewee.PeeweeException
+        if the database cannot be read.
+        """
+
+    @abstractmethod
     def consistent_read(self) -> AbstractContextManager[object]:
         """Return a read-only transaction that sees the data of one moment."""
 

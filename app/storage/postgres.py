@@ -235,6 +235,9 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         """Return True: every connection can read all schemas."""
         return True
 
+    def integrity_fault(self) -> None:
+        """Return None: the server has tools of its own."""
+
     def consistent_read(self) -> AbstractContextManager[object]:
         """Return a transaction that sees the data of one moment."""
         return self.atomic("REPEATABLE READ")

@@ -291,6 +291,11 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
     def _inode(self) -> tuple[int, int] | None:
         return _inode_of(self._name)
 
+    def integrity_fault(self) -> str | None:
+        """Return the first damage that SQLite finds in the file."""
+        found: str = self.execute_sql("PRAGMA main.integrity_check(1)").fetchone()[0]
+        return None if found == "ok" else found.splitlines()[-1]
+
     def consistent_read(self) -> AbstractContextManager[object]:
         """Return a read-only transaction that sees the data of one moment."""
         # NOTE: any other kind would take the lock for writing (D27).

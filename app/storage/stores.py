@@ -9,7 +9,7 @@ from app.storage.postgres import PostgresEngine
 from app.storage.register_files import RegisterFiles
 from app.storage.register_schemas import RegisterSchemas
 from app.storage.register_store import OpenRegister, RegisterStore
-from app.storage.registers import list_entries
+from app.storage.registers import Register
 from app.storage.sqlite import SqliteEngine
 from app.storage.versions import main_scripts, pending, versions
 
@@ -64,7 +64,11 @@ def _registers(engine: Engine) -> Iterator[tuple[str, AbstractContextManager[Ope
 
     A register whose data is missing is left out: an empty one in its place would hide the loss.
     """
-    for entry in list_entries(engine):
-        store = store_of(engine, entry.name)
-        if entry.kinds and store.has_current(entry.generation):
-            yield entry.name, store.opened(entry.generation, create=False)
+    # NOTE: an older schema lacks other columns.
+    columns = Register.name, Register.generation, Register.kinds
+    for name, generation, kinds in (
+        Register.select(*columns).order_by(Register.name).tuples().execute(engine)
+    ):
+        store = store_of(engine, name)
+        if kinds and store.has_current(generation):
+            yield name, store.opened(generation, create=False)

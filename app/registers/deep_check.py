@@ -1,0 +1,76 @@
+"""Reads all data and reports what is damaged (D153)."""
+
+from collections.abc import Iterator
+
+import peewee
+
+from app.registers.applying.table import Table
+from app.registers.generations import Generations
+from app.storage.engine import Engine
+from app.storage.errors import message_of
+from app.storage.identity import Held, find_held
+from app.storage.register_store import OpenRegister
+from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register, list_entries
+from app.storage.tables import Kind
+
+_KEPT_AS = {Register: "", KeptRegister: "a snapshot of ", DroppedRegister: "the dropped data of "}
+
+
+def deep_faults(engine: Engine) -> Iterator[str]:
+    """Yield a sentence for each damage: in the main database, registers, snapshots, dropped ones.
+
+    On SQLite this reads every page. On both engines it compares identities, and the numbers of
+    rows with those of the register index. Loads and look-ups go on meanwhile.
+
+    SEC: no sentence has a value of a row.
+
+    Raises peewee.PeeweeException if the main database cannot be read.
+    """
+    if damage := engine.integrity_fault():
+        yield f"The database is damaged: {damage}. Restore it from a backup."
+    for model, kept_as in _KEPT_AS.items():
+        for entry in list_entries(engine, model):
+            if not entry.kinds:
+                continue
+            generations = Generations(engine, entry.name)
+            fault = _fault(generations, model, entry)
+            # A load may have replaced or removed the data meanwhile.
+            if fault and entry in generations.entries(model):
+                yield _sentence(kept_as, entry.name, fault)
+
+
+def _sentence(kept_as: str, name: str, fault: str) -> str:
+    what = f"{kept_as}the register {name}"
+    remedy = "Restore it, or drop it and load it again."
+    return f"{what[:1].upper()}{what[1:]} is damaged: {fault}. {remedy}"
+
+
+def _fault(generations: Generations, model: type[Register], entry: Entry) -> str | None:
+    """Return a clause that says what is wrong with the data of an entry; None if nothing is."""
+    store, generation = generations.store, entry.generation
+    is_current = model is Register
+    if not (store.has_current if is_current else store.has_waiting)(generation):
+        return "its data is missing"
+    opening = (
+        store.opened(generation, create=False) if is_current else store.opened_waiting(generation)
+    )
+    try:
+        # NOTE: a transaction of another kind would keep out merges on SQLite.
+        with opening as opened, opened.engine.consistent_read():
+            if damage := opened.engine.integrity_fault():
+                return damage
+            held = find_held(*opened)
+            return generations.fault(entry, held) or _miscount(opened, entry, held)
+    except (peewee.DatabaseError, peewee.InterfaceError) as error:
+        return message_of(error)
+
+
+def _miscount(opened: OpenRegister, entry: Entry, held: Held) -> str | None:
+    # The rows of a merge are committed before the index says how many there are (D28).
+    if held.last_load != entry.last_load:
+        return None
+    for kind in Kind:
+        count = Table(opened, kind).count()
+        if count != entry.rows(kind):
+            return f"it holds {count:,} {kind}, but {entry.rows(kind):,} were loaded"
+    return None

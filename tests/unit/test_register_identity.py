@@ -21,7 +21,7 @@ from app.storage.registers import (
 )
 from app.storage.stores import store_of
 from app.storage.versions import database_id
-from tests.conftest import STORAGE
+from tests.conftest import ON_POSTGRES, STORAGE
 
 pytestmark = STORAGE
 
@@ -148,3 +148,19 @@ def test_a_deep_check_does_not_count_a_merge_that_is_not_recorded(world):
     world.load([CAR | {"registration": "XY99ZZZ"}])
     Register.update(vehicles=1, last_load=1).execute(world.engine)
     assert list(deep_faults(world.engine)) == []
+
+
+@ON_POSTGRES
+def test_exchanged_schemas_get_503(world):
+    """A new connection finds them at once, and an open one when readiness is asked."""
+    for name in ("alpha", "beta"):
+        world.load([CAR], register=name)
+    old = world.client(world.alice_key)
+    assert old.get(INSURANCE).status_int == 200
+    for former, name in (("alpha", "third"), ("beta", "alpha"), ("third", "beta")):
+        world.engine.execute_sql(f"ALTER SCHEMA register_{former} RENAME TO register_{name}")
+    assert world.client(world.alice_key).get(INSURANCE).status_int == 503
+    ready = old.get("/readyz")
+    assert ready.status_int == 503
+    assert "its data is that of the register beta" in ready.json["detail"]
+    assert old.get(INSURANCE).status_int == 503

@@ -147,4 +147,4 @@ def test_status_shows_what_a_register_lacks(world):
     engine.execute_sql(f"DELETE FROM {table}")
     close_quietly(engine)
     after = run_command("migrate", "--status", "--json", database_url=world.store.url)
-    assert json.loads(after.stdout)["pending"] == ["native: 0001_tables"]
+    assert json.loads(after.stdout)["pending"] == ["native: 0001_tables", "native: 0002_identity"]

@@ -90,7 +90,7 @@ class Month:
 
     def night(self) -> list[dict[str, Any]]:
         """Run the nightly jobs; return the sent messages."""
-        for unit in ("verifyd-backup", "verifyd-import", "verifyd-watch"):
+        for unit in ("verifyd-backup", "verifyd-import", "verifyd-check", "verifyd-watch"):
             self.machine.run(f"systemctl start {unit}")
         until(self._is_delivered, "the messages to be delivered")
         paths = sorted(self.machine.path(ALERTS).glob("*.json"))

@@ -104,7 +104,9 @@ def test_data_of_others_is_neither_read_nor_written(world, alice):
     with pytest.raises(NotOwn, match="an old copy, without load 9"):
         world.engine.attach_registers((ref,))
     assert world.client(world.alice_key).get(INSURANCE).status_int == 503
-    assert find_unreadable(world.engine).name == "native"
+    found = find_unreadable(world.engine)
+    assert found is not None
+    assert found.name == "native"
     told = gathered(world.engine, world.config).conditions
     assert "unreadable:native" in [each.key for each in told]
     with pytest.raises(OperatorError, match="the register native cannot be read: its data is an"):

@@ -78,10 +78,8 @@ def _check(args: argparse.Namespace) -> None:
     reported = {fault.partition(":")[0] for fault in faults}
     found, warnings, audit = findings(config)
     faults += [fault for fault in found if fault.partition(":")[0] not in reported]
-    if args.deep and not faults:
-        job = DeepCheck(is_scheduled=args.scheduled, waiting=partial(waiting_for, args))
-        damage: list[str] = run(job)
-        faults += damage
+    if args.deep:
+        faults += _damage(args, is_explained=bool(faults))
     if args.ready:
         with waiting_for(args, f"the service at {args.ready}, up to {DEADLINE_SECONDS} s"):
             faults += _unreadiness(args.ready)
@@ -91,6 +89,22 @@ def _check(args: argparse.Namespace) -> None:
     print_item(args, members, text=text)
     if faults:
         raise OperatorError("\n".join(faults))
+
+
+def _damage(args: argparse.Namespace, *, is_explained: bool) -> list[str]:
+    """Return a sentence for each damage that a deep check finds.
+
+    Args:
+        is_explained: whether other faults say why the deep check may fail.
+    """
+    job = DeepCheck(is_scheduled=args.scheduled, waiting=partial(waiting_for, args))
+    try:
+        damage: list[str] = run(job)
+    except OperatorError:
+        if not is_explained:
+            raise
+        return []
+    return damage
 
 
 def _check_lines(audit: AuditState | None, warnings: Sequence[str]) -> Iterator[str]:

@@ -5,10 +5,12 @@ import json
 import pytest
 
 from app.alerts.conditions import gathered
+from app.backup.copy import copy_database
 from app.errors import OperatorError
 from app.registers.deep_check import deep_faults
 from app.registers.identities import stamp_registers
 from app.registers.undo import drop_register, roll_back, undrop_register
+from app.storage.engine import closed_afterwards, open_engine
 from app.storage.identity import NotOwn, find_held
 from app.storage.registers import (
     DroppedRegister,
@@ -166,3 +168,18 @@ def test_exchanged_schemas_get_503(world):
     assert ready.status_int == 503
     assert "its data is that of the register beta" in ready.json["detail"]
     assert old.get(INSURANCE).status_int == 503
+
+
+def test_a_copy_has_the_identity_of_its_own_installation(world, tmp_path):
+    """Data of the source is refused in the copy, and a second copy only compares (D46)."""
+    replace(world, "FORD")
+    target = open_engine(f"sqlite:///{tmp_path}/copy.db", create=True)
+    with closed_afterwards(target):
+        for _ in range(2):
+            copy_database(world.engine, target, lambda *_: None)
+        assert find_unreadable(target) is None
+        (entry,) = list_entries(target)
+        with store_of(target, "native").opened(entry.generation) as opened:
+            identity = find_held(*opened).identity
+        assert identity == (database_id(target), "native", entry.generation, entry.stamp)
+        assert list(deep_faults(target)) == []

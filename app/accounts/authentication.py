@@ -150,7 +150,7 @@ class Authenticator:
                     Plan.domains_max,
                     Plan.enquiry,
                     Plan.enquiry_reasons,
-                    state_expression(),
+                    state_expression(engine),
                 )
                 .join(Account)
                 .join(Plan)

@@ -38,6 +38,7 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
         # If this load is killed between its commits, the load that records it needs these counts.
         columns = work.columns_of_reading()
         reserve.with_reserve(work.engine, work.history.update, work.load_id, **columns)
+        opened.engine.begin_log()
         with opened.engine.atomic():
             table = Table(opened, work.kind)
             _write(work, table)

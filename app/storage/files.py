@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -37,6 +37,36 @@ def is_at_rest(file: Path) -> bool:
         return file.with_name(f"{file.name}-wal").stat().st_size == 0
     except FileNotFoundError:
         return True
+
+
+def is_older_than_log(file: Path) -> bool:
+    """Tell whether the log beside a database continues a later state of it (D153).
+
+    SQLite would write the pages of such a log into an old copy. Each log that a merge began starts
+    with the first page of the database, which counts these logs as its `user_version`. Without its
+    log, the file has a count that is lower by one at most.
+    """
+    with suppress(OSError, apsw.Error):
+        with opened(file.with_name(f"{file.name}-wal"), os.O_RDONLY) as log:
+            header, frame, page = os.read(log, 32), os.read(log, 24), os.read(log, 100)
+        is_first_page = len(page) == 100 and frame[:4] == b"\0\0\0\1"
+        if is_first_page and frame[8:16] == header[16:24]:  # Otherwise SQLite ignores the frame.
+            return _count_of_logs(page) > _count_of_logs(_first_bytes(file)) + 1
+    return False
+
+
+def _first_bytes(file: Path) -> bytes:
+    # NOTE: by SQLite, because closing the file otherwise would end the locks of this process.
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+    database = apsw.VFSFile("", os.fspath(file.absolute()), flags)
+    try:
+        return database.xRead(100, 0)
+    finally:
+        database.xClose()
+
+
+def _count_of_logs(page: bytes) -> int:
+    return int.from_bytes(page[60:64])
 
 
 def stamp_of(file: Path) -> tuple[int, int]:

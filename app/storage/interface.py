@@ -79,21 +79,26 @@ class Engine(peewee.Database, ABC):
         """
 
     @abstractmethod
-    def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
+    def attach_registers(
+        self, registers: tuple[RegisterRef, ...], *, is_thorough: bool = False
+    ) -> None:
         """Attach exactly these registers to this thread's connection, under their schema names.
 
-        The identity of each one is checked when the connection first uses it (D153).
+        The identity of each one is compared when the connection first uses it, and when other data
+        took its place (D153).
+
+        Args:
+            is_thorough: compare all identities again now.
 
         Raises peewee.OperationalError if one of them cannot be read; NotOwn if its data is that of
         another register, load or installation.
         """
 
     @abstractmethod
-    def detach_replaced(self) -> None:
-        """Detach each register in whose place there is another file now.
+    def data_number(self, schema: peewee.ColumnBase) -> peewee.Node | None:
+        """Return an expression for a number that differs if other data took a schema's place.
 
-        A worker that has opened a file continues to read it. So its answers stay right, but a
-        restart would find the other file.
+        Its text is empty if the schema does not exist. None if no statement can tell.
         """
 
     @abstractmethod
@@ -107,6 +112,9 @@ class Engine(peewee.Database, ABC):
         Always None on Postgres, whose server has tools of its own. Raises peewee.PeeweeException
         if the database cannot be read.
         """
+
+    def begin_log(self) -> None:
+        """Let the log of a file say which state of the file it continues, before a merge (D153)."""
 
     @abstractmethod
     def consistent_read(self) -> AbstractContextManager[object]:

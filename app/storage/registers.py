@@ -1,8 +1,9 @@
 """The register index: which registers exist, and which generation of each is current.
 
 The state of all registers is one short text such as `native/1/fpv,rdw/3/v`: name, generation and
-the letters of the kinds that were ever loaded. It is read together with the key of a request. If
-it has changed, the worker attaches the registers again.
+the letters of the kinds that were ever loaded; on Postgres also the number of the data, as in
+`rdw/3/v/16412`. It is read together with the key of a request. If it has changed, the worker
+attaches the registers again.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,8 @@ from peewee import fn
 
 from app.errors import OperatorError
 from app.storage.engine import Engine
-from app.storage.identity import NotOwn, require_own
-from app.storage.tables import Kind, RegisterRef
+from app.storage.identity import NotOwn
+from app.storage.tables import Kind, RegisterRef, schema_of
 
 REGISTERS_MAX = 8
 """SQLite attaches at most ten files. Eight are enough for each agency, and for two more (D25)."""
@@ -119,10 +120,13 @@ def list_entries(
     return [Entry(*row) for row in query.tuples().execute(engine)]
 
 
-def state_expression() -> "peewee.ModelSelect[Register]":
+def state_expression(engine: Engine) -> "peewee.ModelSelect[Register]":
     """Return a scalar subquery for the state of all registers; null if there are none."""
     one = Register.name.concat("/").concat(Register.generation.cast("text"))
     one = one.concat("/").concat(Register.kinds)
+    number = engine.data_number(peewee.Value(schema_of("")).concat(Register.name))
+    if number is not None:
+        one = one.concat("/").concat(number)
     return Register.select(fn.string_agg(one, ",").order_by(Register.name))
 
 
@@ -131,7 +135,7 @@ def read_state(engine: Engine) -> str:
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
-    return state_expression().scalar(engine) or ""
+    return state_expression(engine).scalar(engine) or ""
 
 
 def repeat_if_removed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
@@ -182,9 +186,9 @@ def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]
     rank = {name: position for position, name in enumerate(order)}
     refs = []
     for entry in state.split(",") if state else ():
-        name, generation, kinds = entry.split("/")
+        name, generation, kinds, *data = entry.split("/")
         if kinds:
-            refs.append(RegisterRef(name, int(generation), kinds))
+            refs.append(RegisterRef(name, int(generation), kinds, *data))
     return tuple(sorted(refs, key=lambda ref: (rank.get(ref.name, len(rank)), ref.name)))
 
 
@@ -238,11 +242,9 @@ def _fault(engine: Engine, registers: tuple[RegisterRef, ...]) -> str | None:
     if not engine.can_attach(registers):
         return ""
     try:
-        engine.detach_replaced()
-        engine.attach_registers(registers)
+        engine.attach_registers(registers, is_thorough=True)
         for ref in registers:
             engine.rows(f'SELECT 1 FROM "{ref.schema}".vehicle LIMIT 1', ())  # noqa: S608
-            require_own(engine, ref)
     except NotOwn as error:
         engine.recover(error)
         return error.fault

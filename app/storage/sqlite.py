@@ -30,19 +30,29 @@ from app.storage.errors import (
     message_of,
     result_code,
 )
-from app.storage.files import OPEN_FLAGS, file_uri, is_at_rest, register_file, stamp_of
-from app.storage.identity import require_own
+from app.storage.files import (
+    OPEN_FLAGS,
+    file_uri,
+    is_at_rest,
+    is_older_than_log,
+    register_file,
+    stamp_of,
+)
+from app.storage.identity import NotOwn, require_own
 from app.storage.interface import Engine, Row
 from app.storage.tables import RegisterRef
 
 BUSY_TIMEOUT_SECONDS = 5
 """How long a statement waits for another writer before it fails (D27)."""
+INODES_SECONDS = 1
+"""How long a replaced file of a register may stay unnoticed. PERF: asking takes 2 us per file."""
 VERSION = "PRAGMA main.data_version"
 _STATEMENTS_CACHED_MAX = 256
 _KEYS_ASKED_FOR = 1_000
 _NO_ROOM = (apsw.SQLITE_FULL, apsw.SQLITE_IOERR, apsw.SQLITE_CANTOPEN)
 """Errors of attaching a file for whose `-shm` the disk has no room."""
 _PAUSE_SECONDS = 0.01
+_OLDER = "an old copy beside the log of a newer one"
 
 
 class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
@@ -82,9 +92,12 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         )
 
     def _connect(self) -> Any:
+        if is_older_than_log(self.file):
+            raise peewee.OperationalError(f"{self.file} is {_OLDER}")
         self._opened.number = next(self._connections)
         self._opened.files = {}
         self._opened.inodes = {}
+        self._opened.inodes_due_ns = 0
         self._opened.stamps = {}
         self._opened.is_unproven = False
         before = self._inode()
@@ -221,31 +234,37 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         """Return an empty list: the owner of the file may do everything."""
         return []
 
-    def attach_registers(self, registers: tuple[RegisterRef, ...]) -> None:
-        """Attach exactly these registers to this thread's connection, under their schema names."""
+    def attach_registers(
+        self, registers: tuple[RegisterRef, ...], *, is_thorough: bool = False
+    ) -> None:
+        """Attach exactly these registers to this thread's connection, under their schema names.
+
+        Another file at the path of a register is found within INODES_SECONDS.
+        """
         self.connection()
-        files = _files(self.file, registers)
+        files, now_ns = _files(self.file, registers), clock.monotonic_ns()
         attached: dict[str, Path] = self._opened.files
         stamps: dict[str, tuple[int, int]] = self._opened.stamps
-        if attached == files and (not stamps or self.in_transaction()):
+        is_due = is_thorough or bool(stamps) or now_ns >= self._opened.inodes_due_ns
+        if attached == files and (not is_due or self.in_transaction()):
             return  # A transaction cannot detach anything.
-        for schema in list(attached):
-            if files.get(schema) != attached[schema] or schema in stamps:
+        self._opened.inodes_due_ns = now_ns + INODES_SECONDS * 1_000_000_000
+        for schema, file in list(attached.items()):
+            if files.get(schema) != file or schema in stamps or self._is_replaced(schema):
                 self._detach(schema)
         for ref in registers:
             if ref.schema not in attached:
-                self._attach(ref.schema, files[ref.schema])
-                try:
-                    require_own(self, ref)
-                except peewee.PeeweeException:
-                    self._detach(ref.schema)
-                    raise
+                self._attach(ref, files[ref.schema])
+            elif is_thorough:
+                require_own(self, ref)
 
-    def detach_replaced(self) -> None:
-        """Detach each register whose file was replaced by another one at its path."""
-        for schema, inode in list(getattr(self._opened, "inodes", {}).items()):
-            if _inode_of(self._opened.files[schema]) != inode:
-                self._detach(schema)
+    def _is_replaced(self, schema: str) -> bool:
+        """Tell whether there is another file at the path of an attached one."""
+        # NOTE: a file that was removed can still be read where it is attached.
+        return _inode_of(self._opened.files[schema]) not in (None, self._opened.inodes[schema])
+
+    def data_number(self, schema: peewee.ColumnBase) -> None:
+        """Return None: only the file system knows which file is at a path."""
 
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
         """Tell whether the files exist. A removed file is still readable where it is attached."""
@@ -256,11 +275,18 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         for known in (self._opened.files, self._opened.inodes, self._opened.stamps):
             known.pop(schema, None)
 
-    def _attach(self, schema: str, file: Path) -> None:
+    def _attach(self, ref: RegisterRef, file: Path) -> None:
         inode = _inode_of(file)
-        self._attach_file(schema, file)
-        self._opened.files[schema] = file
-        self._opened.inodes[schema] = inode
+        if is_older_than_log(file):
+            raise NotOwn(ref.name, f"its data is {_OLDER}")
+        self._attach_file(ref.schema, file)
+        self._opened.files[ref.schema] = file
+        self._opened.inodes[ref.schema] = inode
+        try:
+            require_own(self, ref)
+        except peewee.PeeweeException:
+            self._detach(ref.schema)
+            raise
 
     def _attach_file(self, schema: str, file: Path) -> None:
         # NOTE: read-only, because BEGIN IMMEDIATE locks every attached file that is writable.
@@ -295,6 +321,11 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         """Return the first damage that SQLite finds in the file."""
         found: str = self.execute_sql("PRAGMA main.integrity_check(1)").fetchone()[0]
         return None if found == "ok" else found.splitlines()[-1]
+
+    def begin_log(self) -> None:
+        """Begin a log with the next number, as soon as no reader needs the former log."""
+        self.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.pragma("user_version", self.pragma("user_version") + 1)
 
     def consistent_read(self) -> AbstractContextManager[object]:
         """Return a read-only transaction that sees the data of one moment."""

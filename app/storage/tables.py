@@ -39,6 +39,8 @@ class RegisterRef(NamedTuple):
     generation: int
     kinds: str
     """The letters of the kinds that were ever loaded."""
+    data: str = ""
+    """`Engine.data_number`, which differs if other data took its place; empty on SQLite."""
 
     @property
     def schema(self) -> str:

@@ -1,6 +1,8 @@
 """Each register's data says whose it is (D153)."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -10,8 +12,11 @@ from app.errors import OperatorError
 from app.registers.deep_check import deep_faults
 from app.registers.identities import stamp_registers
 from app.registers.undo import drop_register, roll_back, undrop_register
+from app.storage import sqlite
 from app.storage.engine import closed_afterwards, open_engine
+from app.storage.files import connect, file_uri, register_file
 from app.storage.identity import NotOwn, find_held
+from app.storage.register_files import RegisterFiles
 from app.storage.registers import (
     DroppedRegister,
     KeptRegister,
@@ -23,7 +28,7 @@ from app.storage.registers import (
 )
 from app.storage.stores import store_of
 from app.storage.versions import database_id
-from tests.conftest import ON_POSTGRES, STORAGE
+from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE
 
 pytestmark = STORAGE
 
@@ -156,18 +161,91 @@ def test_a_deep_check_does_not_count_a_merge_that_is_not_recorded(world):
 
 @ON_POSTGRES
 def test_exchanged_schemas_get_503(world):
-    """A new connection finds them at once, and an open one when readiness is asked."""
+    """The next request of an open connection finds them, and a new connection does."""
     for name in ("alpha", "beta"):
         world.load([CAR], register=name)
     old = world.client(world.alice_key)
     assert old.get(INSURANCE).status_int == 200
-    for former, name in (("alpha", "third"), ("beta", "alpha"), ("third", "beta")):
-        world.engine.execute_sql(f"ALTER SCHEMA register_{former} RENAME TO register_{name}")
-    assert world.client(world.alice_key).get(INSURANCE).status_int == 503
-    ready = old.get("/readyz")
-    assert ready.status_int == 503
-    assert "its data is that of the register beta" in ready.json["detail"]
+    for exchange in range(2):
+        for former, name in (("alpha", "third"), ("beta", "alpha"), ("third", "beta")):
+            world.engine.execute_sql(f"ALTER SCHEMA register_{former} RENAME TO register_{name}")
+        status = 200 if exchange else 503
+        assert old.get(INSURANCE).status_int == status
+        ready = old.get("/readyz")
+        assert ready.status_int == status
+        assert ("its data is that of the register beta" in ready.text) is (status == 503)
+        assert world.client(world.alice_key).get(INSURANCE).status_int == status
+
+
+@ON_POSTGRES
+def test_a_table_that_was_put_back_gets_503(world):
+    """Tables of an older backup in the same schema are found by the next request."""
+    world.load([CAR])
+    old = world.client(world.alice_key)
+    assert old.get(INSURANCE).status_int == 200
+    world.engine.execute_sql("CREATE TABLE aside (LIKE register_native.vehicle INCLUDING ALL)")
+    world.load([CAR | {"make": "SEAT"}])
+    assert old.get(INSURANCE).status_int == 200
+    for statement in (
+        "DELETE FROM register_native.applied_load",
+        "DROP TABLE register_native.vehicle",
+        "ALTER TABLE aside RENAME TO vehicle",
+        "ALTER TABLE vehicle SET SCHEMA register_native",
+    ):
+        world.engine.execute_sql(statement)
     assert old.get(INSURANCE).status_int == 503
+
+
+@ON_SQLITE
+def test_an_old_copy_beside_a_newer_log_gets_503(world, monkeypatch):
+    """SQLite would mix both: the last load's rows from the log, and old ones of the other pages."""
+    monkeypatch.setattr(RegisterFiles, "truncate_log", lambda *_: None)
+    replace(world, "FORD")
+    path = register_file(world.database, "native", 1)
+    log = path.with_name(f"{path.name}-wal")
+    states = []
+    for make in ("SEAT", "FIAT", "OPEL"):
+        world.engine.attach_registers(())
+        with closing(connect(file_uri(path, "rw"))) as writer:
+            writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        states.append(path.read_bytes())
+        # The log stays, as that of a load that is killed after its commit.
+        with closing(connect(file_uri(path, "ro"))) as reader:
+            reader.execute("SELECT * FROM vehicle").fetchall()
+            world.load([CAR | {"make": make}])
+            last_log = log.read_bytes()
+    for state, status in zip(states, (503, 503, 200), strict=True):
+        world.engine.attach_registers(())
+        path.write_bytes(state)
+        log.write_bytes(last_log)
+        path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
+        answer = world.client(world.alice_key).get(INSURANCE)
+        assert answer.status_int == status
+        if status == 503:
+            with pytest.raises(Exception, match="an old copy beside the log of a newer one"):
+                world.load([CAR | {"make": "KIA"}])
+            assert path.read_bytes() == state
+    assert answer.json["vehicle"]["make"] == "OPEL"
+
+
+@ON_SQLITE
+def test_an_open_connection_finds_a_replaced_file(world, alice, monkeypatch):
+    """Whoever has the former file open compares the new one, and a merge reaches all readers."""
+    world.load([CAR])
+    monkeypatch.setattr(sqlite, "INODES_SECONDS", 0)
+    assert alice.get(INSURANCE).status_int == 200
+    path = register_file(world.database, "native", 1)
+    copy = path.with_name("copy")
+    for make in ("SEAT", "FIAT"):
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+        former = copy.read_bytes()
+        copy.replace(path)
+        world.load([CAR | {"make": make}])
+        assert alice.get(INSURANCE).json["vehicle"]["make"] == make
+    copy.write_bytes(former)
+    copy.replace(path)
+    assert alice.get(INSURANCE).status_int == 503
 
 
 def test_a_copy_has_the_identity_of_its_own_installation(world, tmp_path):

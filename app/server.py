@@ -20,7 +20,7 @@ from gunicorn.config import Config as GunicornConfig
 from gunicorn.sock import create_sockets
 from gunicorn.workers.base import Worker
 
-from app.alerts.conditions import conditions_of
+from app.alerts.conditions import conditions_of, register_conditions
 from app.audit.owner import claim
 from app.config import Config
 from app.errors import OperatorError
@@ -95,7 +95,7 @@ def prepare_state(config: Config) -> None:
             claim(config.audit_dir, database_id(engine))
         service_lock.note_trail(config.state_dir, config.audit_dir if config.audit else None)
         reserve.fill(engine)
-        for each in conditions_of(engine, config).conditions:
+        for each in (*register_conditions(engine), *conditions_of(engine, config).conditions):
             _log.warning("%s", each.warning)
     try:
         metrics_files.prepare(config.state_dir)

@@ -18,6 +18,7 @@ from app.serve.http import metrics_files
 from app.serve.http.context import Request
 from app.serve.http.metrics import Measures
 from app.storage.engine import Engine
+from app.storage.registers import find_unreadable
 from app.storage.tables import Kind
 from app.version import VERSION, revision
 
@@ -39,6 +40,7 @@ class State:
             facts = load_facts(self._engine)
             runs = last_runs(self._engine)
             is_writable = write_fault(self._engine) is None
+            is_readable = find_unreadable(self._engine) is None
             audit = audit_state(self._engine, self._config)
             is_up = True
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
@@ -52,9 +54,20 @@ class State:
         )
         yield from self._host()
         if is_up:
+            yield _gauge(
+                "verifyd_registers_readable",
+                "Whether look-ups can read each register, and find its own data.",
+                is_readable,
+            )
             yield from _registers(ages)
             yield from _loads(facts, ages)
             yield from _backup(runs)
+            if "check" in runs.ended:
+                yield _gauge(
+                    "verifyd_deep_check_failed",
+                    "Whether the last deep check found damage, or did not end.",
+                    bool(runs.ended["check"].faults),
+                )
             if audit.is_on:
                 yield _gauge(
                     "verifyd_audit_writable",

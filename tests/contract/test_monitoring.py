@@ -38,6 +38,7 @@ def told(world, stranger) -> dict[str, set[str]]:
     with suppress(OperatorError):
         world.load_files(cut_off)
     record(world.engine, Run("backup", is_scheduled=True, started_at=1_000, size_bytes=4321))
+    record(world.engine, Run("check", is_scheduled=True, started_at=1_000))
     make_certificate(world.directory)
     certificate = world.directory / "fullchain.pem"
     claim(world.directory / "audit", database_id(world.engine))

@@ -116,6 +116,8 @@ def test_data_of_others_is_neither_read_nor_written(world, alice):
     assert found.name == "native"
     told = gathered(world.engine, world.config).conditions
     assert "unreadable:native" in [each.key for each in told]
+    metrics = world.client(None).get("/metrics", environ={"REMOTE_ADDR": "127.0.0.1"})
+    assert "verifyd_registers_readable 0.0" in metrics.text
     with pytest.raises(OperatorError, match="the register native cannot be read: its data is an"):
         world.load([CAR | {"make": "KIA"}])
     with pytest.raises(OperatorError, match="cannot be read"):

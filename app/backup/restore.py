@@ -16,6 +16,7 @@ from app.backup.manifest import Manifest
 from app.backup.trail import staged_trail
 from app.config import Config
 from app.errors import OperatorError
+from app.registers.identities import renew_stamp
 from app.serve import service_lock
 from app.serve.limits.file import FILE_NAME as LIMITS
 from app.setting_values import sqlite_path
@@ -24,8 +25,10 @@ from app.storage.errors import driver_errors_translated
 from app.storage.files import SUFFIXES, connect, file_uri, register_file, require_directory, sync
 from app.storage.postgres import PostgresEngine
 from app.storage.register_files import other_files
+from app.storage.register_store import OpenRegister
 from app.storage.registers import Register
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS, SqliteEngine
+from app.storage.tables import schema_of
 from app.storage.versions import Versions, program_schema
 
 
@@ -51,7 +54,10 @@ def put_in_place(
             main = staged[database]
             _adapt(main, former, found, action)
             registers = sqlite.list_registers(main)
-            sync(main)
+            copies = {each[0]: staged.get(register_file(database, *each)) for each in registers}
+            _renew_stamps(main, copies)
+            for copy in staged.values():
+                sync(copy)
             named = [*registers, *sqlite.list_waiting(main)]
             stay = {register_file(database, *each) for each in named} - staged.keys()
             replaced = _set_aside(database, stay)
@@ -75,7 +81,6 @@ def _staged(database: Path, source: Path, found: Manifest) -> Iterator[dict[Path
             staged[target] = scratch / target.name
             shutil.copyfile(source / name, staged[target])
             staged[target].chmod(0o640)
-            sync(staged[target])
         yield staged
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -140,6 +145,15 @@ def _adapt(
             # Backups have no snapshots and dropped registers.
             _empty(engine, sqlite.WAITING_TABLES)
         _sign_out_and_record(engine, action)
+
+
+def _renew_stamps(main: Path, copies: Mapping[str, Path | None]) -> None:
+    """Give each restored register a new stamp; a register without a copy stays as it is."""
+    with closed_afterwards(SqliteEngine(main)) as engine:
+        for name, copy in copies.items():
+            if copy is not None:
+                with closed_afterwards(SqliteEngine(copy)) as register:
+                    renew_stamp(engine, name, OpenRegister(register, None))
 
 
 def _sign_out_and_record(engine: Engine, action: Mapping[str, object]) -> None:
@@ -283,5 +297,7 @@ def _restore_dump(
             _empty(engine, sqlite.WAITING_TABLES)
             is_missing = Register.name.not_in(found.registers or [])
             Register.delete().where(is_missing).execute(engine)
+            for name in found.registers or []:
+                renew_stamp(engine, name, OpenRegister(engine, schema_of(name)))
             _sign_out_and_record(engine, action)
     return found.registers or []

@@ -1,6 +1,7 @@
 """Gives an identity to the data that programs without identities wrote (D153)."""
 
 import logging
+from typing import Any
 
 import peewee
 from peewee import fn
@@ -10,6 +11,7 @@ from app.registers.generations import Generations, locked
 from app.registers.history import COUNTS, MERGE, RegisterLoad
 from app.storage.engine import Engine
 from app.storage.identity import find_held, new_stamp, write_identity
+from app.storage.register_store import OpenRegister
 from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register
 
 _log = logging.getLogger("app.registers.identities")
@@ -34,6 +36,25 @@ def stamp_registers(engine: Engine) -> None:
         except (OSError, peewee.PeeweeException, OperatorError) as error:
             engine.recover(error)
             _log.warning("the identity of the register %s was not written: %s", name, error)
+
+
+def renew_stamp(engine: Engine, name: str, opened: OpenRegister) -> None:
+    """Give restored data a stamp of its own.
+
+    Loads after the restore get numbers again that loads before it had. So the data from before the
+    restore must not pass for the restored data, nor that of the original beside a copy of it.
+
+    Args:
+        engine: the restored main database.
+        opened: the restored data of the register.
+    """
+    held = find_held(*opened)
+    # Data in a backup of a former program is stamped at the next start.
+    if held.identity is not None:
+        renewed = held.identity._replace(stamp=new_stamp())
+        write_identity(*opened, renewed)
+        is_stamped: Any = (Register.name == name) & Register.stamp.is_null(False)
+        Register.update(stamp=renewed.stamp).where(is_stamped).execute(engine)
 
 
 def _incomplete(engine: Engine) -> list[str]:

@@ -158,7 +158,7 @@ def test_a_backup_without_room_leaves_none(world, little_disk):
     good = run("backup", little_disk, **settings)["backup"]
     ended = run_command("backup", little_disk, "--registers", **settings)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "the backup needs 6.0 MB in " in ended.stderr
+    assert "the backup needs 6.1 MB in " in ended.stderr
     assert f"no backup was made in {little_disk}" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert shown(little_disk) == [Path(good).name]

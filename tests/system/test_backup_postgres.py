@@ -104,6 +104,22 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         assert (found["ok"], found["warnings"]) == (True, [])
         with psycopg.connect(other) as connection:
             assert connection.execute("SELECT * FROM console_link").fetchall() == []
+            restored_stamps = stamps_of(connection, registers)
+        with psycopg.connect(stocked) as connection:
+            assert restored_stamps.isdisjoint(stamps_of(connection, registers))
+
+
+def stamps_of(connection: psycopg.Connection, registers: list[str]) -> set[str]:
+    """Return the stamps in the index, which are those of the data (D153)."""
+    stamps = set()
+    for name in registers:
+        (noted,) = connection.execute(
+            "SELECT stamp FROM register WHERE name = %s", [name]
+        ).fetchone()
+        (held,) = connection.execute(f"SELECT stamp FROM register_{name}.identity").fetchone()
+        assert noted == held
+        stamps.add(noted)
+    return stamps
 
 
 def test_with_postgres_the_trail_is_beside_the_dump(server, stocked, tmp_path):

@@ -250,10 +250,14 @@ def test_an_open_connection_finds_a_replaced_file(world, alice, monkeypatch):
     assert alice.get(INSURANCE).status_int == 503
 
 
-def test_a_copy_has_the_identity_of_its_own_installation(world, tmp_path):
+@pytest.mark.parametrize("onto", ["sqlite", "postgres"])
+def test_a_copy_has_the_identity_of_its_own_installation(world, tmp_path, onto, request):
     """Data of the source is refused in the copy, and a second copy only compares (D46)."""
     replace(world, "FORD")
-    target = open_engine(f"sqlite:///{tmp_path}/copy.db", create=True)
+    url = f"sqlite:///{tmp_path}/copy.db"
+    if onto == "postgres":
+        url = request.getfixturevalue("empty_postgres")
+    target = open_engine(url, create=True)
     with closed_afterwards(target):
         for _ in range(2):
             copy_database(world.engine, target, lambda *_: None)

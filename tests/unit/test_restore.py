@@ -102,6 +102,18 @@ def test_a_restore_can_be_repeated(stocked, backup):
     assert first["registers"] == second["registers"] == ["native"]
 
 
+def test_restored_registers_refuse_the_data_from_before(stocked):
+    """Loads after a restore get the numbers of loads before it, so stamps differ (D153)."""
+    backup = stocked.json("backup", stocked.directory / "backups", "--registers")["backup"]
+    load(stocked, "AB12CDE,SKODA")
+    former = Path(stocked.json("restore", backup)["replaced"])
+    assert stocked.run("check", "--deep").status == 0
+    load(stocked, "AB12CDE,AUDI")
+    (restored,) = stocked.directory.glob("*.register_native.1.db")
+    shutil.copyfile(former / restored.name, restored)
+    assert "that of another load with number 1" in stocked.refusal("check")
+
+
 def test_registers_stay_with_their_history(stocked, backup):
     """A restore without registers keeps the current ones with their history."""
     load(stocked, "AB12CDE,SKODA")

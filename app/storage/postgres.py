@@ -232,7 +232,7 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
 
     def data_number(self, schema: peewee.ColumnBase) -> peewee.Node:
         """Return the number of a table, which each table keeps for its life."""
-        # PERF: this takes 2 us. The server looks the table up in its cache, without a lock.
+        # PERF: 3 us per register. The server looks the table up in its cache, without a lock.
         table = fn.to_regclass(schema.concat(".vehicle"))
         return fn.COALESCE(table.cast("oid").cast("text"), "")
 

@@ -46,6 +46,7 @@ SCRIPT = f"""#!/bin/sh
 new=$(mktemp {ALERTS}/.XXXXXXXX) && cat >"$new" && mv "$new" "{ALERTS}/$(date +%s%N).json"
 """
 ALERT = "verifyd.alert"
+JOBS = ("verifyd-backup", "verifyd-import", "verifyd-check", "verifyd-watch")
 
 
 @pytest.fixture
@@ -88,9 +89,9 @@ class Month:
         self.machine.path(path).write_bytes(data)
         self.machine.do(f"chown verifyd '{path}' && touch -d '-5 min' '{path}'")
 
-    def night(self) -> list[dict[str, Any]]:
-        """Run the nightly jobs; return the sent messages."""
-        for unit in ("verifyd-backup", "verifyd-import", "verifyd-check", "verifyd-watch"):
+    def night(self, *units: str) -> list[dict[str, Any]]:
+        """Run the nightly jobs, or only those of some units; return the sent messages."""
+        for unit in units or JOBS:
             self.machine.run(f"systemctl start {unit}")
         until(self._is_delivered, "the messages to be delivered")
         paths = sorted(self.machine.path(ALERTS).glob("*.json"))
@@ -104,11 +105,20 @@ class Month:
 
     def held(self, register: str, sql: str) -> list[tuple[Any, ...]]:
         """Return the current rows of a register."""
+        with self._opened(self._file(register)) as file:
+            return file.execute(sql).fetchall()
+
+    def _file(self, register: str) -> str:
         with self._opened("verifyd.db") as main:
             entry = main.execute("SELECT generation FROM register WHERE name = ?", (register,))
             (generation,) = entry.fetchone()
-        with self._opened(f"verifyd.register_{register}.{generation}.db") as file:
-            return file.execute(sql).fetchall()
+        return f"verifyd.register_{register}.{generation}.db"
+
+    def lose_pages(self, register: str) -> None:
+        """Overwrite four pages of a register's file with zeros, as a failing disk does."""
+        with self.machine.path(f"{DATA}/{self._file(register)}").open("r+b") as file:
+            file.seek(12 * 4096)
+            file.write(bytes(4 * 4096))
 
     def _opened(self, name: str) -> closing[sqlite3.Connection]:
         """Open a copy of a database that nothing writes to now, with its log."""
@@ -202,3 +212,7 @@ def test_a_month_of_nights_ends_as_a_careful_person_would_have_left_it(machine, 
     assert '"status":"ready"' in machine.do(
         "curl -sS --unix-socket /run/verifyd.sock localhost/readyz"
     )
+    month.lose_pages("rdw")
+    (alert,) = month.night("verifyd-check", "verifyd-watch")
+    assert '"job:check"' in json.dumps(alert)
+    assert "The register rdw is damaged" in machine.do("journalctl -u verifyd-check")

@@ -2,14 +2,17 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 
+import peewee
 import pytest
 
 from app.alerts.conditions import gathered
 from app.backup.copy import copy_database
 from app.errors import OperatorError
+from app.registers import identities
 from app.registers.deep_check import deep_faults
+from app.registers.generations import Generations
 from app.registers.identities import stamp_registers
 from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage import sqlite
@@ -54,7 +57,9 @@ def forget(world):
     (entry,) = list_entries(world.engine)
     with store_of(world.engine, "native").opened(entry.generation) as opened:
         schema = f'"{opened.schema}".' if opened.schema else ""
-        opened.engine.execute_sql(f"DELETE FROM {schema}identity")
+        opened.engine.execute_sql(f"DROP TABLE {schema}identity")
+        script = "WHERE name = '0002_identity'"
+        opened.engine.execute_sql(f"DELETE FROM {schema}schema_migration {script}")
     for model in (Register, KeptRegister, DroppedRegister):
         model.update(stamp=None, last_load=None).execute(world.engine)
 
@@ -90,6 +95,31 @@ def test_what_a_former_program_wrote_is_answered_and_stamped_at_the_start(world,
     undrop_register(world.engine, "native")
     assert find_unreadable(world.engine) is None
     assert world.client(world.alice_key).get(INSURANCE).json["vehicle"]["make"] == "FORD"
+
+
+@pytest.mark.parametrize("step", ["data", "index"])
+@pytest.mark.parametrize("error", [peewee.OperationalError("disk full"), KeyboardInterrupt()])
+def test_a_stamp_that_is_interrupted_is_written_at_the_next_start(world, monkeypatch, step, error):
+    """The register is answered between the two, whether its data or its entry is stamped."""
+    replace(world, "FORD")
+    forget(world)
+
+    def fail(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        if step == "data":
+            patch.setattr(identities, "write_identity", fail)
+        else:
+            patch.setattr(Generations, "note_identity", fail)
+        with suppress(KeyboardInterrupt):
+            stamp_registers(world.engine)
+    assert (held(world).identity is None) is (step == "data")
+    assert list_entries(world.engine)[0].stamp is None
+    assert world.client(world.alice_key).get(INSURANCE).status_int == 200
+    assert find_unreadable(world.engine) is None
+    stamp_registers(world.engine)
+    assert list_entries(world.engine)[0].stamp == held(world).identity.stamp
 
 
 def test_a_merge_of_a_former_program_is_noted_at_the_start(world):

@@ -47,20 +47,16 @@ def _sentence(kept_as: str, name: str, fault: str) -> str:
 
 def _fault(generations: Generations, model: type[Register], entry: Entry) -> str | None:
     """Return a clause that says what is wrong with the data of an entry; None if nothing is."""
-    store, generation = generations.store, entry.generation
-    is_current = model is Register
-    if not (store.has_current if is_current else store.has_waiting)(generation):
-        return "its data is missing"
-    opening = (
-        store.opened(generation, create=False) if is_current else store.opened_waiting(generation)
-    )
     try:
-        # NOTE: a transaction of another kind would keep out merges on SQLite.
-        with opening as opened, opened.engine.consistent_read():
-            if damage := opened.engine.integrity_fault():
-                return damage
-            held = find_held(*opened)
-            return generations.fault(entry, held) or _miscount(opened, entry, held)
+        with generations.opened_entry(model, entry) as opened:
+            if opened is None:
+                return "its data is missing"
+            # NOTE: a transaction of another kind would keep out merges on SQLite.
+            with opened.engine.consistent_read():
+                if damage := opened.engine.integrity_fault():
+                    return damage
+                held = find_held(*opened)
+                return generations.fault(entry, held) or _miscount(opened, entry, held)
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
         return message_of(error)
 

@@ -124,6 +124,19 @@ class Generations:
                 self._require_own(opened, entry)
             yield opened if has_tables else None
 
+    @contextmanager
+    def opened_entry(self, model: type[Register], entry: Entry) -> Iterator[OpenRegister | None]:
+        """Open the data of an entry in one table of the index; yield None if it is missing."""
+        store, generation = self.store, entry.generation
+        if not (store.has_current if model is Register else store.has_waiting)(generation):
+            yield None
+        elif model is Register:
+            with store.opened(generation, create=False) as opened:
+                yield opened
+        else:
+            with store.opened_waiting(generation) as opened:
+                yield opened
+
     def require_data(self, entry: Entry | None) -> None:
         """Raise Hindered if the register was loaded, but its data is missing."""
         if entry is None or entry.loaded_at is None:

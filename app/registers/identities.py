@@ -79,20 +79,15 @@ def _stamp(generations: Generations, model: type[Register], entry: Entry) -> Non
     Data that has an identity keeps it, as after a rollback by a former program. If it is not the
     right data, nothing is changed: readers refuse it, and say why.
     """
-    store, generation = generations.store, entry.generation
-    is_current = model is Register
-    exists = store.has_current if is_current else store.has_waiting
-    if not entry.kinds or not exists(generation):
+    if not entry.kinds:
         return
-    waiting_or_current = (
-        store.opened(generation, create=False) if is_current else store.opened_waiting(generation)
-    )
-    with waiting_or_current as opened:
-        held = find_held(*opened)
-        if generations.fault(entry, held):
+    with generations.opened_entry(model, entry) as opened:
+        held = find_held(*opened) if opened else None
+        if opened is None or held is None or generations.fault(entry, held):
             return
         stamp = held.identity.stamp if held.identity else new_stamp()
         if held.identity is None:
             opened.migrate()
-            write_identity(*opened, generations.identity(generation, stamp))
-    generations.note_identity(model, generation, stamp, max(held.last_load, generation))
+            write_identity(*opened, generations.identity(entry.generation, stamp))
+    last_load = max(held.last_load, entry.generation)
+    generations.note_identity(model, entry.generation, stamp, last_load)

@@ -102,7 +102,8 @@ class Generations:
             return
         with self.store.opened(entry.generation) as opened:
             opened.migrate()
-            if entry.stamp and not entry.kinds:  # Nothing was ever loaded, so nobody reads it.
+            is_new = entry.loaded_at is None and find_held(*opened).identity is None
+            if entry.stamp and (is_new or not entry.kinds):  # Nothing was ever loaded.
                 write_identity(*opened, self.identity(entry.generation, entry.stamp))
             else:
                 self._require_own(opened, entry)

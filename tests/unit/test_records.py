@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.storage.engine import Engine, close_quietly, open_engine
+from app.storage.registers import Register, in_precedence
 from app.storage.sqlite import SqliteEngine
 from app.storage.stores import store_of
 from app.storage.versions import migrate_register
@@ -46,6 +47,10 @@ class Shelf:
             f"{name}/1/{''.join(sorted(set(kinds) | {kind for kind in rows if rows[kind]}))}"
             for name, rows in sorted(registers.items())
         )
+        refs = in_precedence(self.state, ORDER)
+        Register.delete().execute(self.engine)
+        for ref in refs:
+            Register.insert(name=ref.name, generation=1, kinds=ref.kinds).execute(self.engine)
         for name, rows in registers.items():
             file, schema = self._file(name)
             with file.atomic():
@@ -55,6 +60,7 @@ class Shelf:
                         places = ",".join([file.param] * len(row))
                         insert = f'INSERT INTO "{schema}"."{table}" VALUES ({places})'
                         file.execute_sql(insert, row)
+        self.engine.attach_registers(refs)
 
     def multiply(self, table: str, rows: int) -> None:
         """Give many vehicles the rows of a table of native; only on Postgres."""

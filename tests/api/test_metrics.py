@@ -199,7 +199,7 @@ class TestDatabase:
     def test_the_freshness_of_each_register_is_a_metric(self, world, alice):
         """Each register has the time of its last load, and its number of rows."""
         row = {"registration": "AB12CDE", "make": "FORD"}
-        assert not [key for key in read(alice) if key[0].startswith("verifyd_register")]
+        assert not [key for key in read(alice) if key[0].startswith("verifyd_register_")]
         world.load([row], register="first")
         world.load([row, {**row, "registration": "AB12CDF"}], register="second")
         samples = read(alice)

@@ -113,12 +113,9 @@ def stamps_of(connection: psycopg.Connection, registers: list[str]) -> set[str]:
     """Return the stamps in the index, which are those of the data (D153)."""
     stamps = set()
     for name in registers:
-        (noted,) = connection.execute(
-            "SELECT stamp FROM register WHERE name = %s", [name]
-        ).fetchone()
-        (held,) = connection.execute(f"SELECT stamp FROM register_{name}.identity").fetchone()
-        assert noted == held
-        stamps.add(noted)
+        noted = connection.execute("SELECT stamp FROM register WHERE name = %s", [name]).fetchall()
+        assert connection.execute(f"SELECT stamp FROM register_{name}.identity").fetchall() == noted
+        stamps.add(noted[0][0])
     return stamps
 
 

@@ -97,7 +97,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         self._opened.number = next(self._connections)
         self._opened.files = {}
         self._opened.inodes = {}
-        self._opened.inodes_due_ns = 0
+        self._opened.due_ns = 0
         self._opened.stamps = {}
         self._opened.is_unproven = False
         before = self._inode()
@@ -242,15 +242,14 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         Another file at the path of a register is found within INODES_SECONDS.
         """
         self.connection()
-        files, now_ns = _files(self.file, registers), clock.monotonic_ns()
-        attached: dict[str, Path] = self._opened.files
-        stamps: dict[str, tuple[int, int]] = self._opened.stamps
-        is_due = is_thorough or bool(stamps) or now_ns >= self._opened.inodes_due_ns
+        opened, files, now_ns = self._opened, _files(self.file, registers), clock.monotonic_ns()
+        attached: dict[str, Path] = opened.files
+        is_due = is_thorough or now_ns >= opened.due_ns
         if attached == files and (not is_due or self.in_transaction()):
             return  # A transaction cannot detach anything.
-        self._opened.inodes_due_ns = now_ns + INODES_SECONDS * 1_000_000_000
+        opened.due_ns = now_ns + INODES_SECONDS * 1_000_000_000
         for schema, file in list(attached.items()):
-            if files.get(schema) != file or schema in stamps or self._is_replaced(schema):
+            if files.get(schema) != file or schema in opened.stamps or self._is_replaced(schema):
                 self._detach(schema)
         for ref in registers:
             if ref.schema not in attached:
@@ -305,6 +304,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
             self.execute_sql(attach, (f"{file_uri(file, 'ro')}&immutable=1", schema))
             self._opened.stamps[schema] = stamp
             self._opened.is_unproven = True
+            self._opened.due_ns = 0
 
     def _require_unchanged(self) -> None:
         """Raise OperationalError if a file that is attached without a lock was written to."""

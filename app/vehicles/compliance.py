@@ -7,8 +7,7 @@ command judges with these functions.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
-from app.vehicles.facts import PolicyFacts, Record
-from app.vehicles.records import Holding
+from app.vehicles.facts import Holding, PolicyFacts, Record
 
 TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
 """The words of the native format, which a mapping translates others to."""
@@ -144,8 +143,8 @@ def judge(record: Record, day: str) -> Judgement:
     """
     return Judgement(
         judge_insurance(record, day),
-        _judge_mot(record, day),
-        _judge_tax(record, day),
+        judge_mot(record, day),
+        judge_tax(record, day),
         _judge_fines(record),
     )
 
@@ -156,7 +155,8 @@ def _judge_fines(record: Record) -> Verdict:
     return Verdict(False, "outstanding") if record.has_outstanding_fines else Verdict(True, "none")
 
 
-def _judge_mot(record: Record, day: str) -> Verdict:
+def judge_mot(record: Record, day: str) -> Verdict:
+    """Decide whether a vehicle needs no MOT on the day, or has one, and why."""
     if record.mot_exempt:
         return Verdict(True, "exempt")
     if record.mot_expiry is not None and record.mot_expiry >= day:
@@ -175,7 +175,8 @@ def _is_before_first_mot(record: Record, day: str) -> bool:
     return first_registered > f"{int(day[:4]) - years:04}{day[4:]}"
 
 
-def _judge_tax(record: Record, day: str) -> Verdict:
+def judge_tax(record: Record, day: str) -> Verdict:
+    """Decide whether the road tax of a vehicle is paid on the day, and why."""
     status = record.tax_status
     if status not in TAX_STATUSES:
         return Verdict(False, "unknown")

@@ -24,9 +24,9 @@ from app.vehicles.compliance import (
     judge,
     policy_state,
 )
-from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
+from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import Holding, Read, holdings_of
+from app.vehicles.records import Read, holdings_of
 
 
 class Decision(NamedTuple):

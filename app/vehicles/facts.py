@@ -60,6 +60,15 @@ class FineFacts(NamedTuple):
     updated: int
 
 
+class Holding(NamedTuple):
+    """What one register holds about one plate."""
+
+    register: str
+    vehicle: VehicleFacts | None
+    policies: tuple[PolicyFacts, ...]
+    fines: tuple[FineFacts, ...]
+
+
 class Record(msgspec.Struct, frozen=True, gc=False):
     """What all registers together say about a known plate.
 

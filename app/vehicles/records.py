@@ -9,7 +9,7 @@ register by key, so their cost does not depend on how many rows a register has.
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import peewee
 from peewee import JOIN, Case, Tuple, fn
@@ -27,7 +27,7 @@ from app.storage.tables import (
     column_names,
     in_schema,
 )
-from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
+from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
 
 
 def one_plate() -> peewee.Select:
@@ -352,18 +352,6 @@ class _Compiled(NamedTuple):
     many: Prepared
 
 
-_F = TypeVar("_F", bound=tuple[Any, ...])
-
-
-class Holding(NamedTuple):
-    """What one register holds about one plate."""
-
-    register: str
-    vehicle: VehicleFacts | None
-    policies: tuple[PolicyFacts, ...]
-    fines: tuple[FineFacts, ...]
-
-
 def holdings_of(
     engine: Engine, registers: Sequence[RegisterRef], registrations: Sequence[str]
 ) -> dict[str, tuple[Holding, ...]]:
@@ -376,14 +364,21 @@ def holdings_of(
     plates = sorted(set(registrations))
     held: dict[str, list[Holding]] = {plate: [] for plate in plates}
     for ref in registers:
-        vehicles = _rows(engine, ref, Kind.VEHICLES, VehicleFacts, plates)
-        policies = _rows(engine, ref, Kind.POLICIES, PolicyFacts, plates)
-        fines = _rows(engine, ref, Kind.FINES, FineFacts, plates)
+        vehicles, policies, fines = (rows_of(engine, ref, kind, plates) for kind in Kind)
         for plate, holdings in held.items():
-            vehicle = vehicles[plate][0] if plate in vehicles else None
-            others = tuple(policies.get(plate, ())), tuple(fines.get(plate, ()))
-            holdings.append(Holding(ref.name, vehicle, *others))
+            (vehicle,) = map(_with_flags, vehicles.get(plate, [None]))
+            owed = tuple(map(_with_flags, fines.get(plate, ())))
+            holdings.append(Holding(ref.name, vehicle, tuple(policies.get(plate, ())), owed))
     return {plate: tuple(holdings) for plate, holdings in held.items()}
+
+
+def _with_flags(facts: Any) -> Any:
+    """Return facts with true and false, for which SQLite has 1 and 0."""
+    names = ("insured", "mot_exempt", "settled")
+    flags = {name: value for name in names if (value := getattr(facts, name, None)) is not None}
+    return (
+        facts._replace(**{name: bool(value) for name, value in flags.items()}) if flags else facts
+    )
 
 
 _ORDER: Mapping[Kind, tuple[str, ...]] = {
@@ -394,27 +389,33 @@ _ORDER: Mapping[Kind, tuple[str, ...]] = {
 """The columns by which the rows of a plate are sorted."""
 
 
-def _rows(
-    engine: Engine, ref: RegisterRef, kind: Kind, shape: type[_F], plates: Sequence[str]
-) -> dict[str, list[_F]]:
-    """Return the rows of one table by plate, each in the shape of its facts."""
+FACTS: Mapping[Kind, type[Any]] = {
+    Kind.VEHICLES: VehicleFacts,
+    Kind.POLICIES: PolicyFacts,
+    Kind.FINES: FineFacts,
+}
+"""The shape of the rows of each kind."""
+
+
+def rows_of(
+    engine: Engine, ref: RegisterRef, kind: Kind, plates: Sequence[str]
+) -> dict[str, list[Any]]:
+    """Return the rows of one table of a register by plate, each in the shape of its facts.
+
+    On SQLite, flags are 1 and 0.
+
+    Args:
+        ref: the register, which must be attached.
+        plates: in their canonical form.
+    """
     if not ref.holds(kind):
         return {}
-    model = TABLES[kind]
-    table: Any = in_schema(model, ref.schema)
-    facts_of: Any = shape
+    facts_of = FACTS[kind]
+    table: Any = in_schema(TABLES[kind], ref.schema)
     columns = [getattr(table, name) for name in ("registration", *facts_of._fields)]
     query = table.select(*columns).where(table.registration.in_(many_plates(engine)))
-    prepared = Prepared(
-        engine, lambda: query.order_by(*(getattr(table, name) for name in _ORDER[kind]))
-    )
-    flags = [
-        field.name for field in model._meta.sorted_fields if isinstance(field, peewee.BooleanField)
-    ]
-    found: dict[str, list[_F]] = {}
-    for plate, *values in prepared.rows(plates=listed(engine, plates)):
-        facts = facts_of(*values)
-        # SQLite has 1 and 0 for true and false.
-        known = {name: bool(v) for name in flags if (v := getattr(facts, name)) is not None}
-        found.setdefault(plate, []).append(facts._replace(**known))
+    order = [getattr(table, name) for name in _ORDER[kind]]
+    found: dict[str, list[Any]] = {}
+    for row in Prepared(engine, lambda: query.order_by(*order)).rows(plates=listed(engine, plates)):
+        found.setdefault(row[0], []).append(facts_of._make(row[1:]))
     return found

@@ -173,8 +173,7 @@ class Config:
     loss_max: int = setting(
         "10",
         values.whole_number(0, 100),
-        "percentage points by which the share of rows that know a member may fall in one load "
-        "(D67): 0 to 100",
+        "percentage of the rows that had a member in which a load may lose it (D157): 0 to 100",
     )
     missed_after: Mapping[str, int] = setting(
         "26h",

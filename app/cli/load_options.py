@@ -15,9 +15,9 @@ from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.mapped import MappedCsv, read_mapping
 from app.registers.formats.values import quoted
 from app.registers.history import MERGE, REPLACE
-from app.registers.losses import SHRINK_MAX_PERCENT
 from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
+from app.registers.rules import RULES
 from app.storage.tables import Kind
 
 
@@ -71,7 +71,7 @@ OPTIONS = (
     # Checks that refuse a load by default.
     flag(
         "--allow-shrink",
-        f"allow the load to remove more than {SHRINK_MAX_PERCENT} %% of the rows",
+        "the same as --accept rows",
     ),
     Argument(
         "--allow-missing COLUMN",
@@ -81,10 +81,17 @@ OPTIONS = (
     ),
     Argument(
         "--allow-loss MEMBER",
-        "allow far fewer rows with this member than before, such as insured; can be repeated",
+        "allow rows to lose this member, such as insured; can be repeated",
         action="append",
         default=[],
         choices=NAMES,
+    ),
+    Argument(
+        "--accept RULE",
+        f"load although this rule is broken: {', '.join(RULES)}; can be repeated",
+        action="append",
+        default=[],
+        choices=list(RULES),
     ),
     flag(
         "--blank-missing",

@@ -14,11 +14,13 @@ from typing import Any, BinaryIO, Literal
 import msgspec
 import peewee
 
+from app import clock
 from app.config import Config
 from app.errors import Hindered, OperatorError
 from app.jobs.job import NICENESS, Job, is_attended
 from app.processes import ForkedWorker, ended_like_ctrl_c
 from app.registers import history
+from app.registers.applying.answers import Basis
 from app.registers.attempts import Attempt, NotedProgress, file_columns, note_attempt, reason_of
 from app.registers.load import load
 from app.registers.reading.reader import Show
@@ -80,8 +82,11 @@ def load_files(
     try:
         with _without_collection(), opened_database(waiting=waiting) as engine, shown() as show:
             config = Config.from_env()
+            day = clock.today(config.timezone)
             limited = request._replace(
-                loss_max=config.loss_max, keep_snapshots=config.keep_snapshots
+                loss_max=config.loss_max,
+                keep_snapshots=config.keep_snapshots,
+                basis=Basis(day.isoformat(), config.register_order, config.mot_first_years),
             )
             progress = NotedProgress(engine, attempt, show)
             return load(engine, config.data_dir, limited, progress, attempt)

@@ -39,6 +39,8 @@ class RegisterLoad(peewee.Model):
     """How many rows of its kind the register held afterwards."""
     known = peewee.TextField(null=True)
     """A JSON object: how many rows know each member. For a merge, only rows that it touched."""
+    change = peewee.TextField(null=True)
+    """A `Change` as a JSON object: what the load changed, or would have; null if not counted."""
     accepted = peewee.TextField(null=True)
     """A JSON array of what the operator allowed: `shrink`, `loss:insured` and so on."""
     is_terminated = peewee.BooleanField(null=True)

@@ -8,13 +8,13 @@ from itertools import chain
 from pathlib import Path
 
 from app import clock
+from app.registers.baseline import Baseline
 from app.registers.formats import OF_STATES, FileFault, Format, advice, recognise
 from app.registers.formats.changes import Columns, order_of
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.encodings import require_encoding
 from app.registers.formats.json_splitter import is_empty_array
 from app.registers.history import REPLACE
-from app.registers.losses import Baseline
 from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.reader import Progress, Reader, Show
 from app.registers.reading.rejects import RejectsFile, Remaining

@@ -14,10 +14,10 @@ import peewee
 from app import clock
 from app.registers.applying.table import Table
 from app.registers.attempts import Attempt, reason_of, refusal_noted
+from app.registers.baseline import baseline_of
 from app.registers.generations import locked
 from app.registers.history import insert_line, list_running, prune_history
 from app.registers.intake import opened_intake
-from app.registers.losses import baseline_of
 from app.registers.modes import build, merge, publish, record
 from app.registers.reading.reader import Show
 from app.registers.reading.rejects import keep_newest, rejects_path
@@ -65,7 +65,7 @@ def _dry_run(work: Work) -> LoadResult:
     work.generations.require_data(work.entry)
     _read(work)
     _compare(work)
-    work.check_losses()
+    work.require_rules()
     return work.result()
 
 
@@ -132,7 +132,9 @@ def _recover(work: Work) -> None:
 def _read(work: Work) -> None:
     """Read and sort all files, and check them and the disk space."""
     format_name = work.intake.format.name
-    baseline = baseline_of(work.engine, work.entry, work.register, work.kind, format_name)
+    baseline = baseline_of(
+        work.engine, work.entry, work.register, work.kind, format_name, work.request.mode
+    )
     space = Space(work.engine, kind=work.kind, mode=work.request.mode, entry=work.entry)
     with work.intake.rejects:
         work.intake.read(space, baseline)
@@ -146,7 +148,6 @@ def _compare(work: Work) -> None:
         table = Table(opened, work.kind) if opened else None
         for _ in work.outcomes(table, work.counts):
             pass
-    work.complete_counts()
 
 
 def _clean_up(work: Work, data_dir: Path) -> None:

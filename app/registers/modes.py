@@ -35,19 +35,19 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             return  # Nothing was read, so there is no reason to create a register.
         work.begin_counts(opened)
         work.entry = work.generations.announce(work.entry, work.kind)
-        # If this load is killed between its commits, the load that records it needs these counts.
-        columns = work.columns_of_reading()
-        reserve.with_reserve(work.engine, work.history.update, work.load_id, **columns)
         opened.engine.begin_log()
         with opened.engine.atomic():
             table = Table(opened, work.kind)
             _write(work, table)
-            work.check_losses()
+            work.require_rules()
             table.analyse()
             counts = work.counts
             applied = Applied(work.intake.loaded - counts.skipped, counts.changed, counts.held)
             note_applied(opened, work.load_id, applied)
             require_lock()
+            # If this load is killed between its commits, the load that records it needs this.
+            columns = work.columns_of_reading()
+            reserve.with_reserve(work.engine, work.history.update, work.load_id, **columns)
 
 
 def _write(work: Work, table: Table) -> None:
@@ -91,8 +91,7 @@ def build(work: Work) -> None:
             others = [each for each in Kind if each != work.kind and work.entry.holds(each)]
             made.copy_current(work.entry.generation, others)
         _fill_in_parallel(work, made)
-        work.complete_counts()
-        work.check_losses()
+        work.require_rules()
 
 
 def _fill_in_parallel(work: Work, made: NextGeneration) -> None:
@@ -119,11 +118,11 @@ def _fill_in_parallel(work: Work, made: NextGeneration) -> None:
         result.close()
         made.remove_part()
     if not is_done:
-        _fill(work, made.opened, counts)
+        _fill(work, made.opened, counts, after=middle)
 
 
 def _fill_part(work: Work, made: NextGeneration, middle: str, result: BinaryIO) -> None:
-    counts = Counts(work.kind, work.counts.held_before)
+    counts = Counts(work.kind, work.counts.held_before, work.counts.day)
     with made.opened_part() as part:
         _fill(work, part, counts, after=middle)
         # The counts are written before the part is closed, so that nothing can fail afterwards.

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.actions import Actor
+from app.registers.applying.answers import Basis
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
 from app.registers.reading.rejects import Reason, RejectLimit
@@ -15,6 +16,8 @@ SHRINK, UNTERMINATED, EMPTY = "shrink", "unterminated", "empty"
 """What an operator can allow, as `RegisterLoad.accepted` has it."""
 LOSS = "loss:"
 """The prefix of a member that may be lost, as in `loss:insured`."""
+ACCEPTED = "accept:"
+"""The prefix of a rule that may be broken, as in `accept:insured`."""
 
 
 def counts_as_loaded(valid: int, accepted: Sequence[str]) -> bool:
@@ -44,9 +47,11 @@ class LoadRequest(NamedTuple):
     rejects: Path | None = None
     allow_shrink: bool = False
     allow_loss: Sequence[str] = ()
-    """Members that far fewer rows than before may know."""
+    """Members that rows may lose."""
+    accept: Sequence[str] = ()
+    """The rules that may be broken, of `app.registers.rules.RULES`."""
     loss_max: int = 10
-    """By how many percentage points the share of rows that know a member may fall."""
+    """In how many percent of the rows that had a member it may be lost."""
     allow_missing: Sequence[str] = ()
     """Columns that the files may lack, although their format expects them."""
     blank_missing: bool = False
@@ -60,6 +65,8 @@ class LoadRequest(NamedTuple):
     """Whether the files may be links and pipes: not in the drop directory, where others write."""
     require_whole: Callable[[], object] = lambda: None
     """Raises OperatorError if a file is incomplete. It is called before and after reading."""
+    basis: Basis | None = None
+    """By what answers before and after the load are judged; today and UTC if it is None."""
     keep_snapshots: int = 1
     """How many snapshots the register keeps for rollbacks."""
     actor: Actor | None = None
@@ -77,7 +84,12 @@ class LoadRequest(NamedTuple):
             *(word for word, is_allowed in allowed.items() if is_allowed),
             *(f"{LOSS}{member}" for member in self.allow_loss),
             *(f"missing:{column}" for column in self.allow_missing),
+            *(f"{ACCEPTED}{rule}" for rule in self.accept),
         ]
+
+    def accepts(self, rule: str) -> bool:
+        """Tell whether a rule may be broken."""
+        return rule in self.accept or (rule == "rows" and self.allow_shrink)
 
 
 class LoadResult(NamedTuple):

@@ -1,32 +1,34 @@
 """A running load: its files, its changes and its result."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC
 from typing import Any
 
+from app import clock
+from app.registers.applying.answers import Basis, counted_answers
 from app.registers.applying.apply_changes import Outcome, apply_changes
 from app.registers.applying.counts import Counts
-from app.registers.applying.table import Table
+from app.registers.applying.table import StoredRows, Table
+from app.registers.baseline import Baseline
+from app.registers.change import Change, change_by
 from app.registers.formats import FileFault
-from app.registers.formats.changes import Columns, are_complete
+from app.registers.formats.changes import Columns, are_complete, order_of
 from app.registers.generations import Generations
 from app.registers.history import REPLACE, History, json_text
 from app.registers.intake import NO_SNAPSHOT, Intake
-from app.registers.losses import (
-    exchange_notes,
-    repeat_notes,
-    require_few_removed,
-    require_no_loss,
-    require_no_shrink,
-    shared_date_notes,
-    uniform_notes,
-)
+from app.registers.notes import repeat_notes, shared_date_notes, uniform_notes, unread_notes
 from app.registers.reading.reader import Progress
 from app.registers.request import LoadResult
+from app.registers.rules import Facts, require_rules
 from app.storage.engine import Engine
 from app.storage.identity import new_stamp
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry
 from app.storage.tables import Kind
+
+_HELD_MAX = 30_000
+"""How many stored rows are compared with a batch at once; others are removed before."""
 
 
 class Work:
@@ -53,8 +55,11 @@ class Work:
         """The stamp in the identity of the generation that a replace builds."""
         self.entry: Entry | None = None
         """The register's entry; nobody else changes it while this load holds the lock."""
-        self.counts = Counts(intake.kind, 0)
+        self.basis = self.request.basis or Basis(clock.today(UTC).isoformat())
+        self.counts = Counts(intake.kind, 0, self.basis.day)
         """The changes of the load; complete once all rows are compared."""
+        self.change: Change | None = None
+        """What the load changes, or would if it were not refused; None until that is known."""
 
     def __str__(self) -> str:
         return f"load {self.load_id}, {self.request.mode} of {self.register} {self.kind}"
@@ -62,7 +67,7 @@ class Work:
     def begin_counts(self, opened: OpenRegister | None, *, is_recovered: bool = True) -> None:
         """Begin to count the changes in a register, which is None if the register is new."""
         held = count_held(opened, self.entry, self.kind, is_recovered=is_recovered)
-        self.counts = Counts(self.kind, held)
+        self.counts = Counts(self.kind, held, self.basis.day)
 
     def outcomes(
         self,
@@ -82,50 +87,95 @@ class Work:
             after: skip the groups up to and including this one.
             until: stop after this group; the next call continues there.
         """
-        intake, written = self.intake, 0
+        found = table if counts.held_before else None
+        compared = self._replaced if self.is_replace else self._merged
+        written = 0
+        basis = self.basis
+        with counted_answers(
+            self.engine, self.register, self.kind, basis, counts.answers
+        ) as answers:
+            for outcome in compared(found, after, until):
+                counts.add(outcome)
+                answers.add(outcome)
+                yield outcome
+                # The process of the lower half shows the progress of both, so it counts rows twice.
+                if after is None:
+                    written += len(outcome.rows) * (1 if until is None else 2)
+                    done = min(written, self.intake.loaded)
+                    self.intake.show(Progress(None, done, self.intake.loaded, done))
+
+    def _merged(
+        self, table: Table | None, after: str | None, until: str | None
+    ) -> Iterator[Outcome]:
+        """Yield what a merge changes, in key order."""
+        intake = self.intake
         for batch in intake.runs.batches(after, until):
-            held: Iterable[Columns] = ()
-            if self.is_replace and not are_complete(batch):
-                raise FileFault(NO_SNAPSHOT)
-            if table is not None and counts.held_before:
-                find = table.rows_between if self.is_replace else table.rows_of_groups
-                held = find(batch)
-            outcome = apply_changes(self.kind, intake.narrowed(batch), held, intake.read_at)
-            counts.add(outcome)
-            yield outcome
-            # The process of the lower half shows the progress of both, so it counts rows twice.
-            if after is None:
-                written += len(batch) * (1 if until is None else 2)
-                done = min(written, intake.loaded)
-                intake.show(Progress(None, done, intake.loaded, done))
+            held = table.rows_of_groups(batch) if table else ()
+            yield apply_changes(self.kind, intake.narrowed(batch), held, intake.read_at)
 
-    def complete_counts(self) -> None:
-        """Complete the counts of a replace, once all rows are compared."""
-        if not self.is_replace:
-            return
-        counts = self.counts
-        # A replace removes all rows whose keys were not in the files.
-        counts.removed = counts.held_before - counts.repeated
-        # If most keys are repeated, comparing these rows is enough.
-        if counts.repeated * 2 < counts.held_before:
-            with self.generations.opened_unchanged(self.entry) as opened:
-                counts.known_held = Table(opened, self.kind).tally() if opened else None
+    def _replaced(
+        self, table: Table | None, after: str | None, until: str | None
+    ) -> Iterator[Outcome]:
+        """Yield what a replace changes, in key order: all stored rows are compared.
 
-    def check_losses(self) -> None:
-        """Refuse a load that loses rows or content, and note suspicious changes (D67).
-
-        Call this once the counts are complete, before anything is committed. Raises OperatorError.
+        Raises FileFault if the files contain changes instead of rows.
         """
-        require_few_lost(self.intake, self.counts)
-        require_no_loss(self.engine, self.register, self.request, self.counts)
+        stored = StoredRows(self.kind, table.pages(after, until) if table else iter(()))
+        key_of = order_of(self.kind).key_of()
+        for batch in self.intake.runs.batches(after, until):
+            if not are_complete(batch):
+                raise FileFault(NO_SNAPSHOT)
+            held: list[Columns] = []
+            for page in stored.take(key_of(batch[-1])):
+                held += page
+                if len(held) > _HELD_MAX:
+                    keys = set(map(key_of, batch))
+                    yield Outcome.of_removed([row for row in held if key_of(row) not in keys])
+                    held = [row for row in held if key_of(row) in keys]
+            yield apply_changes(self.kind, batch, held, self.intake.read_at, is_replace=True)
+        yield from map(Outcome.of_removed, stored.take())
+
+    def require_rules(self) -> None:
+        """Refuse a load that breaks rules, and note suspicious changes (D157).
+
+        Call this once the counts are complete, before anything is committed. Raises RulesBroken.
+        """
+        self.change = change_by(self.counts)
         known, counts = self.intake.format.known_columns(self.kind), self.counts
         files = len(self.request.files)
         self.intake.rejects.notes += [
-            *exchange_notes(self.request, counts),
+            *require_rules(self._facts(self.change)),
+            *unread_notes(counts.answers.unread),
             *uniform_notes(self.request, counts),
             *repeat_notes(self.kind, known, self.intake.loaded, counts.known.rows, files),
             *shared_date_notes(known),
         ]
+
+    def _facts(self, change: Change) -> Facts:
+        """Return what the rules judge; the register is read only if a rule needs more."""
+
+        @contextmanager
+        def before() -> Iterator[Table | None]:
+            with self.generations.opened_unchanged(self.entry) as opened:
+                yield Table(opened, self.kind) if opened else None
+
+        def is_new(member: str) -> bool:
+            with before() as table:
+                return table is None or not table.knows(member)
+
+        def insured_by(names: Sequence[str]) -> Mapping[str, int]:
+            with before() as table:
+                return table.count_insurers(names, self.basis.day) if table else {}
+
+        return Facts(
+            kind=self.kind,
+            is_replace=self.is_replace,
+            change=change,
+            baseline=self.intake.baseline or Baseline(),
+            request=self.request,
+            insured_by=insured_by,
+            is_new=is_new,
+        )
 
     def result(self) -> LoadResult:
         """Return how the load ended."""
@@ -164,6 +214,7 @@ class Work:
             "is_terminated": self.intake.is_terminated,
             "reasons": json_text(self.intake.rejects.reasons),
             "notes": json_text(self.intake.rejects.notes),
+            "change": json_text(self.change) if self.change else None,
         }
 
     def _totals(self) -> dict[str, Any]:
@@ -197,13 +248,3 @@ def count_held(
         return 0
     known = entry.rows(kind) if is_recovered else 0
     return known or Table(opened, kind).count()
-
-
-def require_few_lost(intake: Intake, counts: Counts) -> None:
-    """Raise OperatorError if the register would hold far fewer rows, unless that is allowed."""
-    if intake.baseline is None or intake.request.allow_shrink:
-        return
-    if intake.request.mode == REPLACE:
-        require_no_shrink(intake.kind, counts, intake.baseline)
-    else:
-        require_few_removed(intake.kind, counts)

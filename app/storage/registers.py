@@ -222,9 +222,9 @@ def find_unreadable(engine: Engine) -> Unreadable | None:
     # The register may have been dropped or replaced after the state was read.
     for _ in range(1 + REPEATS_MAX):
         registers = in_precedence(read_state(engine), ())
-        if _fault(engine, registers) is None:
+        if read_fault(engine, registers) is None:
             return None
-        each = ((ref.name, _fault(engine, (ref,))) for ref in registers)
+        each = ((ref.name, read_fault(engine, (ref,))) for ref in registers)
         missing = next((Unreadable(name, fault) for name, fault in each if fault is not None), None)
     return missing
 
@@ -236,8 +236,8 @@ def require_readable(engine: Engine) -> None:
         raise OperatorError(str(missing))
 
 
-def _fault(engine: Engine, registers: tuple[RegisterRef, ...]) -> str | None:
-    """Return `Unreadable.fault` if these registers cannot be read; None if they can."""
+def read_fault(engine: Engine, registers: tuple[RegisterRef, ...]) -> str | None:
+    """Attach registers and read a row of each; return `Unreadable.fault` if that fails, else None."""
     # This connection may have attached a file that was removed, which no other one can attach.
     if not engine.can_attach(registers):
         return ""

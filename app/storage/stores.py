@@ -23,6 +23,15 @@ def store_of(engine: Engine, name: str) -> RegisterStore:
     raise TypeError(type(engine).__name__)
 
 
+def connected_again(engine: Engine) -> Engine:
+    """Return an engine for the same database, with connections of its own."""
+    if isinstance(engine, SqliteEngine):
+        return SqliteEngine(engine.file)
+    if isinstance(engine, PostgresEngine):
+        return PostgresEngine(engine.database)
+    raise TypeError(type(engine).__name__)
+
+
 def migrate(engine: Engine) -> list[str]:
     """Migrate the main database and every register to this program's schema.
 

@@ -125,7 +125,7 @@ def test_native_files_have_a_member_for_each_column_in_its_place(kind):
 
 @ALL_KINDS
 def test_every_column_that_may_be_unknown_is_counted(kind):
-    """A load must not lose a column unnoticed (D67); dates of a policy are checked, too."""
+    """A load must not lose a column unnoticed; dates of a policy are checked, too."""
     counted = {column_of(member.name) for member in MEMBERS[kind]}
     assert counted >= nullable(kind)
     for member in MEMBERS[kind]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from app.config import SETTINGS
+from app.registers.rules import RULES
 from tests.system.warm import WarmProcess
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +80,10 @@ def environment(*, root: Path = ROOT, **settings: object) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("VERIFYD_")}
     given = {f"VERIFYD_{name.upper()}": str(value) for name, value in settings.items()}
     return kept | given | {"PYTHONPATH": str(root)}
+
+
+EVERY_RULE_ACCEPTED = [word for rule in RULES for word in ("--accept", rule)]
+"""Options of `verifyd import` for tests whose files differ more than those of a normal day."""
 
 
 def run_command(

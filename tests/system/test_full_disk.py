@@ -249,7 +249,8 @@ def test_a_new_generation_can_be_read_on_a_full_disk(serve, world, disk):
         makes = {service.get(PATH).json()["vehicle"]["make"] for _ in range(40)}
         assert makes == {"SKODA"}
     close_quietly(engine)
-    assert run_command("import", csv_of(world.directory, 9, "SEAT"), **settings).returncode == 0
+    seats = csv_of(world.directory, 9, "SEAT")
+    assert run_command("import", seats, "--accept", "identity", **settings).returncode == 0
     makes = {service.get(PATH).json()["vehicle"]["make"] for _ in range(40)}
     assert makes == {"SEAT"}
 

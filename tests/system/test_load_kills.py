@@ -14,12 +14,13 @@ import pytest
 from app.actions import Criteria, list_actions
 from app.registers.generations import is_being_loaded
 from app.registers.history import RegisterLoad, list_loads
+from app.registers.rules import RULES
 from app.storage.registers import Register
 from app.storage.sqlite import SqliteEngine
 from app.storage.stores import store_of
 from app.storage.tables import TABLES
 from tests.conftest import World
-from tests.system.processes import environment, until
+from tests.system.processes import EVERY_RULE_ACCEPTED, environment, until
 from tests.system.warm import WarmProcess
 
 ROWS = 5_000
@@ -61,7 +62,7 @@ def begun(world: World, mode: str, path: Path) -> WarmProcess:
     env = environment(database_url=world.config.database_url, state_dir=world.config.state_dir)
     with open(os.devnull, "r+") as null:
         load = WarmProcess(
-            ["import", str(path), "--mode", mode],
+            ["import", str(path), "--mode", mode, *EVERY_RULE_ACCEPTED],
             [null.fileno()] * 3,
             env=env,
             is_leader=True,
@@ -146,7 +147,7 @@ def kill_often(world: World, mode: str, kills: int) -> None:
     chance = random.Random(seed)
     print(f"seed {seed}")
     path = written(world.directory / "first.csv", "FORD", range(ROWS))
-    world.load_files(path, mode=mode)
+    world.load_files(path, mode=mode, accept=list(RULES))
     world.load([POLICY])
     there = Delivery(path, "FORD", content(world))
     rows = range(ROWS - 500 if mode == "replace" else ROWS)
@@ -177,7 +178,7 @@ def kill_often(world: World, mode: str, kills: int) -> None:
         answer = client.get("/v1/vehicle/AB00001/insurance").json
         assert (answer["vehicle"]["make"], answer["insured"]) == (there.make, True)
     print(f"{mode} on {world.store.name}, {seconds:.2f} s: {dict(outcomes)}")
-    world.load_files(other.path, mode=mode)
+    world.load_files(other.path, mode=mode, accept=list(RULES))
     assert content(world) == other.content
     require_settled(world, mode)
 

@@ -218,7 +218,7 @@ REFUSED = (
     *("plans delete standard", "keys create none", "keys revoke 00000000"),
     *("domains suspend acme other.example", "limits reset none", "imports undrop native"),
     *("imports rollback --register none", "imports drop none --yes"),
-    "import {directory}/one.csv --mode replace",
+    "import {directory}/empty.csv --mode replace",
 )
 """Commands that fail."""
 TRIED_ELSEWHERE = {"serve", "backup", "copy", "audit", "restore", "demo"}
@@ -295,7 +295,8 @@ def loaded(installation) -> Installation:
     cli = installation.cli
     (cli.directory / "drop").mkdir()
     rows = [f"AB1{n}CDE,FORD" for n in range(3)]
-    for path, number in (("one.csv", 1), ("two.csv", 2), ("three.csv", 3), ("drop/a.csv", 3)):
+    sizes = {"empty.csv": 0, "one.csv": 1, "two.csv": 2, "three.csv": 3, "drop/a.csv": 3}
+    for path, number in sizes.items():
         cli.file(path, "registration,make", *(f"{row}{number}" for row in rows[:number]))
     os.utime(cli.directory / "drop" / "a.csv", (NOW - 86_400, NOW - 86_400))
     assert installation.run("import {directory}/one.csv --mode replace") == 0

@@ -296,11 +296,13 @@ def test_a_loss_is_allowed_by_an_option_or_the_setting(cli, monkeypatch):
     """The refusal names the option; the setting sets how much may be lost."""
     cli.json("import", cli.file("a.csv", *insured(100)))
     refusal = cli.refusal("import", cli.file("b.csv", *insured(70)))
-    assert "insured has a value in 70.0 % of the rows, before in 100.0 %" in refusal
-    assert "--allow-loss insured" in refusal
-    assert cli.json("import", cli.directory / "b.csv", "--allow-loss", "insured")["changed"] == 30
-    monkeypatch.setenv("VERIFYD_LOSS_MAX", "50")
-    assert cli.json("import", cli.file("c.csv", *insured(30)))["changed"] == 40
+    assert "values: 30 of 100 rows would lose insured; insured: 30 plates" in refusal
+    assert "--accept values --accept insured" in refusal
+    options = ["--allow-loss", "insured", "--accept", "insured"]
+    assert cli.json("import", cli.directory / "b.csv", *options)["changed"] == 30
+    monkeypatch.setenv("VERIFYD_LOSS_MAX", "60")
+    path = cli.file("c.csv", *insured(30))
+    assert cli.json("import", path, "--accept", "insured")["changed"] == 40
 
 
 @ON_SQLITE

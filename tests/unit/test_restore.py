@@ -158,7 +158,7 @@ def test_registers_come_from_the_backup_if_they_are_in_it(stocked):
     assert told["registers"] == ["native"]
     assert registers(stocked) == {"native": 1}
     aside = {path.name for path in Path(told["replaced"]).iterdir()}
-    assert aside == {
+    assert {name for name in aside if not name.endswith("-shm")} == {
         "verifyd.db",
         "verifyd.register_native.1.db",
         "verifyd.register_other.3.db",

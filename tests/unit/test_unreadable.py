@@ -252,7 +252,7 @@ class TestMost:
         )
 
     def test_other_sources_are_noted_only(self, cli):
-        """The formats of agencies are known; what they lose is compared with what is held (D67)."""
+        """The formats of agencies are known; losses are compared with what is held (D157)."""
         lines = [f"AB{n}CD,X,Y,0,ROOD,Ja,13.05.2027,\n" for n in range(3)]
         told = cli.json("import", cli.file("rdw.csv", RDW + "".join(lines)))
         assert (told["loaded"], len(told["notes"])) == (3, 1)

@@ -46,6 +46,11 @@ class Outcome(NamedTuple):
     skipped: int
     """How many deletions and cancellations had no effect."""
 
+    @classmethod
+    def of_removed(cls, rows: Sequence[Columns]) -> "Outcome":
+        """Return the outcome of a replace for stored rows between those of its files."""
+        return cls((), (), (), (), (), rows, 0)
+
     @property
     def changed(self) -> Sequence[Columns]:
         """The rows to write to a register that already has rows."""
@@ -55,7 +60,12 @@ class Outcome(NamedTuple):
 
 
 def apply_changes(
-    kind: Kind, changes: list[Columns], held: Iterable[Columns], loaded_at: int
+    kind: Kind,
+    changes: list[Columns],
+    held: Iterable[Columns],
+    loaded_at: int,
+    *,
+    is_replace: bool = False,
 ) -> Outcome:
     """Apply changes, in their order, to the stored rows of a register.
 
@@ -67,6 +77,7 @@ def apply_changes(
         held: all stored rows of these groups. If all changes are complete rows, the stored rows
             with the same keys are enough.
         loaded_at: the time of the load, in Unix seconds.
+        is_replace: remove all other rows of `held`.
     """
     key_of = order_of(kind).key_of()
     before = {key_of(row): row for row in held}
@@ -78,6 +89,8 @@ def apply_changes(
         after, removed, skipped = _applied_one_by_one(kind, changes, before)
     rows = list(after.values())
     old_rows = list(map(before.get, after))
+    if is_replace and len(old_rows) - old_rows.count(None) < len(before):
+        removed = [row for key, row in before.items() if key not in after]
     if None in map(time_of, rows):
         rows = [_timed(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
     if not before:

@@ -1,16 +1,18 @@
 """Reads and writes one kind of rows in one register."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import peewee
-from peewee import fn
+from peewee import SQL, BooleanField, fn
 
-from app.registers.applying.counts import Member, Tally
+from app.registers.applying.counts import MEMBERS
 from app.registers.formats.changes import Columns, order_of
 from app.storage.errors import driver_errors_translated
 from app.storage.register_store import OpenRegister
 from app.storage.tables import TABLES, AppliedLoad, Kind, column_names, in_schema, qualified
+
+_PAGE_ROWS = 10_000
 
 
 class Applied(NamedTuple):
@@ -55,14 +57,21 @@ class Table:
         """Return the number of rows."""
         return int(self._model.select().count(self._engine))
 
-    def tally(self) -> Tally:
-        """Return the tally of all rows, without the values of watched members."""
-        tally = Tally(self._kind)
-        fields = self._model._meta.sorted_fields
-        counted = [_known(fields[member.position], member) for member in tally.members]
-        query = self._model.select(fn.COUNT(peewee.SQL("*")), *counted).tuples()
-        ((rows, *known),) = query.execute(self._engine)
-        return Tally(tally.kind, (rows, known, tally.values))
+    def knows(self, member: str) -> bool:
+        """Tell whether any row has a value for a member."""
+        position = next(each.position for each in MEMBERS[self._kind] if each.name == member)
+        field: Any = self._model._meta.sorted_fields[position]
+        has_value = field == True if isinstance(field, BooleanField) else field.is_null(False)  # noqa: E712
+        return bool(self._model.select().where(has_value).exists(self._engine))
+
+    def count_insurers(self, names: Sequence[str], day: str) -> Mapping[str, int]:
+        """Return how many policies of each of these insurers are in force on a day, or later."""
+        policy = self._model
+        goes_on = policy.cancelled_on.is_null() | (policy.cancelled_on > day)
+        counted = policy.select(policy.insurer, fn.COUNT(SQL("*"))).where(
+            policy.insurer.in_(list(names)) & (policy.valid_to >= day) & goes_on
+        )
+        return dict(counted.group_by(policy.insurer).tuples().execute(self._engine))
 
     def rows_of_groups(self, changes: Iterable[Columns]) -> Iterator[Columns]:
         """Yield all rows in the groups of these changes, each once and in any order."""
@@ -70,15 +79,33 @@ class Table:
         groups = dict.fromkeys(change[:size] for change in changes)
         return self._engine.select_by_key(self._select(), self._names(size), groups)
 
-    def rows_between(self, rows: Sequence[Columns]) -> list[Columns]:
-        """Return all stored rows between the keys of the first and of the last of these rows."""
-        size = self._order.key_columns
-        key = f"({', '.join([self._engine.param] * size)})"
-        sql = f"{self._select()} WHERE ({', '.join(self._names(size))}) BETWEEN {key} AND {key}"
-        cursor = self._engine.execute_sql(sql, [*rows[0][:size], *rows[-1][:size]])
-        with driver_errors_translated():
-            found: list[Columns] = cursor.fetchall()
-        return found
+    def pages(self, after: str | None = None, until: str | None = None) -> Iterator[list[Columns]]:
+        """Yield all rows in the order of their keys, in lists of at most 10,000.
+
+        Args:
+            after: skip the groups up to and including this one.
+            until: stop after this group.
+        """
+        start: Sequence[str] = () if after is None else after.split("\0")
+        end: Sequence[str] = () if until is None else until.split("\0")
+        order = ", ".join(self._names(self._order.key_columns))
+        while True:
+            bounds = filter(None, [self._bound(">", start), self._bound("<=", end)])
+            where = " AND ".join(bounds) or "TRUE"
+            sql = f"{self._select()} WHERE {where} ORDER BY {order} LIMIT {_PAGE_ROWS}"
+            cursor = self._engine.execute_sql(sql, [*start, *end])
+            with driver_errors_translated():
+                rows: list[Columns] = cursor.fetchall()
+            if not rows:
+                return
+            yield rows
+            start = rows[-1][: self._order.key_columns]
+
+    def _bound(self, operator: str, values: Sequence[str]) -> str:
+        """Return a condition that the first columns are greater or less than values; or nothing."""
+        names = ", ".join(self._names(len(values)))
+        places = ", ".join([self._engine.param] * len(values))
+        return f"({names}) {operator} ({places})" if values else ""
 
     def upsert(self, rows: Sequence[Columns]) -> None:
         """Insert rows, or replace those with the same keys. Call this in a transaction."""
@@ -116,12 +143,34 @@ class Table:
         return [f'"{name}"' for name in self._columns[:size]]
 
 
-def _known(field: Any, member: Member) -> Any:
-    """Return an SQL expression that counts the rows with a value, as `Tally.add` does."""
-    if isinstance(field, peewee.BooleanField) and not member.is_flag:
-        return fn.COUNT(peewee.Case(None, [(field, 1)]))
-    return fn.COUNT(field)
-
-
 def _in_schema(schema: str | None, model: Any) -> Any:
     return in_schema(model, schema) if schema else model
+
+
+class StoredRows:
+    """The rows that a register holds, taken in the order of their keys.
+
+    Args:
+        pages: all rows in this order, from `Table.pages`.
+    """
+
+    def __init__(self, kind: Kind, pages: Iterator[list[Columns]]) -> None:
+        self._key_of = order_of(kind).key_of()
+        self._pages = pages
+        self._page: list[Columns] = []
+
+    def take(self, last: str | None = None) -> Iterator[list[Columns]]:
+        """Yield the rows up to a key that are left, in lists; all of them by default."""
+        while self._page or self._read():
+            page, self._page = self._page, []
+            if last is not None and self._key_of(page[-1]) > last:
+                end = bisect_right(page, last, key=self._key_of)
+                page, self._page = page[:end], page[end:]
+            if page:
+                yield page
+            if self._page:
+                return
+
+    def _read(self) -> bool:
+        self._page = next(self._pages, [])
+        return bool(self._page)

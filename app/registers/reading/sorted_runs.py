@@ -132,14 +132,15 @@ class Runs:
         return [c for c in changes if isinstance(c, NarrowRow) or are_complete((c,))]
 
     def middle(self) -> str | None:
-        """Return a group near the middle of all changes, or None if all changes are in memory.
+        """Return the end of a plate near the middle of all changes; None if all are in memory.
 
-        No run can be added after this call.
+        It sorts after all groups of the plate. No run can be added after this call.
         """
         if self._files:
             self._open()
         middles = sorted(run.middle for run in self._runs)
-        return middles[len(middles) // 2] if middles else None
+        # No group splits a plate, so that the answers of a plate are judged once.
+        return middles[len(middles) // 2].split("\0")[0] + "\1" if middles else None
 
     def batches(
         self, after: str | None = None, until: str | None = None

@@ -1,0 +1,337 @@
+"""Counts how a load changes answers: which vehicles become insured, compliant or known.
+
+Counts are of final answers over all registers, and both sides are judged on the same day. The side
+before the load is read from the registers; the side after it is the same with the changes applied.
+Only plates whose rows changed are read.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from app.registers.applying.apply_changes import Outcome
+from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRow, order_of
+from app.storage.engine import Engine, closed_afterwards
+from app.storage.registers import in_precedence, read_fault, read_state, repeat_if_removed
+from app.storage.stores import connected_again
+from app.storage.tables import Kind, RegisterRef
+from app.vehicles.parts import (
+    Part,
+    joined,
+    part_of_fines,
+    part_of_policies,
+    part_of_vehicles,
+)
+from app.vehicles.records import FACTS, rows_of
+
+PLATES_ASKED = 5_000
+"""Plates that are read with one statement for each table."""
+INSURERS_MAX = 100
+"""The insurers that are counted by name; the others are counted together, with an empty name."""
+ANSWERS = ("known", "insured", "mot", "tax", "fines", "compliant")
+"""What is counted of a plate: whether it is known, passes each check, and passes all of them."""
+_FOLLOWED_MAX = 50_000
+"""How many policies and fines are followed from plate to plate; of more, a share of them is."""
+
+
+class Basis(NamedTuple):
+    """By what both sides of a load are judged."""
+
+    day: str
+    """ISO date on which the load began."""
+    order: tuple[str, ...] = ()
+    """The names of registers in the order of precedence."""
+    mot_first_years: Mapping[str, int] = {}
+    """Years after first registration before an MOT is due, by register."""
+
+
+class Turned(NamedTuple):
+    """How many plates have a good answer that they did not have before, and the opposite."""
+
+    gained: int = 0
+    lost: int = 0
+
+    def plus(self, gained: int, lost: int) -> "Turned":
+        """Return the sum of both."""
+        return Turned(self.gained + gained, self.lost + lost)
+
+
+class Moves:
+    """Counts the numbers that leave one plate and come to another.
+
+    Memory is bounded: of many numbers, those with certain checksums stand for all.
+    """
+
+    def __init__(self, mask: int = 0, left: Iterable[int] = (), came: Iterable[int] = ()) -> None:
+        self._mask = mask
+        self._left, self._came = set(left), set(came)
+
+    def add(self, before: set[str], after: set[str]) -> None:
+        """Add the numbers of a plate."""
+        self._left.update(map(_checksum, before - after))
+        self._came.update(map(_checksum, after - before))
+        while max(len(self._left), len(self._came)) > _FOLLOWED_MAX:
+            self._thin_out(self._mask * 2 + 1)
+
+    def add_others(self, mask: int, left: Iterable[int], came: Iterable[int]) -> None:
+        """Add what another process counted, from `to_tuple`."""
+        self._left.update(left)
+        self._came.update(came)
+        self._thin_out(max(mask, self._mask))
+
+    def _thin_out(self, mask: int) -> None:
+        self._mask = mask
+        self._left = {each for each in self._left if not each & mask}
+        self._came = {each for each in self._came if not each & mask}
+
+    @property
+    def count(self) -> int:
+        """How many moved; an estimate if there are many."""
+        return len(self._left & self._came) * (self._mask + 1)
+
+    def to_tuple(self) -> tuple[int, set[int], set[int]]:
+        """Return everything as a tuple, for `add_others`."""
+        return self._mask, self._left, self._came
+
+
+def _checksum(number: str) -> int:
+    return crc32(number.encode())
+
+
+class AnswerCounts:
+    """How many answers of plates changed."""
+
+    def __init__(self) -> None:
+        self.plates = 0
+        """Plates whose rows changed so that answers may differ."""
+        self.left = 0
+        """Plates that had a row in force of the load's kind in its register, and have none now."""
+        self.answers = dict.fromkeys(ANSWERS, Turned())
+        self.insurers: dict[str, Turned] = {}
+        """By insurer: how many plates it covers now and did not before, and how many of its plates
+        are without cover now."""
+        self.moves = Moves()
+        self.unread: set[str] = set()
+        """Registers that cannot be read: answers are counted without them."""
+
+    def add(self, before: Part, after: Part) -> None:
+        """Count the answer of a plate."""
+        for name in ANSWERS:
+            was, is_now = getattr(before, name), getattr(after, name)
+            if was != is_now:
+                self.answers[name] = self.answers[name].plus(is_now, was)
+        if before.insurer != after.insurer:
+            self._add_insurer(after.insurer, gained=1)
+            self._add_insurer(before.insurer, lost=after.insurer is None)
+
+    def _add_insurer(self, name: str | None, gained: int = 0, lost: int = 0) -> None:
+        if name is not None and gained + lost:
+            named = name if name in self.insurers or len(self.insurers) < INSURERS_MAX else ""
+            self.insurers[named] = self.insurers.get(named, Turned()).plus(gained, lost)
+
+    def to_tuple(self) -> tuple[Any, ...]:
+        """Return all counts as a tuple of plain values, for `add_others` in another process."""
+        answers = {name: tuple(turned) for name, turned in self.answers.items()}
+        insurers = {name: tuple(turned) for name, turned in self.insurers.items()}
+        moves = self.moves.to_tuple()
+        return self.plates, self.left, answers, insurers, moves, sorted(self.unread)
+
+    def add_others(self, counts: tuple[Any, ...]) -> None:
+        """Add the counts of another process for the same load."""
+        plates, left, answers, insurers, moves, unread = counts
+        self.unread.update(unread)
+        self.plates += plates
+        self.left += left
+        for name, turned in answers.items():
+            self.answers[name] = self.answers[name].plus(*turned)
+        for name, turned in insurers.items():
+            self._add_insurer(name, *turned)
+        self.moves.add_others(*moves)
+
+
+class Answers:
+    """Judges the plates whose rows a load changes, page by page.
+
+    Args:
+        engine: a connection that sees the registers as they are before the load.
+        register: the register that is loaded.
+    """
+
+    def __init__(
+        self, engine: Engine, register: str, kind: Kind, basis: Basis, counts: AnswerCounts
+    ) -> None:
+        self._engine, self._register, self._kind = engine, register, kind
+        self._basis, self._counts = basis, counts
+        self._key_columns = order_of(kind).key_columns
+        self._attached_state: str | None = None
+        self._registers: tuple[RegisterRef, ...] = ()
+        """The registers of the state that is attached."""
+        self._changed: dict[str, dict[Columns, Columns | None]] = {}
+        """By plate and key the new row, None if the row is removed."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Take changes, in the order of their keys, and judge full pages of plates."""
+        size, judged = self._key_columns, _JUDGED[self._kind]
+        for row in outcome.removed:
+            self._changed.setdefault(row[0], {})[row[:size]] = None
+        for row in outcome.added:
+            self._changed.setdefault(row[0], {})[row[:size]] = row
+        for old, row in zip(outcome.replaced, outcome.updated, strict=True):
+            if judged(old) != judged(row):
+                self._changed.setdefault(row[0], {})[row[:size]] = row
+        while len(self._changed) > PLATES_ASKED:
+            # The next outcome may have more changes of the last plate.
+            self._judge(sorted(self._changed)[:PLATES_ASKED])
+
+    def finish(self) -> None:
+        """Judge the plates that are left."""
+        self._judge(sorted(self._changed))
+
+    def _judge(self, plates: Sequence[str]) -> None:
+        """Count plates, and forget their changes."""
+        if plates:
+            counts = repeat_if_removed(
+                self._engine, read_state(self._engine), lambda state: self._counted(state, plates)
+            )
+            self._counts.add_others(counts.to_tuple())
+        for plate in plates:
+            del self._changed[plate]
+
+    def _counted(self, state: str, plates: Sequence[str]) -> AnswerCounts:
+        """Return the counts of plates, as the registers of a state have them before the load."""
+        counts, kind, day = AnswerCounts(), self._kind, self._basis.day
+        registers = self._attached(state)
+        held = self._rows(registers, kind, plates)
+        turned: dict[str, tuple[Part, Part]] = {}
+        for plate in plates:
+            before = {name: found.get(plate, ()) for name, found in held.items()}
+            own = before[self._register]
+            changed = _changed(own, kind, self._changed[plate])
+            parts = self._part(kind, before), self._part(kind, before | {self._register: changed})
+            if parts[0] != parts[1]:
+                turned[plate] = parts
+            counts.plates += 1
+            counts.left += _are_in_force(own, kind, day) and not _are_in_force(changed, kind, day)
+            if kind != Kind.VEHICLES:
+                counts.moves.add(_numbers(own, kind), _numbers(changed, kind))
+        for before_and_after in self._answers(registers, turned):
+            counts.add(*before_and_after)
+        return counts
+
+    def _answers(
+        self, registers: Sequence[RegisterRef], turned: Mapping[str, tuple[Part, Part]]
+    ) -> Iterator[tuple[Part, Part]]:
+        """Yield the answers about plates before and after one of their parts has changed."""
+        plates = list(turned)
+        held = {kind: self._rows(registers, kind, plates) for kind in Kind if kind != self._kind}
+        for plate, (before, after) in turned.items():
+            others = {
+                kind: self._part(kind, {name: each.get(plate, ()) for name, each in found.items()})
+                for kind, found in held.items()
+            }
+            sides = ({**others, self._kind: side} for side in (before, after))
+            was, is_now = (joined(*(parts[kind] for kind in Kind)) for parts in sides)
+            yield was, is_now
+
+    def _attached(self, state: str) -> tuple[RegisterRef, ...]:
+        """Attach and return the registers of a state, and the loaded one even if it is new."""
+        if state != self._attached_state:
+            found = in_precedence(_with_register(state, self._register), self._basis.order)
+            self._registers = tuple(map(self._readable, found))
+            self._attached_state = state
+        self._engine.attach_registers(tuple(filter(_GENERATION, self._registers)))
+        return self._registers
+
+    def _readable(self, ref: RegisterRef) -> RegisterRef:
+        """Return a register, without its rows if it is new or damaged."""
+        if ref.generation and read_fault(self._engine, (ref,)) is None:
+            return ref
+        if ref.name != self._register:
+            # The load must not fail because of it, and look-ups answer nothing until it is mended.
+            self._counts.unread.add(ref.name)
+        return RegisterRef(ref.name, 0, "")
+
+    def _rows(
+        self, registers: Sequence[RegisterRef], kind: Kind, plates: Sequence[str]
+    ) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        """Return the rows of one kind by register, in the order of precedence, and by plate."""
+        return {each.name: rows_of(self._engine, each, kind, plates) for each in registers}
+
+    def _part(self, kind: Kind, held: Mapping[str, Sequence[Any]]) -> Part:
+        """Return what the rows of one kind say, of the rows of each register."""
+        day = self._basis.day
+        if kind == Kind.VEHICLES:
+            vehicles = [(name, row) for name, rows in held.items() for row in rows]
+            return part_of_vehicles(vehicles, day, self._basis.mot_first_years)
+        if kind == Kind.POLICIES:
+            return part_of_policies(held.values(), day)
+        return part_of_fines(held.values())
+
+
+_GENERATION = attrgetter("generation")
+_JUDGED = {
+    Kind.VEHICLES: itemgetter(
+        *map(VehicleRow._fields.index, VehicleRow._fields[VehicleRow._fields.index("insured") : -1])
+    ),
+    Kind.POLICIES: itemgetter(*map(PolicyRow._fields.index, ("valid_to", "cancelled_on"))),
+    Kind.FINES: itemgetter(FineRow._fields.index("settled")),
+}
+"""Return the values of a row on which answers depend, besides its key."""
+_OWN_KEY = {
+    Kind.VEHICLES: lambda facts: (),
+    Kind.POLICIES: lambda facts: (facts.insurer, facts.number, facts.valid_from),
+    Kind.FINES: lambda facts: (facts.reference,),
+}
+"""Return the key of a plate's row."""
+
+
+def _with_register(state: str, register: str) -> str:
+    """Return a state of the registers in which this register exists."""
+    entries = state.split(",") if state else []
+    own = [each for each in entries if each.startswith(f"{register}/") and each[-1] != "/"]
+    others = [each for each in entries if not each.startswith(f"{register}/")]
+    return ",".join([*others, *(own or [f"{register}/0/-"])])
+
+
+def _changed(
+    held: Sequence[Any], kind: Kind, changes: Mapping[Columns, Columns | None]
+) -> Sequence[Any]:
+    """Return the rows of a plate in the loaded register, after its changes."""
+    facts_of, key_of = FACTS[kind], _OWN_KEY[kind]
+    rows = {key_of(facts): facts for facts in held}
+    for (_, *key), row in changes.items():
+        if row is None:
+            rows.pop(tuple(key), None)
+        else:
+            rows[tuple(key)] = facts_of._make(row[1:])
+    return list(rows.values())
+
+
+def _are_in_force(rows: Sequence[Any], kind: Kind, day: str) -> bool:
+    """Tell whether one of a plate's rows is in force."""
+    if kind == Kind.VEHICLES:
+        return bool(rows)
+    if kind == Kind.FINES:
+        return any(not fine.settled for fine in rows)
+    return any(each.valid_to >= day and (each.cancelled_on or "~") > day for each in rows)
+
+
+def _numbers(rows: Sequence[Any], kind: Kind) -> set[str]:
+    """Return the numbers of policies, or the references of fines."""
+    return {each.number if kind == Kind.POLICIES else each.reference for each in rows}
+
+
+@contextmanager
+def counted_answers(
+    engine: Engine, register: str, kind: Kind, basis: Basis, counts: AnswerCounts
+) -> Iterator[Answers]:
+    """Count the answers that a load changes, on a connection of its own.
+
+    So a forked worker can call this as well. See `Answers` for the arguments.
+    """
+    with closed_afterwards(connected_again(engine)) as reader:
+        answers = Answers(reader, register, kind, basis, counts)
+        yield answers
+        answers.finish()

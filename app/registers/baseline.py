@@ -1,0 +1,102 @@
+"""What earlier loads of a register say about the next one.
+
+Only loads that are done count. Those that were rolled back do not, nor those before a drop (D69).
+"""
+
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from app import clock
+from app.registers.change import Change, change_of
+from app.registers.history import (
+    MERGE,
+    REPLACE,
+    REPLACES_COMPARED,
+    History,
+    RegisterLoad,
+    json_list,
+)
+from app.registers.request import ACCEPTED, SHRINK
+from app.storage.engine import Engine
+from app.storage.registers import Entry
+from app.storage.tables import Kind
+
+_ADDED_UP_SECONDS = 30 * 86_400
+
+
+class Baseline(NamedTuple):
+    """What the next load is compared with, besides the rows that the register holds."""
+
+    is_terminated: bool = False
+    """Whether the register's previous file of the same kind and format ended with a line end."""
+    in_force: int = 0
+    """The most rows in force that one of the last replaces left; 0 if there is none."""
+    load_id: int = 0
+    """The number of that replace; 0 if there is none."""
+    former: tuple[tuple[list[str], Change], ...] = ()
+    """What the last loads of the same mode changed, and which rules were accepted for them, latest
+    first: merges of the last 30 days since the last replace, or the last replaces. Losses of all of
+    them add up."""
+
+
+def baseline_of(
+    engine: Engine, entry: Entry | None, register: str, kind: Kind, format_name: str, mode: str
+) -> Baseline:
+    """Return what the next load of this register, kind, format and mode is compared with.
+
+    Args:
+        entry: the register's entry; None if it has none.
+    """
+    if entry is None:
+        return Baseline()
+    previous: Any = (
+        _counted(engine, register, kind)
+        .where((RegisterLoad.format == format_name) & RegisterLoad.is_terminated.is_null(False))
+        .first(engine)
+    )
+    loads = last_loads(engine, register, kind)
+    in_force, load_id = _largest(loads)
+    is_terminated = previous is not None and bool(previous.is_terminated)
+    alike = _merges(loads) if mode == MERGE else [each for each in loads if each.mode == REPLACE]
+    former = ((json_list(each.accepted, str), change_of(each)) for each in alike)
+    counted = tuple((accepted, change) for accepted, change in former if change is not None)
+    return Baseline(is_terminated, in_force, load_id, counted)
+
+
+def last_loads(engine: Engine, register: str, kind: Kind) -> list[Any]:
+    """Return the loads of a kind that count, latest first, back to the seventh-last replace."""
+    loads = _counted(engine, register, kind).where(RegisterLoad.held.is_null(False))
+    replaces = loads.where(RegisterLoad.mode == REPLACE)
+    oldest = replaces.offset(REPLACES_COMPARED - 1).limit(1).first(engine)
+    return list(loads.where(RegisterLoad.id >= (oldest.id if oldest else 0)).execute(engine))
+
+
+def _counted(engine: Engine, register: str, kind: Kind) -> Any:
+    """Return a query for the loads of a kind that count, latest first."""
+    return History(engine, register).counted().where(RegisterLoad.kind == kind)
+
+
+def _largest(loads: list[Any]) -> tuple[int, int]:
+    """Return the most rows in force that a replace left, and the number of that load.
+
+    A load that was allowed to lose rows counts as well, and loads before it do not.
+
+    Args:
+        loads: the loads to look at, latest first.
+    """
+    in_force, load_id = 0, 0
+    for load in loads:
+        may_shrink = {SHRINK, f"{ACCEPTED}rows"}.intersection(json_list(load.accepted, str))
+        change = change_of(load)
+        left = change.in_force[1] if change and load.mode == REPLACE else load.held
+        if left > in_force and (may_shrink or load.mode == REPLACE):
+            in_force, load_id = left, load.id
+        if may_shrink:
+            break
+    return in_force, load_id
+
+
+def _merges(loads: list[Any]) -> list[Any]:
+    """Return the merges of the last 30 days since the last replace, latest first."""
+    since = clock.now() - _ADDED_UP_SECONDS
+    return list(takewhile(lambda each: each.mode == MERGE and each.started_at >= since, loads))

@@ -1,0 +1,98 @@
+"""What a load changed, as the history of loads keeps it and as people read it."""
+
+from typing import Any
+
+import msgspec
+
+from app.registers.applying.answers import Turned
+from app.registers.applying.counts import VALUES_MAX, Counts
+
+
+class MemberChange(msgspec.Struct, omit_defaults=True):
+    """How one member changed. Pairs are before and after the load.
+
+    Of a merge only the rows count that it touched.
+    """
+
+    known: tuple[int, int] = (0, 0)
+    """Rows that have a value."""
+    values: tuple[int, int] = (0, 0)
+    """Different values; 1,000 also stands for more."""
+    had: int = 0
+    """Rows with a value before that the load has, too. Of these:"""
+    lost: int = 0
+    """they have none now,"""
+    changed: int = 0
+    """they have another one,"""
+    misplaced: int = 0
+    """and it is an expiry that moved back, or is over 20 years away."""
+    gained: int = 0
+    """Rows of the load that had no value before, and have one now."""
+
+
+class Change(msgspec.Struct, omit_defaults=True):
+    """How a load changed the rows of its kind, and with them the answers of all registers."""
+
+    held: tuple[int, int] = (0, 0)
+    """Rows that the register holds, before and after."""
+    in_force: tuple[int, int] = (0, 0)
+    """Rows in force on the day of the load; of a merge only those that it touched."""
+    added: int = 0
+    removed: int = 0
+    updated: int = 0
+    plates: int = 0
+    """Plates whose rows changed so that answers may differ."""
+    left: int = 0
+    """Plates that had a row in force in this register, and have none now."""
+    moved: int = 0
+    """Numbers of policies, or references of fines, that moved to another plate."""
+    answers: dict[str, Turned] = {}
+    """For each of `app.registers.applying.answers.ANSWERS` that changed, how many plates."""
+    insurers: dict[str, Turned] = {}
+    """By insurer: plates that it covers now, and plates of its that are without cover now. All but
+    100 insurers are counted together, with an empty name."""
+    members: dict[str, MemberChange] = {}
+    """By the name of the member; those whose values changed."""
+
+    def turned(self, answer: str) -> Turned:
+        """Return how many plates have another answer now."""
+        return self.answers.get(answer, Turned())
+
+
+def change_by(counts: Counts) -> Change:
+    """Return what the rows of a load changed, from its complete counts."""
+    before = counts.known_before + counts.gone
+    after, same, answers = counts.known, counts.known_before, counts.answers
+    members = {}
+    lost, gained, changed, misplaced = counts.differences.to_tuple()
+    for at, member in enumerate(before.members):
+        members[member.name] = MemberChange(
+            known=(before.known[at], after.known[at]),
+            values=(
+                min(len(before.values[at]), VALUES_MAX),
+                min(len(after.values[at]), VALUES_MAX),
+            ),
+            had=same.known[at],
+            lost=lost[at],
+            gained=gained[at],
+            changed=changed[at],
+            misplaced=misplaced[at],
+        )
+    return Change(
+        held=(counts.held_before, counts.held),
+        in_force=(before.live, after.live),
+        added=counts.added.rows,
+        removed=counts.removed,
+        updated=counts.updated.rows,
+        plates=answers.plates,
+        left=answers.left,
+        moved=answers.moves.count,
+        answers={name: each for name, each in answers.answers.items() if any(each)},
+        insurers=answers.insurers,
+        members=members,
+    )
+
+
+def change_of(load: Any) -> Change | None:
+    """Return what a load changed, from its history line; None if that was not counted."""
+    return msgspec.json.decode(load.change, type=Change) if load.change else None

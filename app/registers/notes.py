@@ -1,0 +1,102 @@
+"""Notes what suggests that a wrong column is read: one value, repeated keys, two dates of one.
+
+A load is not refused for this.
+"""
+
+from collections.abc import Iterable
+
+from app.registers.applying.counts import Counts
+from app.registers.formats.columns import Column, KnownColumns
+from app.registers.formats.native import SHAPES, Shape
+from app.registers.history import REPLACE
+from app.registers.request import LoadRequest
+from app.storage.tables import Kind
+
+UNIFORM_ROWS_MIN = 100
+"""A note needs at least this many rows that suddenly all have the same value."""
+UNIFORM_FIRST_ROWS_MIN = 1_000
+"""The same if there is nothing to compare with. The vehicles of a small fleet are often alike."""
+REPEAT_ROWS_MIN = 10
+"""A note asks about the column of the registration only if there are at least so many rows."""
+_KEYS = {
+    Kind.VEHICLES: "registration",
+    Kind.POLICIES: "registration, insurer, number and first day",
+    Kind.FINES: "registration and reference",
+}
+
+
+def unread_notes(registers: Iterable[str]) -> list[str]:
+    """Return a sentence for each register that cannot be read."""
+    return [
+        f"the register {name} cannot be read, so answers were counted without it"
+        for name in sorted(registers)
+    ]
+
+
+def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
+    """Return a sentence for each member that has the same value in all rows and did not before."""
+    notes = []
+    before = counts.known_before
+    after = counts.known_after if counts.held_before and request.mode != REPLACE else counts.known
+    rows_min = UNIFORM_ROWS_MIN if before.rows else UNIFORM_FIRST_ROWS_MIN
+    since = ", and was not before" if before.rows else ""
+    for at, member in enumerate(after.members):
+        was_uniform = len(before.values[at]) == 1
+        is_uniform = len(after.values[at]) == 1 and after.known[at] >= rows_min
+        if member.is_noted and is_uniform and not was_uniform:
+            (value,) = after.values[at]
+            shown = "the same" if member.is_text else value
+            shown = str(bool(value)).lower() if member.is_flag else shown
+            rows = f"all {after.known[at]:,} rows with a value"
+            notes.append(f"{member.name} is {shown} in {rows}{since}")
+    return notes
+
+
+def repeat_notes(kind: Kind, known: KnownColumns, rows: int, keys: int, files: int) -> list[str]:
+    """Return a sentence if rows of native or mapped files repeat keys.
+
+    If most rows repeat a registration, the wrong column is probably read as registration. Files of
+    one load are applied in their order, so each of them may have all keys once.
+
+    Args:
+        known: the columns of the format.
+        rows: the number of rows read.
+        keys: the number of different keys among them.
+        files: the number of files.
+    """
+    if not known.is_partial:
+        return []
+    if kind == Kind.VEHICLES and rows >= REPEAT_ROWS_MIN and rows > 2 * keys * files:
+        column, *_ = known.columns
+        is_named = known.is_mapped and not column.is_constant
+        question = f": is {column.label} the right column?" if is_named else ""
+        have = "the same registration" if keys == 1 else f"only {keys:,} different registrations"
+        return [f"{rows:,} rows have {have}{question}"]
+    repeated = rows - keys
+    if repeated < 1 or files > 1:
+        return []
+    is_one = repeated == 1
+    return [
+        f"{repeated:,} {'row has' if is_one else 'rows have'} the {_KEYS[kind]} of another row; "
+        "the last of them counts"
+    ]
+
+
+def shared_date_notes(known: KnownColumns) -> list[str]:
+    """Return a sentence for each column that a mapping reads as two dates.
+
+    The time of the last change does not count: it can be a day that the file also has another use
+    for.
+
+    Args:
+        known: the columns of the format.
+    """
+    notes = []
+    first: dict[frozenset[str], Column] = {}
+    for column in known.columns:
+        if column.names and known.is_mapped and SHAPES.get(column.member) == Shape.DAY:
+            other = first.setdefault(column.names, column)
+            if other is not column:
+                members = f"{other.member} and {column.member}"
+                notes.append(f"{members} are both read from {column.label}: is that right?")
+    return notes

@@ -1,0 +1,121 @@
+"""The counts of changed answers are those of an independent count of all plates (D157)."""
+
+import random
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.registers.applying.answers import ANSWERS, Basis
+from app.registers.change import change_of
+from app.registers.history import list_loads
+from app.registers.rules import RULES
+from app.setting_values import EVERY_REGISTER
+from app.storage.registers import with_current_registers
+from app.vehicles.compliance import judge
+from app.vehicles.records import Records
+from tests.conftest import STORAGE
+
+pytestmark = STORAGE
+
+DAY = "2026-03-01"
+DAYS = [None, "2025-12-31", "2026-02-28", "2026-03-01", "2026-03-02", "2027-01-01"]
+PLATES = [f"AB{number}CD" for number in range(24)]
+REGISTERS = ("native", "rdw", "own")
+BASIS = Basis(DAY, ("rdw", "native"), {"native": 3, EVERY_REGISTER: 4})
+
+
+def _vehicle(draw: random.Random, plate: str) -> dict[str, Any]:
+    return {
+        "registration": plate,
+        "make": draw.choice(["FORD", "KIA"]),
+        "insured": draw.choice([None, True, False]),
+        "motExpiry": draw.choice(DAYS),
+        "motExempt": draw.choice([None, True, False]),
+        "firstRegistered": draw.choice([None, "2023-02-01", "2022-06-01"]),
+        "taxStatus": draw.choice([None, "taxed", "exempt", "sorn"]),
+        "taxDue": draw.choice(DAYS),
+    }
+
+
+def _policy(draw: random.Random, plate: str) -> dict[str, Any]:
+    return {
+        "registration": plate,
+        "insurer": draw.choice(["ACME", "BOLT", ""]),
+        "number": f"P{draw.randrange(12)}",
+        "validFrom": draw.choice(["2025-01-01", "2026-03-01", "2026-03-02"]),
+        "validTo": draw.choice(["2026-03-02", "2026-03-15", "2027-01-01"]),
+        "cancelledOn": draw.choice([None, None, "2026-03-01", "2026-03-02"]),
+    }
+
+
+def _fine(draw: random.Random, plate: str) -> dict[str, Any]:
+    return {
+        "registration": plate,
+        "reference": f"F{draw.randrange(12)}",
+        "amount": draw.choice(["0.00", "20.00"]),
+        "settledOn": draw.choice([None, "2026-01-01"]),
+    }
+
+
+ROWS = {"vehicles": _vehicle, "policies": _policy, "fines": _fine}
+
+
+def _judged(world) -> dict[str, tuple[tuple[bool, ...], str | None]]:
+    """Ask every plate as an enquiry does: its checks, and the insurer that covers it."""
+    records = Records(world.engine, BASIS.order, BASIS.mot_first_years)
+    found, _ = with_current_registers(
+        world.engine, lambda state: records.find_records(state, PLATES, DAY)
+    )
+    answers = {}
+    for plate, record in found.items():
+        judgement = judge(record, DAY)
+        checks = (True, *(verdict.is_good for verdict in judgement), judgement.is_compliant)
+        policy = record.policy
+        covered = policy.insurer if policy and judgement.insurance.is_good else None
+        answers[plate] = (checks, covered)
+    return answers
+
+
+def _counted(before: dict[str, Any], after: dict[str, Any]) -> Any:
+    """Count plate by plate what `Change` says of answers and insurers."""
+    unknown = ((False,) * len(ANSWERS), None)
+    answers, insurers = Counter(), Counter()
+    for plate in PLATES:
+        (was, old), (is_now, new) = before.get(plate, unknown), after.get(plate, unknown)
+        for name, one, other in zip(ANSWERS, was, is_now, strict=True):
+            answers.update({(name, 0)} if other and not one else ())
+            answers.update({(name, 1)} if one and not other else ())
+        insurers.update({(new, 0)} if new is not None and new != old else ())
+        insurers.update({(old, 1)} if old is not None and new is None else ())
+    return answers, insurers
+
+
+def _stored(turned: dict[str, Any]) -> Counter:
+    return Counter({(name, at): n for name, each in turned.items() for at, n in enumerate(each)})
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_counts_are_those_of_asking_every_plate(world, seed):
+    """A hundred random loads of three registers, merges and replaces, with and without a fork."""
+    draw = random.Random(seed)
+    before = _judged(world)
+    for _ in range(100):
+        kind = draw.choice(list(ROWS))
+        rows = [ROWS[kind](draw, plate) for plate in draw.choices(PLATES, k=draw.randrange(1, 30))]
+        path = world.directory / "rows.ndjson"
+        path.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+        options = {
+            "register": draw.choice(REGISTERS),
+            "mode": draw.choice(["merge", "replace"]),
+            "accept": list(RULES),
+            "basis": BASIS,
+        }
+        world.load_files(path, **options)
+        after = _judged(world)
+        change = change_of(list_loads(world.engine)[0])
+        answers, insurers = _counted(before, after)
+        assert _stored(change.answers) == answers
+        assert _stored(change.insurers) == insurers
+        before = after

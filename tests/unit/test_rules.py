@@ -1,0 +1,294 @@
+"""A load that would break a rule is refused, unless an operator accepts the rule (D157)."""
+
+import json
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from app.errors import OperatorError
+from app.registers import baseline
+from app.registers.applying.answers import Basis
+from app.registers.change import change_of
+from app.registers.history import RegisterLoad, list_loads
+from app.registers.reading import reader
+from app.registers.rules import RULES, RulesBroken
+from app.registers.undo import drop_register, roll_back, undrop_register
+from app.setting_values import EVERY_REGISTER
+from tests.postgres import ROOT
+from tests.rows import each_row
+from tests.unit.test_load import files
+
+DAY = date(2026, 3, 1)
+
+
+def later(days: int) -> str:
+    return (DAY + timedelta(days=days)).isoformat()
+
+
+def cars(rows: int, *, first: int = 0, make: str = "FORD", mot: str = "2026-12-01") -> str:
+    """Return a file of vehicles."""
+    return "registration,make,motExpiry\n" + "".join(
+        f"AB{n:05},{make},{mot}\n" for n in range(first, first + rows)
+    )
+
+
+def policies(rows: int, *, cancelled: range = range(0), insurer: str = "ACME") -> str:
+    """Return a file of policies in force; those cancelled are so since a month."""
+    return "registration,insurer,number,validFrom,validTo,cancelledOn\n" + "".join(
+        f"AB{n:05},{insurer},P{n},2026-01-01,2026-12-31,{later(-30) if n in cancelled else ''}\n"
+        for n in range(rows)
+    )
+
+
+@pytest.fixture
+def load(world):
+    """`load(CONTENT)` replaces rows of the register native by default."""
+
+    def run(content: str, **options: Any):
+        options.setdefault("mode", "replace")
+        options.setdefault("basis", Basis(DAY.isoformat()))
+        return world.load_files(*files(world, a=content), **options)
+
+    return run
+
+
+@pytest.fixture
+def broken(load):
+    """`broken(CONTENT)` returns the rules that a load breaks, and that its dry run breaks, too."""
+
+    def run(content: str, **options: Any) -> list[str]:
+        found = []
+        for dry_run in (True, False):
+            with pytest.raises(RulesBroken) as refusal:
+                load(content, dry_run=dry_run, **options)
+            found.append(list(refusal.value.broken))
+        assert found[0] == found[1]
+        return found[0]
+
+    return run
+
+
+def latest(world) -> Any:
+    return list_loads(world.engine)[0]
+
+
+class TestRefusal:
+    def test_it_names_the_rules_and_what_accepts_them(self, world, load):
+        """It has counts and no values; the history has what would have changed."""
+        load(cars(100))
+        with pytest.raises(OperatorError) as refusal:
+            load(cars(100, make="#N/A", mot=""))
+        assert str(refusal.value) == (
+            "the load breaks rules: values: 100 of 100 rows would lose motExpiry; identity: 100 of "
+            "100 vehicles would have another make, year or first registration, over 5 %; mot: 100 "
+            "plates would lose their MOT, over 4 % of 100; if that is right, repeat the load with "
+            "--accept values --accept identity --accept mot"
+        )
+        line = latest(world)
+        assert (line.status, line.reason) == ("failed", str(refusal.value))
+        assert change_of(line).answers["mot"] == (0, 100)
+
+    def test_every_broken_rule_must_be_accepted(self, world, load, broken):
+        """What is accepted is noted with its counts; the rest is still refused."""
+        load(cars(100))
+        assert broken(cars(100, mot=""), accept=["mot"]) == ["values"]
+        result = load(cars(100, mot=""), accept=["mot", "values", "rows"])
+        assert result.notes[:2] == [
+            "accepted values: 100 of 100 rows would lose motExpiry",
+            "accepted mot: 100 plates would lose their MOT, over 4 % of 100",
+        ]
+        accepted = json.loads(latest(world).accepted)
+        assert accepted == ["accept:mot", "accept:values", "accept:rows"]
+
+    def test_former_options_accept_rules(self, load, broken):
+        """`--allow-shrink` accepts rows, and `--allow-loss` the loss of one member."""
+        load(cars(100))
+        assert broken(cars(50)) == ["rows", "mot"]
+        assert broken(cars(50), allow_shrink=True) == ["mot"]
+        assert broken(cars(100, mot=""), allow_loss=["motExpiry"]) == ["mot"]
+
+    def test_a_first_load_breaks_none(self, load):
+        """There is nothing to compare with; neither is there for another kind."""
+        load(cars(1_000, mot="2001-01-01"))
+        load(policies(1_000, cancelled=range(1_000)))
+
+    def test_an_accepted_load_is_what_the_next_is_compared_with(self, load, broken):
+        """The same file is right the next night; the damage is refused when it comes again."""
+        load(cars(100))
+        load(cars(100, mot=""), accept=["values", "mot"])
+        assert load(cars(100, mot="")).changed == 0
+        load(cars(100))
+        assert broken(cars(100, mot="")) == ["values", "mot"]
+
+    def test_a_rollback_and_an_undrop_between_change_nothing(self, world, load, broken):
+        """The rows that are held count, wherever they came from."""
+        load(cars(100))
+        load(cars(100, mot=""), accept=["values", "mot"])
+        roll_back(world.engine, "native", None)
+        assert broken(cars(100, mot="")) == ["values", "mot"]
+        drop_register(world.engine, "native")
+        undrop_register(world.engine, "native")
+        assert broken(cars(100, mot="")) == ["values", "mot"]
+
+    def test_two_processes_count_as_one(self, world, load, broken, monkeypatch):
+        """All counts are added up over both processes (D54)."""
+        monkeypatch.setattr(reader, "PIECE_BYTES", 512)
+        load(cars(200))
+        assert broken(cars(200, make="KIA", mot="")) == ["values", "identity", "mot"]
+        change = change_of(latest(world))
+        assert (change.plates, change.answers["mot"].lost) == (200, 200)
+        assert change.members["make"].changed == 200
+
+
+@each_row(
+    ("before", "after", "is_refused"),
+    [
+        *((5, 4, False), (5, 3, False), (5, 2, True), (9, 8, False), (9, 0, True)),
+        *((12, 10, False), (100, 90, False), (100, 89, True), (1, 0, True), (2, 1, False)),
+    ],
+)
+def test_small_registers_have_a_minimum(world, before, after, is_refused):
+    """Ten rows, or more than half of them, must be gone; never may all be."""
+    register = f"r{before}"
+    for rows, mode in ((before, "replace"), (after, "replace")):
+        path = files(world, a=cars(rows, mot=""))[0]
+        is_last = (rows, mode) == (after, "replace") and rows != before
+        if is_last and is_refused:
+            with pytest.raises(RulesBroken):
+                world.load_files(path, mode=mode, register=register)
+        else:
+            world.load_files(path, mode=mode, register=register, allow_shrink=not is_last)
+
+
+class TestValues:
+    @each_row(("lost", "loss_max"), [(10, 10), (11, 11), (0, 0)])
+    def test_a_share_of_those_that_had_it_may_lose_it(self, load, lost, loss_max):
+        """The limit is a setting; rows that never had the member do not count."""
+        load(cars(100), accept=["values", "mot"])
+        content = cars(100).replace("2026-12-01", "", lost)
+        assert load(content, loss_max=loss_max, accept=["mot"]).held == 100
+
+    def test_rare_members_count_like_others(self, load, broken):
+        """Twelve of 400 policies are cancelled; without their days they would insure again."""
+        load(policies(400, cancelled=range(12)))
+        assert broken(policies(400)) == ["values"]
+
+    def test_a_slow_decline_adds_up(self, load, broken):
+        """The losses of the last replaces count together, net of what came back."""
+        load(cars(200))
+        for lost in (6, 13):
+            load(cars(200).replace("2026-12-01", "", lost))
+        assert broken(cars(200).replace("2026-12-01", "", 20)) == ["values"]
+        load(cars(200))
+        load(cars(200).replace("2026-12-01", "", 7))
+
+    def test_new_keys_do_not_hide_a_loss(self, load, broken):
+        """If most plates are others, they must know a member as often as the former ones."""
+        load(cars(300))
+        assert broken(cars(300, first=300, mot=""), accept=["rows"]) == ["values", "mot"]
+
+    def test_a_member_that_becomes_known_breaks_no_rule(self, load):
+        """Cancellations end the cover of half of the plates, but nobody knew them before."""
+        load(policies(200))
+        assert load(policies(200, cancelled=range(100))).changed == 100
+
+    def test_more_of_a_known_member_breaks_rules(self, load, broken):
+        """Once cancellations are known, a sudden jump of them is refused."""
+        load(policies(200, cancelled=range(3)))
+        assert broken(policies(200, cancelled=range(100))) == ["rows", "insurers", "insured"]
+
+
+class TestMerges:
+    def test_a_few_touched_rows_may_change(self, load):
+        """Somebody corrects two rows of many."""
+        load(cars(1_000))
+        assert load(cars(2, make="KIA", mot=""), mode="merge").changed == 2
+
+    def test_losses_add_up(self, load, broken):
+        """Nine rows a night are too many on the second one."""
+        load(cars(1_000))
+        load(cars(9, mot=""), mode="merge")
+        assert broken(cars(9, first=9, mot=""), mode="merge") == ["values"]
+        assert load(cars(9), mode="merge").changed == 9
+        assert load(cars(9, first=9, mot=""), mode="merge").changed == 9
+
+    @each_row("ends", ["replace", "accept", "allow", "days"])
+    def test_what_ends_the_sum(self, world, ends):
+        """A replace, an acceptance or 30 days end the sum."""
+        register = f"r{ends}"
+
+        def merge(first: int, **options: Any) -> Any:
+            path = files(world, a=cars(9, first=first, mot=""))[0]
+            return world.load_files(path, mode="merge", register=register, **options)
+
+        whole = files(world, b=cars(1_000))[0]
+        world.load_files(whole, mode="replace", register=register)
+        merge(0)
+        if ends == "replace":
+            world.load_files(whole, mode="replace", register=register)
+        elif ends == "accept":
+            merge(100, accept=["values"])
+        elif ends == "allow":
+            merge(100, allow_loss=["motExpiry"])
+        else:
+            seconds = RegisterLoad.started_at - baseline._ADDED_UP_SECONDS - 1
+            is_merge = RegisterLoad.mode == "merge"
+            RegisterLoad.update(started_at=seconds).where(is_merge).execute(world.engine)
+        assert merge(9).changed == 9
+
+    def test_a_merge_that_was_killed_counts(self, world, load, broken):
+        """What it changed is noted before its commit."""
+        load(cars(1_000))
+        load(cars(9, mot=""), mode="merge")
+        RegisterLoad.update(status="running", finished_at=None).where(
+            RegisterLoad.id == latest(world).id
+        ).execute(world.engine)
+        with pytest.raises(RulesBroken, match="values"):
+            load(cars(9, first=9, mot=""), mode="merge")
+
+
+class TestAnswers:
+    @each_row(("lost", "is_refused"), [(4, False), (9, False), (39, False), (40, True)])
+    def test_few_plates_may_lose_cover(self, world, lost, is_refused):
+        """More than 4 %, and at least ten, are refused."""
+        register = f"r{lost}"
+        rows = (
+            policies(1_000, cancelled=range(900, 910)),
+            policies(1_000, cancelled=range(900 - lost, 910)),
+        )
+        world.load_files(files(world, a=rows[0])[0], mode="replace", register=register)
+        path = files(world, a=rows[1])[0]
+        if is_refused:
+            with pytest.raises(RulesBroken):
+                world.load_files(path, mode="replace", register=register, accept=["insurers"])
+        else:
+            world.load_files(path, mode="replace", register=register, accept=["insurers"])
+        drop_register(world.engine, register)
+
+    def test_another_register_can_cover_the_plates(self, world, load):
+        """Answers are those of all registers: nobody loses cover."""
+        world.load_files(files(world, a=policies(100))[0], register="other")
+        load(policies(100, insurer="BOLT"))
+        load(policies(100, insurer="BOLT", cancelled=range(3, 60)))
+
+    def test_each_insurer_counts(self, load, broken):
+        """Half of a small insurer's plates are few of all."""
+        small, large = policies(20, insurer="BOLT", cancelled=range(1)), policies(1_000)
+        load(small + large.split("\n", 1)[1].replace("AB00", "CD00"))
+        few = policies(20, insurer="BOLT", cancelled=range(11))
+        assert broken(few + large.split("\n", 1)[1].replace("AB00", "CD00")) == ["insurers"]
+
+    def test_years_before_the_first_mot_count(self, world, load):
+        """Both sides are judged as look-ups judge them."""
+        basis = Basis(DAY.isoformat(), (), {EVERY_REGISTER: 3})
+        header = "registration,make,motExpiry,firstRegistered\n"
+        load(header + "".join(f"AB{n},FORD,2027-01-01,\n" for n in range(100)), basis=basis)
+        new = "".join(f"AB{n},FORD,,{later(-30)}\n" for n in range(100))
+        load(header + new, basis=basis, accept=["values"])
+
+
+def test_the_page_has_the_table_of_rules():
+    """Each rule is a row of the table, in the words of the program."""
+    page = (ROOT / "deploy" / "LOADING.md").read_text().replace("`", "")
+    assert [name for name, text in RULES.items() if f"\n| {name} | {text} |" not in page] == []

@@ -170,6 +170,14 @@ class Config:
         "all, or by register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
     )
     """Seconds by register. The key EVERY_REGISTER is for all others."""
+    unchanged_after: Mapping[str, int] = setting(
+        "0",
+        values.ages_or_off_by_register,
+        "time without a change of a register's content after which that is reported (D155), "
+        "although loads succeed: `7d` for all, or by register as in `rdw=2d,mid=36h,*=0`; s, m, h "
+        "or d, 0 for never",
+    )
+    """Seconds by register; 0 for never. The key EVERY_REGISTER is for all others."""
     loss_max: int = setting(
         "10",
         values.whole_number(0, 100),

@@ -22,6 +22,7 @@ from app.registers.losses import (
 )
 from app.registers.reading.reader import Progress
 from app.registers.request import LoadResult
+from app.registers.unchanged import repeated_notes
 from app.storage.engine import Engine
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry
@@ -122,6 +123,9 @@ class Work:
             *uniform_notes(self.request, counts),
             *repeat_notes(self.kind, known, self.intake.loaded, counts.known.rows, files),
             *shared_date_notes(known),
+            *repeated_notes(
+                self.engine, self.register, self.kind, self.intake.format.name, self.intake.checksum
+            ),
         ]
 
     def result(self) -> LoadResult:

@@ -215,6 +215,11 @@ class Config:
         "several separated by commas",
         is_secret=True,
     )
+    morning_report: bool = setting(
+        "off",
+        values.on_or_off,
+        "send a report every morning, also when all is well (D156): `on` or `off`",
+    )
     notify_secret: bytes | None = setting(
         "",
         values.parse_secret,

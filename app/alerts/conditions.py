@@ -12,14 +12,7 @@ import peewee
 from app import clock
 from app.alerts.certificate import UNREADABLE, certificate_conditions
 from app.alerts.disk import disk_facts, write_fault
-from app.alerts.loads import (
-    Freshness,
-    freshness,
-    load_conditions,
-    load_facts,
-    stale_conditions,
-    unchanged_conditions,
-)
+from app.alerts.loads import Freshness, age_conditions, freshness, load_conditions, load_facts
 from app.alerts.message import Condition
 from app.alerts.nightly import LastRuns, Run, is_catching_up, job_conditions, last_runs
 from app.alerts.spool import Spool
@@ -155,8 +148,7 @@ def conditions_of(
     }
     found = [
         *load_conditions(facts, ages),
-        *stale_conditions(ages),
-        *unchanged_conditions(ages, facts),
+        *age_conditions(ages, facts),
         *job_conditions(runs, config),
         *disk.conditions,
         *certificate,

@@ -14,11 +14,12 @@ from app.registers.history import (
     REPLACE,
     UNSEEN_FAILURE,
     RegisterLoad,
+    changed_at_by_register,
     interrupted_loads,
     moved_to,
+    repeated_note,
     unopened_reason,
 )
-from app.registers.unchanged import changed_at_by_register, repeated_note
 from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Engine
 from app.storage.registers import Entry, list_entries
@@ -166,15 +167,6 @@ class Freshness(NamedTuple):
         """Whether its content has not changed for longer than the setting allows."""
         return 0 < self.unchanged_limit_seconds < self.unchanged_seconds
 
-    def warning(self) -> str:
-        """Return a warning about a stale register, as a sentence for the operator."""
-        age = clock.duration_text(self.age_seconds)
-        limit = clock.duration_text(self.limit_seconds or 0)
-        return (
-            f"The register {self.register.name} was last loaded {age} ago; "
-            f"VERIFYD_STALE_AFTER allows {limit}."
-        )
-
 
 def freshness(engine: Engine, config: Config) -> list[Freshness]:
     """Return the loaded registers, ordered by name.
@@ -285,46 +277,36 @@ def _more(facts: LoadFacts) -> Iterator[str]:
         yield f"and {more:,} more, the first of them at {clock.iso_utc(facts.first_failed_at)}"
 
 
-def stale_conditions(ages: Iterable[Freshness]) -> Iterator[Condition]:
-    """Yield a condition for each register that is stale (D51)."""
+def age_conditions(ages: Iterable[Freshness], facts: Iterable[LoadFacts]) -> Iterator[Condition]:
+    """Yield a condition for each register that is stale (D51), or unchanged for too long (D155)."""
+    last = {each.register: each.last_loaded for each in facts}
     for each in ages:
-        name = each.register.name
+        name, text = each.register.name, clock.duration_text
+        remedy = f"sudo verifyd imports list --register {name}"
         if each.is_stale:
+            limit = each.limit_seconds or 0
             yield Condition(
                 key=f"stale:{name}",
                 title=f"the register {name} is stale",
-                warning=each.warning(),
-                since=each.loaded_at + (each.limit_seconds or 0),
-                remedy=f"sudo verifyd imports list --register {name}",
+                warning=f"The register {name} was last loaded {text(each.age_seconds)} ago; "
+                f"VERIFYD_STALE_AFTER allows {text(limit)}.",
+                since=each.loaded_at + limit,
+                remedy=remedy,
                 occurrence=str(each.loaded_at),
             )
-
-
-def unchanged_conditions(
-    ages: Iterable[Freshness], facts: Iterable[LoadFacts]
-) -> Iterator[Condition]:
-    """Yield a condition for each register whose content has not changed for too long (D155)."""
-    last = {each.register: each.last_loaded for each in facts}
-    for each in ages:
-        name = each.register.name
-        if not each.is_unchanged:
-            continue
-        age = clock.duration_text(each.unchanged_seconds)
-        limit = clock.duration_text(each.unchanged_limit_seconds)
-        load = last.get(name)
-        note = repeated_note(load)
-        yield Condition(
-            key=f"unchanged:{name}",
-            title=f"the content of the register {name} does not change",
-            warning=(
-                f"The content of the register {name} has not changed for {age}; "
-                f"VERIFYD_UNCHANGED_AFTER allows {limit}."
-            ),
-            since=each.changed_at + each.unchanged_limit_seconds,
-            remedy=f"sudo verifyd imports list --register {name}",
-            occurrence=str(each.changed_at),
-            details=(f"Load {load.id}: {note}",) if load and note else (),
-        )
+        if each.is_unchanged:
+            limit, load = each.unchanged_limit_seconds, last.get(name)
+            note = repeated_note(load)
+            yield Condition(
+                key=f"unchanged:{name}",
+                title=f"the content of the register {name} does not change",
+                warning=f"The content of the register {name} has not changed for "
+                f"{text(each.unchanged_seconds)}; VERIFYD_UNCHANGED_AFTER allows {text(limit)}.",
+                since=each.changed_at + limit,
+                remedy=remedy,
+                occurrence=str(each.changed_at),
+                details=(f"Load {load.id}: {note}",) if load and note else (),
+            )
 
 
 def _line(load: RegisterLoad) -> str:

@@ -9,7 +9,7 @@ from app.registers.applying.table import Table
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, are_complete
 from app.registers.generations import Generations
-from app.registers.history import REPLACE, History, json_text
+from app.registers.history import REPLACE, History, json_text, repeated_notes
 from app.registers.intake import NO_SNAPSHOT, Intake
 from app.registers.losses import (
     exchange_notes,
@@ -22,7 +22,6 @@ from app.registers.losses import (
 )
 from app.registers.reading.reader import Progress
 from app.registers.request import LoadResult
-from app.registers.unchanged import repeated_notes
 from app.storage.engine import Engine
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry

@@ -128,7 +128,7 @@ def composed_report(engine: Engine, config: Config, faults: Sequence[str] = ()) 
     wrong = [
         f"- {each}" for each in shortened(_wrong(problems, failed), LINES_MAX - 2 - len(below))
     ]
-    more = "; more: sudo verifyd check, imports list --failed" if wrong else ""
+    more = "; sudo verifyd check shows more" if wrong else ""
     text = [head, f"{summary.capitalize()}{more}", *wrong, *below]
     return Message(
         id=new_id(),

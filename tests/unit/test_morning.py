@@ -114,7 +114,7 @@ class TestText:
             record(early.engine, Run("backup", True, NOW, ("It failed.",)))
         lines = early.text(certificate=early.world.directory / "missing.pem", audit=True)
         assert len(lines) == LINES_MAX
-        assert lines[1].startswith("Problems: 32, failed loads: 30; more: sudo verifyd check")
+        assert lines[1].startswith("Problems: 32, failed loads: 30; sudo verifyd check")
         assert lines[2] == "- the nightly backup failed"
         assert lines[-17] == "- and 27 more"
         assert sum(line.startswith("xxx") for line in lines) == 8

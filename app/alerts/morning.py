@@ -45,6 +45,7 @@ _OWN_PAUSE_SECONDS = 4 * 3600
 """A report that is late, because the host was off, is no reason to omit the next one."""
 _OTHERS_PAUSE_SECONDS = 22 * 3600
 """Less than a day, because timers vary, and the clocks go forward once a year."""
+_CLOCKS_SECONDS = 3600
 _LOCK = 0x76666D  # any number that no other lock uses
 _RULE = re.compile(r"--allow-(shrink|loss|missing|unterminated)\b")
 
@@ -101,8 +102,12 @@ def send(engine: Engine, config: Config, faults: Sequence[str] = ()) -> Message 
 
 
 def _last_report(engine: Engine) -> JobRun | None:
-    """Return the run that sent the last report, on any host; none of a clock that was wrong."""
-    runs = JobRun.select().where((JobRun.job == _JOB) & (JobRun.started_at <= clock.now()))
+    """Return the run that sent the last report, on any host.
+
+    The clocks of hosts differ a little. A much later time is that of a clock that was wrong.
+    """
+    latest = clock.now() + _CLOCKS_SECONDS
+    runs = JobRun.select().where((JobRun.job == _JOB) & (JobRun.started_at <= latest))
     last: JobRun | None = runs.order_by(JobRun.started_at.desc()).first(engine)
     return last
 

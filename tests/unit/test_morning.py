@@ -111,7 +111,7 @@ class TestText:
             early.world.load([CAR], register=f"{'x' * 29}{number}")
         for number in range(30):
             early.fail(f"{'y' * 28}{number}", rows=10**9, rejected=10**9)
-            record(early.engine, Run("backup", True, NOW, ("It failed.",)))
+        record(early.engine, Run("backup", True, NOW, ("It failed.",)))
         lines = early.text(certificate=early.world.directory / "missing.pem", audit=True)
         assert len(lines) == LINES_MAX
         assert lines[1].startswith("Problems: 32, failed loads: 30; sudo verifyd check")
@@ -218,10 +218,10 @@ class TestSend:
 
     @ON_SQLITE
     def test_a_clock_that_was_wrong_hinders_no_report(self, early):
-        """A report of the future is no reason to send none for years."""
+        """A report of the future is no reason to send none for years; one of soon is."""
         assert early.send(NOW + 900 * DAY)
-        assert early.send(NOW)
-        assert not early.send(NOW + 1)
+        assert early.send(NOW, "web1")
+        assert not early.send(NOW - 60, "web2")
 
     @ON_SQLITE
     def test_it_is_queued_and_forgets_no_alert(self, early):

@@ -102,8 +102,8 @@ class TestNotes:
         assert source.load(NIGHT + DAY) == []
 
 
-@STORAGE
 class TestUnchangedSince:
+    @ON_SQLITE
     def test_it_is_the_last_load_that_changed_a_row(self, source):
         """The age of the last load goes on, whether or not it changes anything (D51)."""
         source.load(NIGHT)
@@ -112,6 +112,7 @@ class TestUnchangedSince:
         source.load(NIGHT + 2 * DAY, OPEL, mode="merge")
         assert source.age().changed_at == NIGHT + 2 * DAY
 
+    @ON_SQLITE
     def test_a_rollback_changes_it(self, source):
         """A rollback changes rows, too, and the load that it takes back no longer counts."""
         source.load(NIGHT)
@@ -121,6 +122,7 @@ class TestUnchangedSince:
         source.load(NIGHT + 3 * DAY)
         assert source.age().changed_at == NIGHT + 2 * DAY
 
+    @ON_SQLITE
     def test_a_drop_that_is_taken_back_changes_nothing(self, source):
         """After an undrop it is what it was; after a purge it is the first load since."""
         engine = source.world.engine
@@ -133,6 +135,7 @@ class TestUnchangedSince:
         source.load(NIGHT + 2 * DAY)
         assert source.age().changed_at == NIGHT + 2 * DAY
 
+    @ON_SQLITE
     def test_the_oldest_line_is_a_bound(self, source):
         """If the history no longer has the change, its oldest line is the best that is known."""
         for day in range(3):
@@ -142,6 +145,7 @@ class TestUnchangedSince:
         RegisterLoad.delete().execute(source.world.engine)
         assert source.age().changed_at == source.age().loaded_at
 
+    @STORAGE
     def test_the_setting_warns_about_it(self, source):
         """It is off by default; its warning has the age, and its alert the last load's note."""
         source.load(NIGHT)

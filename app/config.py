@@ -170,6 +170,14 @@ class Config:
         "all, or by register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
     )
     """Seconds by register. The key EVERY_REGISTER is for all others."""
+    unchanged_after: Mapping[str, int] = setting(
+        "0",
+        values.ages_or_off_by_register,
+        "time without a change of a register's content after which that is reported (D155), "
+        "although loads succeed: `7d` for all, or by register as in `rdw=2d,mid=36h,*=0`; s, m, h "
+        "or d, 0 for never",
+    )
+    """Seconds by register; 0 for never. The key EVERY_REGISTER is for all others."""
     loss_max: int = setting(
         "10",
         values.whole_number(0, 100),
@@ -205,6 +213,11 @@ class Config:
         "where alerts are sent (D77): `exec:/PATH`, `https://...` or `mailto:ADDRESS`, "
         "several separated by commas",
         is_secret=True,
+    )
+    morning_report: bool = setting(
+        "off",
+        values.on_or_off,
+        "send a report every morning, also when all is well (D156): `on` or `off`",
     )
     notify_secret: bytes | None = setting(
         "",

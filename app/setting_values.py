@@ -198,6 +198,16 @@ def ages_by_register(text: str) -> dict[str, int]:
     return ages
 
 
+def ages_or_off_by_register(text: str) -> dict[str, int]:
+    """Return ages as `ages_by_register` does, and 0 for `0`."""
+    ages = _by_register(text, age)
+    if not ages:
+        raise ValueError(
+            "must be an age such as 7d, or 0, or one for each register, as in rdw=2d,*=0"
+        )
+    return ages
+
+
 def years_by_register(least: int, most: int) -> Callable[[str], dict[str, int]]:
     """Return a function that parses years such as `3` or `dvsa=3,rdw=4`, by register."""
 

@@ -48,16 +48,16 @@ socket=unix:/run/verifyd.sock
 # --- What there is to install -------------------------------------------------------------------
 
 services="verifyd verifyd-audit-prune verifyd-audit-seal verifyd-backup verifyd-check
-    verifyd-import verifyd-watch" # each with hardening.conf
+    verifyd-import verifyd-report verifyd-watch" # each with hardening.conf
 started="verifyd.socket verifyd-audit-prune.timer verifyd-audit-seal.timer verifyd-backup.timer
-    verifyd-check.timer verifyd-import.timer verifyd-watch.timer verifyd-notify.path
-    verifyd-notify.timer"
+    verifyd-check.timer verifyd-import.timer verifyd-report.timer verifyd-watch.timer
+    verifyd-notify.path verifyd-notify.timer"
 enabled="verifyd.service $started"
 units="verifyd.service verifyd.socket verifyd-audit-prune.service verifyd-audit-prune.timer
     verifyd-audit-seal.service verifyd-audit-seal.timer verifyd-backup.service verifyd-backup.timer
     verifyd-check.service verifyd-check.timer verifyd-import.service verifyd-import.timer
-    verifyd-notify.path verifyd-notify.service verifyd-notify.timer verifyd-watch.service
-    verifyd-watch.timer"
+    verifyd-notify.path verifyd-notify.service verifyd-notify.timer verifyd-report.service
+    verifyd-report.timer verifyd-watch.service verifyd-watch.timer"
 files="README.md console-overview.png console-look-up.png console-phone.png
     LOADING.md REFERENCE.md install.sh uninstall.sh certificate.sh verifyd.sh
     verifyd.env.example nginx/verifyd.conf systemd/hardening.conf

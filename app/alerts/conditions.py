@@ -12,7 +12,7 @@ import peewee
 from app import clock
 from app.alerts.certificate import UNREADABLE, certificate_conditions
 from app.alerts.disk import disk_facts, write_fault
-from app.alerts.loads import Freshness, freshness, load_conditions, load_facts, stale_conditions
+from app.alerts.loads import Freshness, age_conditions, freshness, load_conditions, load_facts
 from app.alerts.message import Condition
 from app.alerts.nightly import LastRuns, Run, is_catching_up, job_conditions, last_runs
 from app.alerts.spool import Spool
@@ -116,11 +116,14 @@ def queue_conditions(config: Config) -> Iterator[Condition]:
             )
 
 
-_IN_DATABASE = frozenset({UNREADABLE_REGISTER, "load", "stale", "job", "missed", "disk", "audit"})
+_IN_DATABASE = frozenset(
+    {UNREADABLE_REGISTER, "load", "stale", "unchanged", "job", "missed", "disk", "audit"}
+)
 _BY_SETTING = {
     "VERIFYD_DATABASE_URL": _IN_DATABASE | {"database"},
     "VERIFYD_STATE_DIR": frozenset({"missed"}),
     "VERIFYD_STALE_AFTER": frozenset({"stale"}),
+    "VERIFYD_UNCHANGED_AFTER": frozenset({"unchanged"}),
     "VERIFYD_MISSED_AFTER": frozenset({"missed"}),
     "VERIFYD_CERTIFICATE": frozenset({"certificate"}),
     "VERIFYD_AUDIT": frozenset({"audit"}),
@@ -157,7 +160,7 @@ def conditions_of(
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
-    ages = freshness(engine, config.stale_after) if ages is None else ages
+    ages = freshness(engine, config) if ages is None else ages
     runs = last_runs(engine) if runs is None else runs
     facts = load_facts(engine)
     disk = disk_facts(engine, [each.register for each in ages], facts, config.data_dir)
@@ -170,7 +173,7 @@ def conditions_of(
     }
     found = [
         *load_conditions(facts, ages),
-        *stale_conditions(ages),
+        *age_conditions(ages, facts),
         *job_conditions(runs, config),
         *disk.conditions,
         *certificate,

@@ -1,20 +1,23 @@
 """The conditions of loads: a register whose last load failed, or that is stale (D76)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from peewee import Case, fn
 
 from app import clock
 from app.alerts.message import Condition
+from app.config import Config
 from app.registers.dropped.kept import is_kept
 from app.registers.history import (
     MERGE,
     REPLACE,
     UNSEEN_FAILURE,
     RegisterLoad,
+    changed_at_by_register,
     interrupted_loads,
     moved_to,
+    repeated_note,
     unopened_reason,
 )
 from app.setting_values import EVERY_REGISTER
@@ -148,42 +151,46 @@ class Freshness(NamedTuple):
     """Since the end of the last load that read a row, even if that load changed nothing."""
     limit_seconds: int | None
     """The age that `VERIFYD_STALE_AFTER` allows; None if it does not name this register."""
+    changed_at: int
+    """When a load or a rollback last changed a row (D155)."""
+    unchanged_seconds: int
+    unchanged_limit_seconds: int
+    """What `VERIFYD_UNCHANGED_AFTER` allows; 0 if that is never reported."""
 
     @property
     def is_stale(self) -> bool:
         """Whether the register is older than the setting allows."""
         return self.limit_seconds is not None and self.age_seconds > self.limit_seconds
 
-    def warning(self) -> str:
-        """Return a warning about a stale register, as a sentence for the operator."""
-        age = clock.duration_text(self.age_seconds)
-        limit = clock.duration_text(self.limit_seconds or 0)
-        return (
-            f"The register {self.register.name} was last loaded {age} ago; "
-            f"VERIFYD_STALE_AFTER allows {limit}."
-        )
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether its content has not changed for longer than the setting allows."""
+        return 0 < self.unchanged_limit_seconds < self.unchanged_seconds
 
 
-def freshness(engine: Engine, stale_after: Mapping[str, int]) -> list[Freshness]:
+def freshness(engine: Engine, config: Config) -> list[Freshness]:
     """Return the loaded registers, ordered by name.
-
-    Args:
-        stale_after: the setting, in seconds.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
-    now = clock.now()
-    otherwise = stale_after.get(EVERY_REGISTER)
-    return [
-        Freshness(
+    now, stale, unchanged = clock.now(), config.stale_after, config.unchanged_after
+    changes = changed_at_by_register(engine)
+    ages = []
+    for each in list_entries(engine):
+        if each.loaded_at is None:
+            continue
+        changed_at = changes.get(each.name, each.loaded_at)
+        age = Freshness(
             register=each,
             loaded_at=each.loaded_at,
             age_seconds=max(0, now - each.loaded_at),
-            limit_seconds=stale_after.get(each.name, otherwise),
+            limit_seconds=stale.get(each.name, stale.get(EVERY_REGISTER)),
+            changed_at=changed_at,
+            unchanged_seconds=max(0, now - changed_at),
+            unchanged_limit_seconds=unchanged.get(each.name, unchanged.get(EVERY_REGISTER, 0)),
         )
-        for each in list_entries(engine)
-        if each.loaded_at is not None
-    ]
+        ages.append(age)
+    return ages
 
 
 _FILES_SHOWN_MAX = 5
@@ -270,18 +277,35 @@ def _more(facts: LoadFacts) -> Iterator[str]:
         yield f"and {more:,} more, the first of them at {clock.iso_utc(facts.first_failed_at)}"
 
 
-def stale_conditions(ages: Iterable[Freshness]) -> Iterator[Condition]:
-    """Yield a condition for each register that is stale (D51)."""
+def age_conditions(ages: Iterable[Freshness], facts: Iterable[LoadFacts]) -> Iterator[Condition]:
+    """Yield a condition for each register that is stale (D51), or unchanged for too long (D155)."""
+    last = {each.register: each.last_loaded for each in facts}
     for each in ages:
-        name = each.register.name
+        name, text = each.register.name, clock.duration_text
+        remedy = f"sudo verifyd imports list --register {name}"
         if each.is_stale:
+            limit = each.limit_seconds or 0
             yield Condition(
                 key=f"stale:{name}",
                 title=f"the register {name} is stale",
-                warning=each.warning(),
-                since=each.loaded_at + (each.limit_seconds or 0),
-                remedy=f"sudo verifyd imports list --register {name}",
+                warning=f"The register {name} was last loaded {text(each.age_seconds)} ago; "
+                f"VERIFYD_STALE_AFTER allows {text(limit)}.",
+                since=each.loaded_at + limit,
+                remedy=remedy,
                 occurrence=str(each.loaded_at),
+            )
+        if each.is_unchanged:
+            limit, load = each.unchanged_limit_seconds, last.get(name)
+            note = repeated_note(load)
+            yield Condition(
+                key=f"unchanged:{name}",
+                title=f"the content of the register {name} does not change",
+                warning=f"The content of the register {name} has not changed for "
+                f"{text(each.unchanged_seconds)}; VERIFYD_UNCHANGED_AFTER allows {text(limit)}.",
+                since=each.changed_at + limit,
+                remedy=remedy,
+                occurrence=str(each.changed_at),
+                details=(f"Load {load.id}: {note}",) if load and note else (),
             )
 
 

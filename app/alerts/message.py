@@ -40,8 +40,9 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 ALERT, SOLVED, TEST = "verifyd.alert", "verifyd.solved", "verifyd.test"
+REPORT = "verifyd.report"
 """The types of messages."""
-_SHOWN_MAX = 20
+SHOWN_MAX = 20
 _LINE_CHARACTERS_MAX = 1_000
 _TEXT_CHARACTERS_MAX = 30_000
 """Commands get the text in their environment, where Linux allows 128 KiB per variable."""
@@ -103,12 +104,12 @@ def composed(message_id: str, problems: Sequence[Condition], solved: Sequence[Al
     titles = [each.title for each in problems] or [each.title for each in solved]
     more = f", and {len(titles) - 1} more" if len(titles) > 1 else ""
     subject = f"verifyd on {host}: {'' if problems else 'solved: '}{titles[0]}{more}"
-    paragraphs = [_paragraph(each) for each in problems[:_SHOWN_MAX]]
-    if len(problems) > _SHOWN_MAX:
-        paragraphs.append(f"And {len(problems) - _SHOWN_MAX} more.")
+    paragraphs = [_paragraph(each) for each in problems[:SHOWN_MAX]]
+    if len(problems) > SHOWN_MAX:
+        paragraphs.append(f"And {len(problems) - SHOWN_MAX} more.")
     if solved:
         lines = [
-            f"- {each.title} (since {clock.iso_utc(each.since)})" for each in solved[:_SHOWN_MAX]
+            f"- {each.title} (since {clock.iso_utc(each.since)})" for each in solved[:SHOWN_MAX]
         ]
         paragraphs.append("\n".join(["Solved, nothing to do:", *lines]))
     paragraphs.append("Everything that is wrong now: sudo verifyd check")
@@ -119,8 +120,8 @@ def composed(message_id: str, problems: Sequence[Condition], solved: Sequence[Al
         host=host,
         subject=subject,
         text="\n\n".join(paragraphs)[:_TEXT_CHARACTERS_MAX] + "\n",
-        problems=list(problems[:_SHOWN_MAX]),
-        solved=list(solved[:_SHOWN_MAX]),
+        problems=list(problems[:SHOWN_MAX]),
+        solved=list(solved[:SHOWN_MAX]),
     )
 
 

@@ -91,20 +91,25 @@ class LastRuns(NamedTuple):
 
 def record(engine: Engine, run: Run) -> None:
     """Record how a run ended, also on a full disk (D57). Raises peewee.PeeweeException."""
+
+    def write() -> None:
+        with engine.atomic():
+            insert_run(engine, run)
+
+    reserve.with_reserve(engine, write)
+
+
+def insert_run(engine: Engine, run: Run) -> None:
+    """Add a run that ends now, and remove old ones. Needs a transaction."""
     now = clock.now()
+    JobRun.delete().where(JobRun.finished_at < now - _KEPT_SECONDS).execute(engine)
     values = run._asdict() | {
         "host": socket.gethostname(),
         "is_done": not run.faults,
         "faults": msgspec.json.encode(run.faults).decode(),
         "finished_at": now,
     }
-
-    def write() -> None:
-        with engine.atomic():
-            JobRun.delete().where(JobRun.finished_at < now - _KEPT_SECONDS).execute(engine)
-            JobRun.insert(**values).execute(engine)
-
-    reserve.with_reserve(engine, write)
+    JobRun.insert(**values).execute(engine)
 
 
 def last_runs(engine: Engine) -> LastRuns:

@@ -101,9 +101,9 @@ def _is_news(condition: Condition, alerted: Mapping[str, Alerted]) -> bool:
     if before is not None:
         is_reminded = now - before.told_at >= REMINDED_SECONDS
         return is_reminded or before.occurrence != condition.occurrence
-    if condition.kind == "stale":
+    if condition.kind in ("stale", "unchanged"):
         # A register that is stale because its load failed is only one problem that night.
-        failed = alerted.get(condition.key.replace("stale:", "load:", 1))
+        failed = alerted.get(f"load:{condition.key.partition(':')[2]}")
         return failed is None or now - failed.told_at >= _SAME_NIGHT_SECONDS
     return True
 

@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "audit": ("audit",),
     "actions": ("actions",),
     "backup": ("backup", "restore"),
-    "notify": ("notify", "watch"),
+    "notify": ("notify", "watch", "report"),
     "console": ("console",),
     "copy": ("copy",),
     "program": ("completion", "version"),

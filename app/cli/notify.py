@@ -1,10 +1,12 @@
-"""`verifyd notify` and `verifyd watch`: deliver alerts, and find problems."""
+"""`verifyd notify`, `watch` and `report`: deliver alerts, find problems, and sum up the night."""
 
 import argparse
 from collections.abc import Iterator, Sequence
 
+from app import clock
 from app.alerts.delivery import Outcome, deliver, send_to_all
 from app.alerts.message import Condition, Message, test_message
+from app.alerts.morning import composed_report, send
 from app.alerts.report import report
 from app.alerts.spool import Spool, new_id
 from app.cli.output import Table, counted, print_item, waiting_for
@@ -13,7 +15,7 @@ from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
 from app.jobs.job import gathered_now
 from app.logs import progress_log
-from app.storage.session import require_owner
+from app.storage.session import opened_database, require_owner
 
 _NEEDED = ("data_dir", "notify", "notify_secret")
 
@@ -98,6 +100,36 @@ def _lines(conditions: Sequence[Condition], message: Message | None) -> Iterator
     yield f"{found}; queued: {message.subject}" if message else found
 
 
+@commands.command(
+    "report",
+    "show the morning report, or send it",
+    flag("--send", "send it, if VERIFYD_MORNING_REPORT is on and no host has just sent it"),
+    examples=["report", "report --send"],
+)
+def _report(args: argparse.Namespace) -> None:
+    args.is_job = args.send
+    config, wrong = Config.read()  # Other wrong settings are reported.
+    _require_deliverable(wrong, "morning_report", "database_url", "timezone")
+    if not args.send:
+        with opened_database(config) as engine:
+            message = composed_report(engine, config, wrong)
+        print_item(
+            args, {"subject": message.subject, "text": message.text}, text=message.text.splitlines()
+        )
+        return
+    queued, reason = None, f"{SETTINGS['morning_report'].variable} is off"
+    if config.morning_report:
+        if not config.notify:
+            raise OperatorError(f"{SETTINGS['notify'].variable} names no destination")
+        with progress_log(), opened_database(config) as engine:
+            sent = send(engine, config, wrong)
+        if isinstance(sent, Message):
+            queued, reason = sent.id, f"queued: {sent.subject}"
+        else:
+            reason = f"{sent.host} sent it at {clock.iso_utc(sent.started_at)}"
+    print_item(args, {"message": queued, "reason": reason}, text=[reason])
+
+
 def _config() -> Config:
     """Return the settings. Only faults of settings that alerts need are an error."""
     config, wrong = Config.read()
@@ -106,9 +138,9 @@ def _config() -> Config:
     return config
 
 
-def _require_deliverable(wrong: Sequence[str]) -> None:
-    """Raise ConfigError if a setting that the delivery of alerts needs is wrong."""
-    needed = tuple(f"{SETTINGS[name].variable}:" for name in _NEEDED)
+def _require_deliverable(wrong: Sequence[str], *others: str) -> None:
+    """Raise ConfigError if a setting that the delivery of alerts needs, or another, is wrong."""
+    needed = tuple(f"{SETTINGS[name].variable}:" for name in (*_NEEDED, *others))
     faults = [fault for fault in wrong if fault.startswith(needed)]
     if faults:
         raise ConfigError(faults)

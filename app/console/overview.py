@@ -147,7 +147,7 @@ class Overview(Resource):
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console."""
         engine, config = self.engine, self.config
-        ages = freshness(engine, config.stale_after)
+        ages = freshness(engine, config)
         days, series = loads_by_day(engine, config.timezone)
         return {
             "health": health(engine, config, self.services.limits, ages),

@@ -59,7 +59,7 @@ class RegisterList(Resource):
         listing = Listing(req, _SORTABLE, Register.name)
         columns = (getattr(Register, name) for name in Entry._fields)
         entries = [Entry(*row) for row in listing.rows(Register.select(*columns).tuples(), engine)]
-        ages = freshness(engine, config.stale_after)
+        ages = freshness(engine, config)
         conditions = conditions_of(engine, config, ages=ages).conditions
         ages_by_name = {age.register.name: age for age in ages}
         running = _running(engine)
@@ -91,7 +91,7 @@ class RegisterPage(Resource):
         """GET /console/registers/{name}."""
         engine, config = self.engine, self.config
         state = require_state(engine, name)
-        ages = freshness(engine, config.stale_after)
+        ages = freshness(engine, config)
         conditions = conditions_of(engine, config, ages=ages).conditions
         lines = _lines(engine, name)
         tasks = self.services.tasks.latest(name, _TASKS_SHOWN)
@@ -124,7 +124,8 @@ def drop_directory(data_dir: Path) -> str:
 
 
 def _warnings_of(name: str, conditions: Sequence[Condition]) -> list[Condition]:
-    return [each for each in conditions if each.key in (f"load:{name}", f"stale:{name}")]
+    keys = {f"{kind}:{name}" for kind in ("load", "stale", "unchanged")}
+    return [each for each in conditions if each.key in keys]
 
 
 def _without_register(

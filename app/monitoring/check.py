@@ -78,7 +78,11 @@ def data_warnings(config: Config) -> list[str]:
 def destination_warnings(config: Config) -> list[str]:
     """Return a warning for each destination that alerts cannot be sent to."""
     obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
-    return [f"{SETTINGS['notify'].variable} {each}." for each in obstacles if each]
+    variable, report = SETTINGS["notify"].variable, SETTINGS["morning_report"].variable
+    warnings = [f"{variable} {each}." for each in obstacles if each]
+    if config.morning_report and not config.notify:
+        warnings.append(f"{report} is on, and {variable} names no destination.")
+    return warnings
 
 
 def _has_trail(config: Config) -> bool:

@@ -28,6 +28,7 @@ class RegisterBody(msgspec.Struct):
 
     name: str
     loaded_at: str
+    unchanged_since: str
     age_seconds: int
     stale: bool
 
@@ -109,7 +110,7 @@ class Readiness:
             raise Problem("not_ready", detail)
 
     def _details(self, found: Versions, audit: AuditState) -> ReadyDetails:
-        registers = freshness(self._engine, self._config.stale_after)
+        registers = freshness(self._engine, self._config)
         warned_of = conditions_of(self._engine, self._config, ages=registers).conditions
         warnings = [each.warning for each in warned_of]
         fault = write_fault(self._engine)
@@ -134,5 +135,10 @@ def _require_recorded(audit: AuditState, may_see_details: bool) -> None:
 
 
 def _register_body(each: Freshness) -> RegisterBody:
-    loaded_at = clock.iso_utc(each.loaded_at)
-    return RegisterBody(each.register.name, loaded_at, each.age_seconds, each.is_stale)
+    return RegisterBody(
+        name=each.register.name,
+        loaded_at=clock.iso_utc(each.loaded_at),
+        unchanged_since=clock.iso_utc(each.changed_at),
+        age_seconds=each.age_seconds,
+        stale=each.is_stale,
+    )

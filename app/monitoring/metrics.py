@@ -36,7 +36,7 @@ class State:
     def collect(self) -> Iterator["Metric"]:
         """Yield the metrics; if the database does not answer, only those that do not need it."""
         try:
-            ages = freshness(self._engine, self._config.stale_after)
+            ages = freshness(self._engine, self._config)
             facts = load_facts(self._engine)
             runs = last_runs(self._engine)
             is_writable = write_fault(self._engine) is None
@@ -118,6 +118,11 @@ def _registers(ages: list[Freshness]) -> Iterator["Metric"]:
         "When the last load of a register ended, in Unix seconds.",
         "register",
     )
+    changed = _labelled(
+        "verifyd_register_changed_timestamp_seconds",
+        "When a load or a rollback last changed a row of a register, in Unix seconds.",
+        "register",
+    )
     stale = _labelled(
         "verifyd_register_stale",
         "Whether that is longer ago than VERIFYD_STALE_AFTER allows.",
@@ -127,11 +132,12 @@ def _registers(ages: list[Freshness]) -> Iterator["Metric"]:
     for each in ages:
         name = each.register.name
         loaded.add_metric([name], each.loaded_at)
+        changed.add_metric([name], each.changed_at)
         if each.limit_seconds is not None:
             stale.add_metric([name], int(each.is_stale))
         for kind in Kind:
             rows.add_metric([name, kind], getattr(each.register, kind))
-    yield from (loaded, stale, rows)
+    yield from (loaded, changed, stale, rows)
 
 
 def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:

@@ -15,7 +15,7 @@ from app.registers.change import Change, change_by
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, are_complete, order_of
 from app.registers.generations import Generations
-from app.registers.history import REPLACE, History, json_text
+from app.registers.history import REPLACE, History, json_text, repeated_notes
 from app.registers.intake import NO_SNAPSHOT, Intake
 from app.registers.notes import repeat_notes, shared_date_notes, uniform_notes, unread_notes
 from app.registers.reading.reader import Progress
@@ -149,6 +149,9 @@ class Work:
             *uniform_notes(self.request, counts),
             *repeat_notes(self.kind, known, self.intake.loaded, counts.known.rows, files),
             *shared_date_notes(known),
+            *repeated_notes(
+                self.engine, self.register, self.kind, self.intake.format.name, self.intake.checksum
+            ),
         ]
 
     def _facts(self, change: Change) -> Facts:

@@ -237,7 +237,7 @@ def require_readable(engine: Engine) -> None:
 
 
 def read_fault(engine: Engine, registers: tuple[RegisterRef, ...]) -> str | None:
-    """Attach registers and read a row of each; return `Unreadable.fault` if that fails, else None."""
+    """Attach registers and read a row of each; return the fault if that fails, else None."""
     # This connection may have attached a file that was removed, which no other one can attach.
     if not engine.can_attach(registers):
         return ""

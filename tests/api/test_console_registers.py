@@ -8,7 +8,7 @@ from app.console.rendering import ROOT
 from app.console.sessions import Role
 from app.jobs.register_tasks import RegisterTask, Tasks
 from app.registers.generations import locked
-from app.registers.history import History, list_loads
+from app.registers.history import History, RegisterLoad, list_loads
 from app.registers.undo import drop_register, roll_back
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
@@ -108,6 +108,22 @@ class TestList:
         links = [link["href"].rpartition("/")[2] for link in page.html.select("main a")]
         assert {"native", "mistyped", "gone"} <= {*links}
         assert len(lines) == 4
+
+    def test_content_that_does_not_change_is_shown(self, world, native):
+        """Its age is beside that of the last load, and marked if the setting does not allow it."""
+        RegisterLoad.update(finished_at=1).execute(world.engine)
+        application = world.client(None, console=True, unchanged_after={"*": 60}).application
+        browser = signed_in(world, application, Role.VIEWER)
+        page = browser.get(REGISTERS)
+        shown = page.html.select_one('td[data-title="Last loaded"]').text
+        assert "content unchanged since 1 Jan 1970" in shown
+        assert page.html.select_one('td[data-title="Status"]').text.strip() == "unchanged"
+        assert "VERIFYD_UNCHANGED_AFTER allows 1 min" in page.html.select_one("tr.detail").text
+        facts = browser.get(f"{REGISTERS}/native").html.select_one("dl.facts").text
+        assert "Content unchanged since1 Jan 1970" in facts
+        overview = browser.get(ROOT).html
+        shown = overview.select_one('td[data-title="Content unchanged since"]').text
+        assert ("1 Jan 1970" in shown, "unchanged" in shown) == (True, True)
 
     def test_a_running_load_is_shown(self, world, native, browser):
         """The status of the register leads to the load."""

@@ -136,12 +136,14 @@ class TestFreshness:
                 {
                     "name": "mid",
                     "loaded_at": "2030-03-19T18:46:40Z",
+                    "unchanged_since": "2030-03-19T18:46:40Z",
                     "age_seconds": 0,
                     "stale": False,
                 },
                 {
                     "name": "rdw",
                     "loaded_at": "2030-03-17T17:46:40Z",
+                    "unchanged_since": "2030-03-17T17:46:40Z",
                     "age_seconds": 176_400,
                     "stale": False,
                 },

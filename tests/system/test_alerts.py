@@ -23,6 +23,7 @@ import pytest
 from app import clock
 from app.alerts import delivery
 from app.alerts.message import Condition, composed
+from app.alerts.morning import composed_report
 from app.alerts.nightly import Run, record
 from app.setting_values import Destination
 from tests.system.processes import environment, run_command, until
@@ -419,6 +420,31 @@ class TestHttps:
         assert len(endpoint.got) == 2
         assert nights.run("notify", "--deliver", **settings).returncode == 0
         assert len(endpoint.got) == 2
+
+
+class TestMorningReport:
+    def test_it_arrives_everywhere_on_a_good_night(self, nights, endpoint, world, monkeypatch):
+        """One report of a morning goes to a command, to https and by mail, as the same text."""
+        nights.put("fleet/a.csv", CAR)
+        settings = {"morning_report": "on", "notify_secret": SECRET}
+        settings["notify"] = f"{nights.settings['notify']},{endpoint.url}"
+        assert nights.run("import", "--drop", nights.drop, "--scheduled").returncode == 0
+        for _ in range(2):
+            assert nights.run("report", "--send", **settings).returncode == 0
+            assert nights.run("notify", "--deliver", **settings).returncode == 0
+        (told,) = nights.got.iterdir()
+        ((_, _, body),) = endpoint.got
+        assert told.read_bytes() == body
+        document = json.loads(body)
+        assert document["type"] == "verifyd.report"
+        assert re.search(r"\nfleet +\d+ s ago +\d+ s +1 changed\n", document["data"]["text"])
+        nights.command(f'cat >"{nights.directory}/mail"', "sendmail")
+        monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(nights.directory))
+        message = composed_report(world.engine, world.config)
+        delivery.send(Destination("mailto", "ops@example.com"), message, None)
+        mail = message_from_bytes((nights.directory / "mail").read_bytes(), policy=policy.default)
+        assert mail["Subject"].endswith(": morning report, all is well")
+        assert mail.get_content() == message.text
 
 
 class TestExec:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.alerts.loads import freshness
+from app.config import Config
 from app.registers.generations import locked
 from app.registers.space import Space
 from app.storage.engine import close_quietly, open_engine
@@ -296,7 +297,7 @@ class TestEmpty:
 
         def find() -> int:
             engine = open_engine(cli.database_url)
-            (found,) = freshness(engine, {})
+            (found,) = freshness(engine, Config.from_env())
             close_quietly(engine)
             return found.loaded_at
 

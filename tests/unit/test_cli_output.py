@@ -47,12 +47,15 @@ LAST_LINES = {
     "keys create acme": "key .{8} created; save it, it is not shown again",
     "keys list": "0 keys",
     "domains list acme": "0 domains",
-    "import {0}/cars.csv --max-rejects 1": "2 vehicles loaded into register native, 1 rejected",
-    "import {0}/cars.csv --max-rejects 1 --dry-run": (
-        "2 vehicles would be loaded into register native, 1 rejected; nothing was changed"
+    "import {0}/cars.csv --max-rejects 1": (
+        "2 vehicles loaded into register native, 1 rejected, 1 note to read"
     ),
-    "import {0}/cars.csv --max-rejects 1 --mode replace": (
-        "2 vehicles loaded into register native, 1 rejected"
+    "import {0}/cars.csv --max-rejects 1 --dry-run": (
+        "2 vehicles would be loaded into register native, 1 rejected, 1 note to read; "
+        "nothing was changed"
+    ),
+    "import {0}/cars.csv --max-rejects 1 --mode replace --register other": (
+        "2 vehicles loaded into register other, 1 rejected"
     ),
     "imports list": "1 attempt",
     "imports show 1": "load 1: 2 vehicles loaded into register native, 1 rejected",

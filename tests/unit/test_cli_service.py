@@ -386,3 +386,47 @@ def test_check_waits_for_a_service_in_vain(cli, monkeypatch):
     refusal = cli.refusal("check", "--ready", f"unix:{cli.directory}/socket")
     assert refusal.startswith(f"the service at unix:{cli.directory}/socket is not ready")
     assert "--ready" in cli.misuse("check", "--ready", "nowhere")
+
+
+class TestReport:
+    """`verifyd report`, which a timer runs with `--send`."""
+
+    @pytest.fixture
+    def destination(self, cli, monkeypatch):
+        """A command that would get the report."""
+        monkeypatch.setenv("VERIFYD_NOTIFY", "exec:/bin/true")
+        return cli
+
+    def test_it_is_shown_at_any_time(self, cli):
+        """It needs no setting, and showing it sends nothing."""
+        shown = cli.json("report")
+        assert shown["subject"].endswith("morning report, all is well")
+        assert cli.run("report").stdout == shown["text"]
+        assert not (cli.directory / "notices").exists()
+
+    def test_it_is_sent_once_where_it_is_on(self, destination, monkeypatch):
+        """Off is no failure, because the timer runs everywhere."""
+        assert destination.run("report", "--send").stdout == "VERIFYD_MORNING_REPORT is off\n"
+        monkeypatch.setenv("VERIFYD_MORNING_REPORT", "on")
+        sent = destination.json("report", "--send")
+        assert sent["reason"].startswith("queued: verifyd on ")
+        assert len(list((destination.directory / "notices" / "queue").iterdir())) == 1
+        again = destination.json("report", "--send")
+        assert (again["message"], " sent it at " in again["reason"]) == (None, True)
+
+    def test_a_report_without_a_destination_is_a_fault(self, cli, monkeypatch, caplog):
+        """The check warns of it, and the timer's run fails."""
+        monkeypatch.setenv("VERIFYD_MORNING_REPORT", "on")
+        fault = "VERIFYD_MORNING_REPORT is on, and VERIFYD_NOTIFY names no destination"
+        assert cli.json("check")["warnings"] == [f"{fault}."]
+        assert cli.run("report", "--send").status == 1
+        assert "VERIFYD_NOTIFY names no destination" in caplog.text
+
+    def test_other_wrong_settings_are_in_it(self, destination, monkeypatch):
+        """Only the settings that it needs must be right."""
+        monkeypatch.setenv("VERIFYD_WORKERS", "none")
+        monkeypatch.setenv("VERIFYD_MORNING_REPORT", "on")
+        assert "- settings are wrong" in destination.json("report")["text"]
+        assert destination.json("report", "--send")["message"]
+        monkeypatch.setenv("VERIFYD_MORNING_REPORT", "perhaps")
+        assert destination.run("report", "--send").status == 1

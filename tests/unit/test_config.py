@@ -43,6 +43,7 @@ def test_every_setting_has_a_default():
     assert config.register_order == ("native", "dvsa", "rdw", "dvla", "mid", "nyc")
     assert config.mot_first_years == {"*": 0}
     assert config.stale_after == {"*": 8 * 86_400}
+    assert config.unchanged_after == {"*": 0}
     assert config.missed_after == {"*": 26 * 3600}
     assert (config.notify, config.notify_secret, config.certificate) == ((), None, None)
     assert config.loss_max == 10
@@ -116,6 +117,7 @@ def test_a_setting_is_named_like_its_field(name):
         ("stale_after", "7d", {"*": 604_800}),
         ("stale_after", "rdw=2d, mid = 36h ,*=90m", {"rdw": 172_800, "mid": 129_600, "*": 5400}),
         ("stale_after", "rdw=10s", {"rdw": 10}),
+        ("unchanged_after", "rdw=2d, *=0", {"rdw": 172_800, "*": 0}),
         ("missed_after", "import=26h,backup=8d", {"import": 93_600, "backup": 691_200}),
         ("missed_after", "", {}),
         ("certificate", "/etc/tls/a.pem", Path("/etc/tls/a.pem")),
@@ -159,6 +161,7 @@ def test_a_value_is_read(name, text, value):
         *(("socket_group", text) for text in ("no such group", "-1", "4294967295", "\u0661")),
         *(("stale_after", text) for text in ("2", "2w", "0d", "-1d", "1.5d", "d", "rdw=", "=2d")),
         *(("loss_max", text) for text in ("-1", "101", "10%", "2.5", "")),
+        *(("unchanged_after", text) for text in ("", "2", "0d", "rdw=", "RDW=2d", "a=1d,a=0")),
         *(("stale_after", text) for text in ("rdw", "RDW=2d", "a=b=2d", "a=1d,a=2d", "1d,2d")),
         *(("missed_after", text) for text in ("2", "restore=1d", "import=1d,import=2d")),
         ("certificate", "tls/a.pem"),

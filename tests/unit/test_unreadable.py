@@ -226,7 +226,7 @@ class TestMost:
         assert (told["loaded"], len(told["notes"])) == (2, 2)
         ended = cli.run(*words, "--allow-loss", "taxStatus")
         assert ended.stdout.endswith(
-            "\n\n2 vehicles loaded into register own, 0 rejected, 2 notes to read\n"
+            "\n\n2 vehicles loaded into register own, 0 rejected, 3 notes to read\n"
         )
 
     @pytest.mark.parametrize(

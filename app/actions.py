@@ -90,6 +90,7 @@ Name = Literal[
     "domains.suspend",
     "domains.activate",
     "imports.load",
+    "imports.accept",
     "imports.rollback",
     "imports.drop",
     "imports.undrop",

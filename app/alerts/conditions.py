@@ -117,7 +117,7 @@ def queue_conditions(config: Config) -> Iterator[Condition]:
 
 
 _IN_DATABASE = frozenset(
-    {UNREADABLE_REGISTER, "load", "stale", "unchanged", "job", "missed", "disk", "audit"}
+    {UNREADABLE_REGISTER, "load", "held", "stale", "unchanged", "job", "missed", "disk", "audit"}
 )
 _BY_SETTING = {
     "VERIFYD_DATABASE_URL": _IN_DATABASE | {"database"},

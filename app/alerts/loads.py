@@ -1,8 +1,9 @@
-"""The conditions of loads: a register whose last load failed, or that is stale (D76)."""
+"""The conditions of loads: one failed or is held, or a register is stale (D76, D158)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import json
 from peewee import Case, fn
 
 from app import clock
@@ -20,6 +21,7 @@ from app.registers.history import (
     repeated_note,
     unopened_reason,
 )
+from app.registers.holds import HeldLoad, explained, open_holds
 from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Engine
 from app.storage.registers import Entry, list_entries
@@ -47,6 +49,8 @@ class LoadFacts(NamedTuple):
     """How many loads failed since the last success."""
     first_failed_at: int
     """When the first of these ended, in Unix seconds."""
+    held: Sequence[HeldLoad] = ()
+    """The loads that wait for a decision, the first one first; they are not among the failed."""
 
     @property
     def last(self) -> RegisterLoad | None:
@@ -58,8 +62,8 @@ class LoadFacts(NamedTuple):
 def load_facts(engine: Engine) -> list[LoadFacts]:
     """Return the last loads of each register, ordered by name.
 
-    Loads that were killed count as failed. A mistyped file or mapping that somebody saw fail at a
-    terminal does not count. Attempts without a register come last, as
+    Loads that were killed count as failed; loads that were held do not. A mistyped file or mapping
+    that somebody saw fail at a terminal does not count. Attempts without a register come last, as
     `UNRECOGNISED`. They count for a week, unless files of the same names were loaded since.
 
     Raises peewee.PeeweeException if the database cannot be read.
@@ -85,14 +89,17 @@ def load_facts(engine: Engine) -> list[LoadFacts]:
     )
     ids = [number for *_, loaded, failed in groups for number in (loaded, failed) if number]
     rows = {row.id: row for row in load.select().where(load.id.in_(ids)).execute(engine)}
+    holds = open_holds(engine)
     facts = []
     for register, settled, loaded, failed in sorted(groups):
         failures: _Failures = ([], 0, 0)
         if failed is not None and failed > (settled or 0):
-            since = load.select().where((load.register == register) & is_failed)
+            is_plain = (load.register == register) & load.hold.is_null()
+            since = load.select().where(is_plain & is_failed)
             failures = _failures(engine, since.where(load.id > (settled or 0)))
         if loaded is not None or failed is not None:
-            facts.append(LoadFacts(register, rows.get(loaded), rows.get(failed), *failures))
+            held = [each for each in holds if each.register == register]
+            facts.append(LoadFacts(register, rows.get(loaded), rows.get(failed), *failures, held))
     return [*facts, *_unrecognised(engine)]
 
 
@@ -133,8 +140,10 @@ def _failures(engine: Engine, query: Any) -> _Failures:
 
 
 def numbers_of_failed(engine: Engine) -> set[int]:
-    """Return the numbers of the loads that are reported as failed."""
-    return {row.id for each in load_facts(engine) for row in each.failed}
+    """Return the numbers of the loads that are reported as failed or held."""
+    facts = load_facts(engine)
+    failed = {row.id for each in facts for row in each.failed}
+    return failed | {held.id for each in facts for held in each.held}
 
 
 def ended_at(load: RegisterLoad) -> int:
@@ -198,11 +207,46 @@ _NAME_CHARACTERS_MAX = 100
 
 
 def load_conditions(facts: Iterable[LoadFacts], ages: Iterable[Freshness]) -> Iterator[Condition]:
-    """Yield a condition for each register whose last load failed."""
+    """Yield a condition for each register whose last load failed, and one for loads held."""
     loaded_at = {each.register.name: each.loaded_at for each in ages}
     for each in facts:
+        yield from _held_conditions(each.held)
         if each.failed and each.last_failed is not None:
             yield _load_condition(each, each.last_failed, loaded_at.get(each.register))
+
+
+def _held_conditions(holds: Sequence[HeldLoad]) -> Iterator[Condition]:
+    """Yield a condition for each kind of which loads are held.
+
+    SEC: rules and their explanations quote no values.
+    """
+    for kind in sorted({each.kind for each in holds}):
+        held = [each for each in holds if each.kind == kind]
+        # Later merges wait for the first one; of replaces the last one is worth a decision.
+        merge = next((each for each in held if each.mode == MERGE), None)
+        shown = merge or held[-1]
+        waits = " Later files of them wait until then." if merge else ""
+        yield Condition(
+            key=held_key(shown),
+            title=f"a load of the register {shown.register} is held",
+            warning=(
+                f"Load {shown.id}, a {shown.mode} of {kind} of the register {shown.register}, "
+                f"breaks rules ({', '.join(shown.broken)}) and waits for a decision.{waits}"
+            ),
+            since=held[0].since,
+            remedy=f"sudo verifyd imports show {shown.id}; then accept it, or remove its file from "
+            f"{shown.directory}",
+            occurrence=str(held[-1].id),
+            details=tuple(
+                f"Load {each.id} ({each.mode}): {explained(each.broken)}"
+                for each in held[-_FAILED_SHOWN_MAX:]
+            ),
+        )
+
+
+def held_key(held: HeldLoad) -> str:
+    """Return the key of the condition that a load is held."""
+    return f"held:{held.register}:{held.kind}"
 
 
 def _load_condition(
@@ -315,7 +359,8 @@ def _line(load: RegisterLoad) -> str:
     what = " of ".join(filter(None, (load.mode, load.kind)))
     counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"
     files = shown_files(load.files.split("\n"))
-    return f"Load {load.id}{f' ({what})' if what else ''}: {files}; {counts}"
+    rules = f"; breaks {explained(json.decode(load.broken))}" if load.broken else ""
+    return f"Load {load.id}{f' ({what})' if what else ''}: {files}; {counts}{rules}"
 
 
 def shown_files(names: Sequence[str]) -> str:

@@ -41,6 +41,13 @@ def _reject_limit(text: str) -> RejectLimit:
         raise ValueError("must be N or N%, from 0 to 100%") from None
 
 
+_ACCEPT = Argument(
+    "--accept RULE",
+    f"load although this rule is broken: {', '.join(RULES)}; can be repeated",
+    action="append",
+    default=[],
+    choices=list(RULES),
+)
 OPTIONS = (
     # The content of the files, and how a load changes the register.
     OneOf(
@@ -86,13 +93,7 @@ OPTIONS = (
         default=[],
         choices=NAMES,
     ),
-    Argument(
-        "--accept RULE",
-        f"load although this rule is broken: {', '.join(RULES)}; can be repeated",
-        action="append",
-        default=[],
-        choices=list(RULES),
-    ),
+    _ACCEPT,
     flag(
         "--blank-missing",
         "when merging native and mapped files, make members without a column unknown "
@@ -182,7 +183,14 @@ class _OptionsParser(Parser):
     def __init__(self, path: Path) -> None:
         super().__init__(prog=str(path), add_help=False)
         for option in OPTIONS:
-            option.add_to(self)
+            if option is not _ACCEPT:
+                option.add_to(self)
+
+    def _require_known_options(self, words: Sequence[str]) -> None:
+        # It would accept every night what somebody has looked at once.
+        if any(word.partition("=")[0] == "--accept" for word in words):
+            self.error("--accept is not allowed here; accept one load with: imports accept ID")
+        super()._require_known_options(words)
 
     def error(self, message: str) -> NoReturn:
         raise OperatorError(f"{self.prog}: {message}")
@@ -216,7 +224,19 @@ def options_of(register: str | None, options: Path | None) -> argparse.Namespace
         words = words_of(text)
     except ValueError as error:
         parser.error(str(error))
-    return parser.parse_args(words)
+    return parser.parse_args(words, argparse.Namespace(option_words=words))
+
+
+def held_request(words: Sequence[str], files: Sequence[str], register: str) -> LoadRequest:
+    """Return the request to load held files again, with the words of their option file.
+
+    Raises OperatorError if there is a mistake in the words, or in the mapping file they name.
+    """
+    parser = _OptionsParser(Path("the option file of the held load"))
+    options = parser.parse_args(words, argparse.Namespace(option_words=words))
+    request = request_of(options, files, register)
+    require_same_register(request)
+    return request
 
 
 def words_of(text: str) -> list[str]:

@@ -156,7 +156,7 @@ def _load_files(args: argparse.Namespace) -> None:
         make_request=make_request,
         is_alerted=not args.dry_run,
         waiting=partial(waiting_for, args),
-        shown=_progress_bar,
+        shown=progress_bar,
     )
     result = run(job)
     print_item(args, result._asdict(), result_sentence(result))
@@ -188,7 +188,7 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
         make_request,
         is_scheduled=args.scheduled,
         waiting=partial(waiting_for, args),
-        shown=_progress_bar,
+        shown=progress_bar,
         loaded=print_loaded,
     )
     try:
@@ -220,7 +220,7 @@ def rows_of(number: int, kind: str) -> str:
 
 
 @contextmanager
-def _progress_bar() -> Iterator[Show]:
+def progress_bar() -> Iterator[Show]:
     """Show progress, rows per second and the time left, if stderr is a terminal."""
     tqdm.monitor_interval = 0  # No thread, because the load forks.
     # NOTE: without miniters, tqdm would wait for as many rows as a part of a file had bytes.

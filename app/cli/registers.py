@@ -3,15 +3,17 @@
 import argparse
 from functools import partial
 
-from app.cli.loads import rows_of
+from app.cli.load_options import held_request
+from app.cli.loads import progress_bar, result_sentence, rows_of
 from app.cli.output import Table, confirm, counted, print_item, waiting_for
 from app.cli.parser import YES, Argument, Group, flag, limit, number_of, register_name, whole_number
 from app.config import Config
 from app.errors import OperatorError
+from app.jobs.acceptance import Acceptance
 from app.jobs.job import run
 from app.jobs.register_tasks import Tasks
 from app.jobs.tasks import TaskJob
-from app.registers.attempts import PastLoad, find_rejects, past_load
+from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
 from app.registers.generations import Generations
 from app.registers.history import (
     INTERRUPTED,
@@ -19,9 +21,9 @@ from app.registers.history import (
     REPLACE,
     History,
     find_load,
-    interrupted_loads,
     list_loads,
 )
+from app.registers.holds import HELD
 from app.registers.reading.streams import printable
 from app.registers.undo import (
     drop_register,
@@ -34,14 +36,17 @@ from app.storage.engine import Engine
 from app.storage.session import opened_database
 from app.storage.tables import Kind
 
-commands = Group("imports", "list past loads; roll back, drop and undrop registers")
+commands = Group(
+    "imports", "list past loads; accept held ones; roll back, drop and undrop registers"
+)
 _CHECKSUM_DIGITS_SHOWN = 12
 _COLUMNS = (
     "id register kind mode status rows loaded changed rejected skipped held started_at seconds "
     "loaded_by checksum reason"
 )
 LOADS = Table[PastLoad](
-    f"{_COLUMNS} format is_terminated files sizes reasons notes accepted known finished_at",
+    f"{_COLUMNS} format is_terminated files sizes reasons notes broken accepted accepts known "
+    "finished_at",
     columns=_COLUMNS,
     shown={
         # The first digits are enough to tell files apart.
@@ -63,10 +68,10 @@ _REGISTER = Argument("NAME", "name of the register", dest="register", type=regis
 )
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
-        interrupted = interrupted_loads(engine)
-        failed_or = interrupted if args.failed else None
+        states = states_of_loads(engine)
+        failed_or = states if args.failed else None
         found = list_loads(engine, args.register, failed_or=failed_or, limit=args.limit)
-    loads = [past_load(each, interrupted) for each in found]
+    loads = [past_load(each, states) for each in found]
     more = "; --limit shows more" if len(loads) == args.limit else ""
     LOADS.print_list(args, loads, counted(len(loads), "attempt") + more)
 
@@ -83,13 +88,14 @@ def _show(args: argparse.Namespace) -> None:
         found = find_load(engine, args.id)
         if found is None:
             raise OperatorError(f'there is no load {args.id}; see "verifyd imports list"')
-        load = past_load(found, interrupted_loads(engine))
+        load = past_load(found, states_of_loads(engine))
     rejects = find_rejects(data_dir, load)
     item = LOADS.item(load) | {"rejects": str(rejects) if rejects else None}
     if not args.json:
         # The sizes are beside the files.
         del item["sizes"]
         item["files"] = list(map(_sized, load.files, load.sizes))
+        item["broken"] = [f"{rule}: {told}" for rule, told in load.broken.items()]
         item["known"] = [f"{member} {rows:,}" for member, rows in (load.known or {}).items()]
     print_item(args, item, _sentence(load))
 
@@ -101,6 +107,8 @@ def _sized(file: str, size_bytes: int | None) -> str:
 def _sentence(load: PastLoad) -> str:
     """Return how an attempt ended."""
     number, register = f"load {load.id}", f"register {load.register}"
+    if load.status == HELD:
+        return f'{number} is held; load its files with "verifyd imports accept {load.id}"'
     verbs = {"running": "is running", "failed": "failed", INTERRUPTED: "was interrupted"}
     if load.status in verbs:
         return f"{number} {verbs[load.status]}"
@@ -108,6 +116,23 @@ def _sentence(load: PastLoad) -> str:
         rows = rows_of(load.loaded, load.kind)
         return f"{number}: {rows} loaded into {register}, {load.rejected:,} rejected"
     return f"{number}: {load.mode} of {register} done"
+
+
+@commands.command(
+    "accept",
+    "load the files of a held load, with the rules that it breaks accepted",
+    Argument("ID", "number of the held load in the list", type=number_of("a load")),
+    examples=["imports show 42", "imports accept 42"],
+)
+def _accept(args: argparse.Namespace) -> None:
+    job = Acceptance(
+        load_id=args.id,
+        make_request=held_request,
+        waiting=partial(waiting_for, args),
+        shown=progress_bar,
+    )
+    result = run(job)
+    print_item(args, result._asdict(), result_sentence(result))
 
 
 @commands.command(
@@ -186,5 +211,7 @@ def _undrop(args: argparse.Namespace) -> None:
 
 
 commands.carry_out(
-    lambda task_id: run(TaskJob(lambda engine, config: Tasks(engine, config.state_dir), task_id))
+    lambda task_id: run(
+        TaskJob(lambda engine, config: Tasks(engine, config.state_dir, held_request), task_id)
+    )
 )

@@ -1,6 +1,6 @@
 """The pages of loads: list, and one load with its rejects and its progress."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -16,13 +16,14 @@ from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, number_in_path, view
 from app.console.sessions import RIGHTS, Right
 from app.jobs.tasks import DONE, FAILED, RUNNING
-from app.registers.attempts import PastLoad, find_rejects, past_load
-from app.registers.history import INTERRUPTED, RegisterLoad, find_load, interrupted_loads
+from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
+from app.registers.history import INTERRUPTED, RegisterLoad, find_load
+from app.registers.holds import HELD
 from app.registers.reading.rejects import Rejected, first_rejected
 from app.storage.engine import Engine
 
 REJECTS_SHOWN = 20
-STATUSES = (RUNNING, DONE, FAILED, INTERRUPTED)
+STATUSES = (RUNNING, DONE, FAILED, HELD, INTERRUPTED)
 _SORTABLE = {
     "started": RegisterLoad.id,
     "register": RegisterLoad.register,
@@ -47,17 +48,17 @@ class LoadList(Resource):
     @view("loads/list.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
         """GET /console/loads. Parameters: `register`, `status`, `sort`, `page`."""
-        interrupted = interrupted_loads(self.engine)
+        states = states_of_loads(self.engine)
         filters = {"register": _registers(self.engine), "status": STATUSES}
         listing = Listing(req, _SORTABLE, RegisterLoad.id, filters, default="-started")
         conditions: Mapping[str, Condition] = {
             "register": lambda register: RegisterLoad.register == register,
-            "status": lambda status: _has_status(status, interrupted),
+            "status": lambda status: _has_status(status, states),
         }
         found = listing.rows(RegisterLoad.select(), self.engine, conditions)
         return {
             "listing": listing,
-            "loads": [past_load(each, interrupted) for each in found],
+            "loads": [past_load(each, states) for each in found],
             "drop_directory": drop_directory(self.config.data_dir),
         }
 
@@ -71,7 +72,7 @@ class LoadPage(Resource):
         found = find_load(self.engine, number_in_path(load_id))
         if found is None:
             raise missing("load", "Loads are kept for 400 days, and some for longer.", "loads")
-        load = past_load(found, interrupted_loads(self.engine))
+        load = past_load(found, states_of_loads(self.engine))
         may_read = Right.CHANGE in RIGHTS[req.session.role]
         return {
             "load": load,
@@ -90,13 +91,15 @@ def _registers(engine: Engine) -> list[str]:
     return [name for (name,) in names.tuples().execute(engine) if name]
 
 
-def _has_status(status: str, interrupted: Collection[int]) -> peewee.Expression:
-    was_killed: peewee.Expression = RegisterLoad.id.in_(list(interrupted))
-    if status == INTERRUPTED:
-        return was_killed
+def _has_status(status: str, states: Mapping[int, str]) -> peewee.Expression:
+    if status in (INTERRUPTED, HELD):
+        has_it: peewee.Expression = RegisterLoad.id.in_(
+            [number for number, state in states.items() if state == status]
+        )
+        return has_it
     matches: peewee.Expression = RegisterLoad.status == status
-    # A load that was killed is still recorded as running.
-    return matches & ~was_killed if status == RUNNING else matches
+    # A load that was killed is still recorded as running, and one that is held as failed.
+    return matches & RegisterLoad.id.not_in(list(states))
 
 
 def _percent(load: PastLoad) -> int | None:

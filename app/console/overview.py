@@ -14,7 +14,7 @@ import falcon
 from app import clock
 from app.alerts.conditions import REFUSED, conditions_of
 from app.alerts.disk import free_bytes_by_directory, write_fault
-from app.alerts.loads import Freshness, freshness, load_facts
+from app.alerts.loads import Freshness, freshness, held_key, load_facts
 from app.alerts.message import Condition
 from app.audit.state import audit_state
 from app.config import Config
@@ -22,8 +22,9 @@ from app.console.charts import Series, chart_of_hours
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, view
 from app.monitoring import check
-from app.registers.attempts import PastLoad, past_load
-from app.registers.history import RegisterLoad, interrupted_loads, list_loads
+from app.registers.attempts import PastLoad, past_load, states_of_loads
+from app.registers.history import RegisterLoad, list_loads
+from app.registers.holds import HeldLoad
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
@@ -40,7 +41,7 @@ class Health(NamedTuple):
 
     faults: list[str]
     """Sentences: why the service is not ready, or will not start again."""
-    conditions: Sequence[tuple[Condition, RegisterLoad | None]]
+    conditions: Sequence[tuple[Condition, RegisterLoad | HeldLoad | None]]
     """Problems that do not stop look-ups; each with the load concerned."""
     warnings: list[str]
     """Further sentences of `verifyd check`."""
@@ -93,19 +94,23 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
     ]
     found = conditions_of(engine, config, ages=ages).conditions
     conditions = [each for each in found if each.key != REFUSED]
-    loads = _failed_loads(engine) if any(each.kind == "load" for each in conditions) else {}
+    loads = (
+        _failed_loads(engine) if any(each.kind in ("load", "held") for each in conditions) else {}
+    )
     return Health(faults, [(each, loads.get(each.key)) for each in conditions], warnings)
 
 
-def _failed_loads(engine: Engine) -> Mapping[str, RegisterLoad]:
-    """Return the latest load that failed of each register, by the key of its condition."""
-    return {f"load:{each.register}": each.failed[0] for each in load_facts(engine) if each.failed}
+def _failed_loads(engine: Engine) -> Mapping[str, RegisterLoad | HeldLoad]:
+    """Return the loads that conditions are about, by the keys of these."""
+    facts = load_facts(engine)
+    failed = {f"load:{each.register}": each.failed[0] for each in facts if each.failed}
+    return failed | {held_key(held): held for each in facts for held in each.held}
 
 
 def latest_loads(engine: Engine) -> list[PastLoad]:
     """Return the latest attempts to load, the newest first."""
-    interrupted = interrupted_loads(engine)
-    return [past_load(line, interrupted) for line in list_loads(engine, limit=LATEST)]
+    states = states_of_loads(engine)
+    return [past_load(line, states) for line in list_loads(engine, limit=LATEST)]
 
 
 def disks(engine: Engine, config: Config) -> list[Disk]:

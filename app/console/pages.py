@@ -55,6 +55,7 @@ PAGES: tuple[Page, ...] = (
         register_changes.RegisterRollback,
         _CHANGE,
     ),
+    Page("/registers/{name}/accept/{load_id}", register_changes.RegisterAcceptance, _CHANGE),
     Page("/registers/{name}/drop", register_changes.RegisterDrop, _CHANGE),
     Page("/registers/{name}/undrop", register_changes.RegisterUndrop, _CHANGE),
     Page("/registers/{name}/purge", register_changes.RegisterPurge, _CHANGE),

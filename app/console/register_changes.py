@@ -1,4 +1,4 @@
-"""Rollback, drop, undrop and purge of a register, each after a question.
+"""Rollback, drop, undrop and purge of a register, and accepting a load, each after a question.
 
 Each starts a process of its own, and opens the page of its task. The task has the name of the
 person in the console: `Wanted.asked_by`.
@@ -14,9 +14,11 @@ from app.console.forms import VERSION_FIELD, read_fields, refresh, require_versi
 from app.console.registers import PLACE, require_state
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, missing, number_in_path, redirect, view
-from app.jobs.register_tasks import Wanted
+from app.errors import OperatorError
+from app.jobs.register_tasks import ACCEPT, Wanted
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
+from app.registers.holds import explained, require_acceptable
 from app.registers.snapshots import RegisterState
 
 _TITLES: Mapping[str, str] = {
@@ -24,6 +26,7 @@ _TITLES: Mapping[str, str] = {
     DROP: "Drop {register}",
     UNDROP: "Bring {register} back",
     PURGE: "Remove {register} for good",
+    ACCEPT: "Accept load {to_load} of {register}",
 }
 _VERSION_CHARACTERS = 16
 
@@ -55,7 +58,7 @@ class _RegisterAction(Resource, ABC):
         """Return the question. Raises PageError if the action is pointless in this state.
 
         Args:
-            to: the load to go back to; None if the action is no rollback.
+            to: the load that the path names: to go back to, or to accept; None if it names none.
         """
 
     def on_get(
@@ -129,6 +132,29 @@ class RegisterRollback(_RegisterAction):
             f"again. This changes its {kinds}, from the next request on. What later loads brought "
             "is lost, unless it is loaded again.",
             "Roll the register back",
+        )
+
+
+class RegisterAcceptance(_RegisterAction):
+    """GET, POST /console/registers/{name}/accept/{load_id}. A held load is loaded again (D158)."""
+
+    action = ACCEPT
+
+    def _question(self, state: RegisterState, to: int | None) -> Question:
+        try:
+            held = require_acceptable(self.engine, to or 0)
+        except (OperatorError, OSError) as error:
+            text = str(error)
+            heading = "This load cannot be accepted now"
+            raise _impossible(state, heading, f"{text[:1].upper()}{text[1:]}.") from error
+        if held.register != state.name:
+            raise missing("load", "This register has no such load.", PLACE, state.name)
+        return Question(
+            f"Accept load {to} of {state.name}?",
+            f"It breaks rules: {explained(held.broken)}. Its {held.kind} are loaded all the same, "
+            f"as a {held.mode}, and answers use them from the next request on. A rule that is not "
+            "named here is still checked.",
+            "Accept and load it",
         )
 
 

@@ -13,7 +13,7 @@ from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, view
 from app.jobs.register_tasks import Task
-from app.registers.attempts import PastLoad, past_load
+from app.registers.attempts import PastLoad, past_load, states_of_loads
 from app.registers.dropped.kept import remembered
 from app.registers.history import interrupted_loads, list_loads, list_running
 from app.registers.snapshots import RegisterState, find_state
@@ -124,8 +124,8 @@ def drop_directory(data_dir: Path) -> str:
 
 
 def _warnings_of(name: str, conditions: Sequence[Condition]) -> list[Condition]:
-    keys = {f"{kind}:{name}" for kind in ("load", "stale", "unchanged")}
-    return [each for each in conditions if each.key in keys]
+    kinds = ("load", "held", "stale", "unchanged")
+    return [each for each in conditions if each.kind in kinds and each.key.split(":")[1] == name]
 
 
 def _without_register(
@@ -137,8 +137,8 @@ def _without_register(
     """
     others = []
     for condition in conditions:
-        kind, _, name = condition.key.partition(":")
-        if kind == "load" and name not in names:
+        kind, name = condition.key.split(":")[:2]
+        if kind in ("load", "held") and name not in names:
             others.append((None if name == UNRECOGNISED else name, condition))
     return others
 
@@ -150,5 +150,5 @@ def _running(engine: Engine) -> dict[str, int]:
 
 
 def _lines(engine: Engine, name: str) -> list[PastLoad]:
-    interrupted = interrupted_loads(engine)
-    return [past_load(each, interrupted) for each in list_loads(engine, name, limit=_LINES_SHOWN)]
+    states = states_of_loads(engine)
+    return [past_load(each, states) for each in list_loads(engine, name, limit=_LINES_SHOWN)]

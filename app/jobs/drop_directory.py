@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
@@ -21,7 +21,10 @@ from app.jobs.job import Job, reason_of
 from app.jobs.loads import Ended, LoadProcess, Shown, note_moved, note_refused
 from app.registers.dropped import kept
 from app.registers.dropped.directory import Batch, batches, keep, put_aside, remove
+from app.registers.dropped.uploads import is_marker
+from app.registers.holds import Hold, explained, note_hold, spared_files
 from app.registers.request import LoadRequest
+from app.storage import reserve
 from app.storage.file_lock import make_directory, tried
 from app.storage.interface import Waiting
 from app.storage.session import opened_database
@@ -159,6 +162,7 @@ class DropDirectory(Job[None]):
             return
         request = request._replace(
             are_trusted=False,
+            waits_for_holds=True,
             require_whole=batch.require_whole,
             actor=None if self.is_scheduled else actions.of_command(),
         )
@@ -169,6 +173,11 @@ class DropDirectory(Job[None]):
             ended = msgspec.structs.replace(ended, status="hindered")
         if ended.result is not None:
             (keep if config.keep_loaded else remove)(batch, self._skip)
+        elif ended.is_held_back:
+            # An alert about the held load lasts as long as files wait for it.
+            self._warn(f"{batch}: left for the next run: {ended.reason}")
+        elif ended.broken and ended.status == "failed":
+            self._hold(batch, ended, request.option_words)
         else:
             self._settle(batch, ended, keeps_failed=bool(config.keep_failed))
         item: Item = {"files": files, "status": ended.status, "reason": ended.reason}
@@ -194,6 +203,32 @@ class DropDirectory(Job[None]):
         self.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
         self._warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
 
+    def _hold(self, batch: Batch, ended: Ended, options: Sequence[str]) -> None:
+        """Let the files of a load that breaks rules wait in `failed/` until somebody decides."""
+        load_id = ended.details.get("load")
+
+        def note(names: Sequence[str]) -> None:
+            # The note comes first: a file that is put aside without one could not be accepted.
+            files = [name for name in names if not is_marker(name)]
+            markers = [name for name in names if is_marker(name)]
+            hold = Hold(str(batch.drop), list(batch.folders), files, markers, list(options))
+            with opened_database() as engine:
+                reserve.with_reserve(engine, note_hold, engine, load_id or 0, hold, ended.broken)
+
+        aside = None
+        try:
+            aside = put_aside(batch, self._warn, announce=note)
+        except (OperatorError, peewee.PeeweeException) as error:
+            self._warn(f"{batch}: its load cannot be held: {error}")
+        done = (
+            f'held in {aside}; accept it with "verifyd imports accept {load_id}", or remove it'
+            if aside
+            else "left for the next run"
+        )
+        names = [file.path.name for file in batch.files]
+        self.failed.append(NotLoaded(names, f"not loaded; {done}", load_id))
+        self._warn(f"the load breaks rules: {explained(ended.broken)}\n{batch}: not loaded; {done}")
+
     def _report(self, item: Item) -> None:
         self.items.append(item)
         self.loaded(item)
@@ -204,11 +239,12 @@ class DropDirectory(Job[None]):
 
     def _prune(self, config: Config) -> None:
         """Remove kept files that are too old, and the oldest above the size limit (D74)."""
-        for folder, seconds in (
-            (kept.LOADED, config.keep_loaded),
-            (kept.FAILED, config.keep_failed),
-        ):
-            kept.prune(self.directory, folder, seconds, config.drop_limit, self._warn)
+        limit = config.drop_limit
+        kept.prune(self.directory, kept.LOADED, config.keep_loaded, limit, self._warn)
+        # Without the history nobody knows which files are held.
+        with suppress(OperatorError, peewee.PeeweeException), opened_database(config) as engine:
+            spared = spared_files(engine)
+            kept.prune(self.directory, kept.FAILED, config.keep_failed, limit, self._warn, spared)
 
     def _warn(self, sentence: str) -> None:
         """Log a warning for the operator, once."""

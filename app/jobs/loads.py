@@ -22,11 +22,14 @@ from app.processes import ForkedWorker, ended_like_ctrl_c
 from app.registers import history
 from app.registers.applying.answers import Basis
 from app.registers.attempts import Attempt, NotedProgress, file_columns, note_attempt, reason_of
+from app.registers.holds import HeldBack
 from app.registers.load import load
 from app.registers.reading.reader import Show
 from app.registers.request import LoadRequest, LoadResult
+from app.registers.rules import RulesBroken
 from app.registers.space import TooLittleSpace
 from app.storage import reserve
+from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.interface import Waiting
 from app.storage.session import opened_database
@@ -79,17 +82,19 @@ def load_files(
     Raises OperatorError with the number of the load and its first rejects as details; Hindered if
     the fault is not in the files.
     """
+    with (
+        failures_explained(attempt),
+        opened_database(waiting=waiting) as engine,
+        shown() as show,
+    ):
+        return load_into(engine, Config.from_env(), request, attempt, show)
+
+
+@contextmanager
+def failures_explained(attempt: Attempt) -> Iterator[None]:
+    """Raise OperatorError, with what is known of an attempt, for each way in which it can fail."""
     try:
-        with _without_collection(), opened_database(waiting=waiting) as engine, shown() as show:
-            config = Config.from_env()
-            day = clock.today(config.timezone)
-            limited = request._replace(
-                loss_max=config.loss_max,
-                keep_snapshots=config.keep_snapshots,
-                basis=Basis(day.isoformat(), config.register_order, config.mot_first_years),
-            )
-            progress = NotedProgress(engine, attempt, show)
-            return load(engine, config.data_dir, limited, progress, attempt)
+        yield
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
         reason = f"the database cannot be used: {message_of(error)}"
         raise Hindered(reason, attempt.details()) from error
@@ -98,6 +103,21 @@ def load_files(
     except OperatorError as error:
         error.details = attempt.details()
         raise
+
+
+def load_into(
+    engine: Engine, config: Config, request: LoadRequest, attempt: Attempt, show: Show
+) -> LoadResult:
+    """Load the files of a request, with the settings. Takes and raises the same as `load`."""
+    day = clock.today(config.timezone)
+    limited = request._replace(
+        loss_max=config.loss_max,
+        keep_snapshots=config.keep_snapshots,
+        basis=Basis(day.isoformat(), config.register_order, config.mot_first_years),
+    )
+    progress = NotedProgress(engine, attempt, show)
+    with _without_collection():
+        return load(engine, config.data_dir, limited, progress, attempt)
 
 
 @contextmanager
@@ -152,6 +172,10 @@ class Ended(msgspec.Struct, frozen=True):
     details: dict[str, Any] = {}
     """Further members of the JSON document that reports the failure."""
     result: LoadResult | None = None
+    broken: dict[str, str] = {}
+    """The rules that refused the load: by name, the explanation in numbers."""
+    is_held_back: bool = False
+    """Whether a held merge holds it back."""
     needed: tuple[str, int] | None = None
     """A directory with too little space for the load, and how many bytes it needs there."""
 
@@ -212,7 +236,15 @@ class LoadProcess:
             needed = None
             if isinstance(error, TooLittleSpace):
                 needed = (str(error.directory), error.needed_bytes)
-            return Ended(status, error.sentence, str(error), dict(error.details), needed=needed)
+            return Ended(
+                status,
+                error.sentence,
+                str(error),
+                dict(error.details),
+                broken=dict(error.broken) if isinstance(error, RulesBroken) else {},
+                is_held_back=isinstance(error, HeldBack),
+                needed=needed,
+            )
         except Exception as error:
             # SEC: only the stack is logged, because the message can quote a record.
             _log.exception("unexpected %s", type(error).__name__)

@@ -1,7 +1,8 @@
 """What somebody asks for in the console, and a process of its own does to a register (D135).
 
 The transaction that changes the register also ends the task. If its process is killed before that,
-it is `interrupted`, and the register is as it was.
+it is `interrupted`, and the register is as it was. Only of an acceptance, which is a load, the
+history says how it ended.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,12 +16,15 @@ import peewee
 from app import processes
 from app.actions import Actor
 from app.errors import OperatorError
+from app.jobs.acceptance import MakeRequest, accept
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage import reserve
 from app.storage.engine import Engine
+
+ACCEPT = "accept"
 
 
 class RegisterTask(TaskModel):
@@ -40,9 +44,9 @@ class Wanted(NamedTuple):
 
     register: str
     action: str
-    """`rollback`, `drop`, `undrop` or `purge`."""
+    """`rollback`, `drop`, `undrop`, `purge` or `accept`."""
     to_load: int | None
-    """The load to roll back to; None for other actions."""
+    """The load to roll back to, or the held load to accept; None for other actions."""
     seen: str
     """The version of the register that the form showed."""
     asked_by: str
@@ -72,10 +76,14 @@ class Tasks(TaskTable[Task]):
 
     Args:
         state_dir: has a lock file for each task that runs on this host.
+        make_request: makes the request of a load; only `carry_out` needs it.
     """
 
-    def __init__(self, engine: Engine, state_dir: Path) -> None:
+    def __init__(
+        self, engine: Engine, state_dir: Path, make_request: MakeRequest | None = None
+    ) -> None:
         super().__init__(engine, RegisterTask, Task, state_dir / "tasks", _KEPT_SECONDS)
+        self._make_request = make_request
 
     def latest(self, register: str, limit: int) -> list[Task]:
         """Return the latest tasks of a register, latest first."""
@@ -125,6 +133,11 @@ class Tasks(TaskTable[Task]):
         # SEC: the name comes from the row that the console wrote, with the session of the request.
         # So no command line and no variable can name somebody else (D130).
         actor = Actor(task.asked_by, "console")
+        if task.action == ACCEPT and self._make_request is not None:
+            to_load = task.to_load or 0
+            result = accept(self._engine, to_load, actor, self._make_request, lambda _: None)
+            self._finish(task.id, load_id=result.load)
+            return
         changes[task.action](self._engine, task.register, actor=actor, noted=noted)
         with suppress(OperatorError):  # A purge may find nothing left to do.
             self._finish(task.id)

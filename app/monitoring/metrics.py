@@ -154,6 +154,7 @@ def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:
     rejected = _labelled(
         "verifyd_register_rejected_rows", "Rows that the last load rejected.", "register"
     )
+    held = _labelled("verifyd_register_held_loads", "Loads that wait for a decision.", "register")
     # The history is kept for a limited time, and a register can be older.
     succeeded = {each.register.name: each.loaded_at for each in ages}
     succeeded |= {each.register: ended_at(each.last_loaded) for each in facts if each.last_loaded}
@@ -164,7 +165,8 @@ def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:
             failure.add_metric([each.register], ended_at(each.last_failed))
         if each.last is not None and each.register != UNRECOGNISED:
             rejected.add_metric([each.register], each.last.rejected)
-    yield from (success, failure, rejected)
+            held.add_metric([each.register], len(each.held))
+    yield from (success, failure, rejected, held)
 
 
 def _is_failure_shown(facts: LoadFacts) -> bool:
@@ -172,7 +174,7 @@ def _is_failure_shown(facts: LoadFacts) -> bool:
 
     After a drop no load may follow, so nothing else would end the alert.
     """
-    return bool(facts.failed) or facts.last is not facts.last_failed
+    return bool(facts.failed or facts.held) or facts.last is not facts.last_failed
 
 
 def _backup(runs: LastRuns) -> Iterator["Metric"]:

@@ -1,7 +1,7 @@
 """Records every attempt to load in the history, even one that fails early, and decodes its line."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +16,14 @@ from app.registers.history import (
     INTERRUPTED,
     History,
     RegisterLoad,
+    interrupted_loads,
     json_list,
     json_text,
     note_refused,
     prune_history,
     unopened_notes,
 )
+from app.registers.holds import HELD, HeldBack, open_holds
 from app.registers.intake import Intake
 from app.registers.reading.reader import Progress, Show
 from app.registers.reading.rejects import Reason, RejectsFile, rejects_path
@@ -50,6 +52,7 @@ class Attempt:
             "format": request.format or "",
             "mode": request.mode,
             "accepted": json_text(request.accepted),
+            "accepts": request.repeats,
             "actor": json_text(request.actor) if request.actor else None,
         }
         """The columns of its history line."""
@@ -81,7 +84,8 @@ def refusal_noted(engine: Engine, attempt: Attempt, *, dry_run: bool) -> Iterato
     try:
         yield
     except BaseException as error:
-        if attempt.load_id is None and not dry_run:
+        # A file that is held back waits as one that is incomplete does.
+        if attempt.load_id is None and not dry_run and not isinstance(error, HeldBack):
             attempt.refused(error)
             attempt.load_id = note_attempt(engine, reason_of(error), attempt.columns)
             if attempt.load_id is not None:
@@ -172,7 +176,7 @@ class PastLoad(NamedTuple):
     mode: str | None
     format: str | None
     status: str
-    """`running`, `done`, `failed` or `interrupted`."""
+    """`running`, `done`, `failed`, `interrupted` or `held`."""
     reason: str | None
     rows: int
     loaded: int
@@ -191,6 +195,10 @@ class PastLoad(NamedTuple):
     reasons: list[Reason]
     notes: list[str]
     accepted: list[str]
+    accepts: int | None
+    """The held load that it loaded again."""
+    broken: Mapping[str, str]
+    """The rules that refused it: by name, the explanation in numbers."""
     known: Mapping[str, int] | None
     """How many rows have each member."""
     progress: Progress | None
@@ -202,26 +210,34 @@ class PastLoad(NamedTuple):
         return None if self.finished_at is None else self.finished_at - self.started_at
 
 
-def past_load(load: RegisterLoad, interrupted: Collection[int]) -> PastLoad:
-    """Return an attempt.
+def states_of_loads(engine: Engine) -> dict[int, str]:
+    """Return the status of each load that is not as its line says, by number.
 
     A load that was killed is `interrupted` until the next load of its register finds out whether
-    its rows were committed.
+    its rows were committed. A load that failed is `held` while an operator can accept it.
+    """
+    states = dict.fromkeys(interrupted_loads(engine), INTERRUPTED)
+    return states | dict.fromkeys((held.id for held in open_holds(engine)), HELD)
+
+
+def past_load(load: RegisterLoad, states: Mapping[int, str]) -> PastLoad:
+    """Return an attempt.
 
     Args:
-        interrupted: the numbers of loads that were killed.
+        states: the result of `states_of_loads`.
     """
     stored: dict[str, Any] = {name: getattr(load, name) for name in PastLoad._fields}
     files = load.files.split("\n") if load.files else []
     empty_if_unknown = ("register", "kind", "mode", "format")
     decoded = {
         **{name: stored[name] or None for name in empty_if_unknown},
-        "status": INTERRUPTED if load.id in interrupted else load.status,
+        "status": states.get(load.id, load.status),
         "files": files,
         "sizes": json_list(load.sizes, int | None) or [None] * len(files),
         "reasons": json_list(load.reasons, Reason),
         "notes": json_list(load.notes, str),
         "accepted": json_list(load.accepted, str),
+        "broken": msgspec.json.decode(load.broken) if load.broken else {},
         "known": msgspec.json.decode(load.known) if load.known else None,
         "progress": progress_of(load.progress),
     }

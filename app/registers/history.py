@@ -42,6 +42,12 @@ class RegisterLoad(peewee.Model):
     """A JSON object: how many rows know each member. For a merge, only rows that it touched."""
     change = peewee.TextField(null=True)
     """A `Change` as a JSON object: what the load changed, or would have; null if not counted."""
+    broken = peewee.TextField(null=True)
+    """A JSON object of the rules that refused the load: by name, the explanation in numbers."""
+    hold = peewee.TextField(null=True)
+    """A `Hold` as a JSON object, if the load was held (D158); it may be over since."""
+    accepts = peewee.BigIntegerField(null=True)
+    """The number of the held load that this one loads again, with its rules accepted."""
     accepted = peewee.TextField(null=True)
     """A JSON array of what the operator allowed: `shrink`, `loss:insured` and so on."""
     is_terminated = peewee.BooleanField(null=True)

@@ -16,13 +16,15 @@ from app.registers.applying.table import Table
 from app.registers.attempts import Attempt, reason_of, refusal_noted
 from app.registers.baseline import baseline_of
 from app.registers.generations import locked
-from app.registers.history import insert_line, list_running, prune_history
+from app.registers.history import insert_line, json_text, list_running, prune_history
+from app.registers.holds import require_acceptable, require_not_held_back
 from app.registers.intake import opened_intake
 from app.registers.modes import build, merge, publish, record
 from app.registers.reading.reader import Show
 from app.registers.reading.rejects import keep_newest, rejects_path
 from app.registers.recovery import note_failure, recover
 from app.registers.request import LoadRequest, LoadResult
+from app.registers.rules import RulesBroken
 from app.registers.space import Space
 from app.registers.work import Work
 from app.storage import reserve
@@ -54,6 +56,9 @@ def load(
     ):
         work = Work(engine, request.register or intake.format.register, intake)
         attempt.recognised(work.register, intake)
+        if request.waits_for_holds:
+            files = [Path(file).name for file in request.files]
+            require_not_held_back(engine, work.register, work.kind, request.mode, files)
         return _dry_run(work) if request.dry_run else _run(work, data_dir, attempt)
 
 
@@ -76,7 +81,10 @@ def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
         _begin(work, data_dir, attempt)
         with _failure_noted(work, data_dir):
             _recover(work)
+            held = work.request.repeats and require_acceptable(work.engine, work.request.repeats)
             _read(work)
+            if held:
+                held.require_same(work.intake.checksum)
             if work.is_replace:
                 build(work)
                 require_lock()
@@ -114,6 +122,8 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
     except BaseException as error:
         work.intake.runs.close()
         columns = {"reason": reason_of(error)} | work.columns_of_reading()
+        if isinstance(error, RulesBroken):
+            columns |= {"broken": json_text(error.broken), "checksum": work.intake.checksum}
         note_failure(work.generations, work.load_id, columns)
         _prune_records(work.engine, data_dir)
         # SEC: the reason can quote a record, so the log does not show it.
@@ -136,6 +146,7 @@ def _read(work: Work) -> None:
         work.engine, work.entry, work.register, work.kind, format_name, work.request.mode
     )
     space = Space(work.engine, kind=work.kind, mode=work.request.mode, entry=work.entry)
+    work.intake.rejects.notes += work.request.option_notes
     with work.intake.rejects:
         work.intake.read(space, baseline)
 

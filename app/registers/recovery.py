@@ -174,11 +174,12 @@ def record_load(
         "mode": load.mode,
         "changed": columns["changed"],
         **({"accepted": accepted} if accepted else {}),
+        **({"held": load.accepts} if load.accepts else {}),
     }
     record(
         engine,
         msgspec.json.decode(load.actor, type=Actor),
-        "imports.load",
+        "imports.accept" if load.accepts else "imports.load",
         subject_of(load.register),
         before,
         after,

@@ -65,6 +65,12 @@ class LoadRequest(NamedTuple):
     """Whether the files may be links and pipes: not in the drop directory, where others write."""
     require_whole: Callable[[], object] = lambda: None
     """Raises OperatorError if a file is incomplete. It is called before and after reading."""
+    option_words: Sequence[str] = ()
+    """The words of the option file in the drop directory, to load held files in the same way."""
+    waits_for_holds: bool = False
+    """Whether a held merge of the register and kind holds this load back (D158)."""
+    repeats: int | None = None
+    """The number of the held load that this one loads again."""
     basis: Basis | None = None
     """By what answers before and after the load are judged; today and UTC if it is None."""
     keep_snapshots: int = 1
@@ -86,6 +92,17 @@ class LoadRequest(NamedTuple):
             *(f"missing:{column}" for column in self.allow_missing),
             *(f"{ACCEPTED}{rule}" for rule in self.accept),
         ]
+
+    @property
+    def option_notes(self) -> list[str]:
+        """The note on what an option file accepts every night, if it accepts anything."""
+        accepted = [
+            *(["rows (--allow-shrink)"] if self.allow_shrink else []),
+            *(f"values of {member} (--allow-loss)" for member in self.allow_loss),
+        ]
+        if not self.option_words or not accepted:
+            return []
+        return [f"accepted by its option file: {', '.join(accepted)}"]
 
     def accepts(self, rule: str) -> bool:
         """Tell whether a rule may be broken."""

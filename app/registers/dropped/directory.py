@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app import clock
 from app.errors import Hindered
@@ -120,16 +120,17 @@ def remove(batch: Batch, warn: Warn) -> None:
             warn(f"{file.path}: loaded, but it cannot be removed: {error.strerror}")
 
 
-def put_aside(batch: Batch, warn: Warn) -> Path | None:
+def put_aside(batch: Batch, warn: Warn, **options: Any) -> Path | None:
     """Move the files of a failed batch to `failed/`, unless one of them has changed.
 
+    Takes the further options of `kept.move`, and raises what `announce` raises but OSError.
     Returns the path of `failed/`, None if nothing was moved.
     """
-    is_moved = _is_unchanged(batch) and _move(batch, kept.FAILED, warn, "not loaded")
+    is_moved = _is_unchanged(batch) and _move(batch, kept.FAILED, warn, "not loaded", **options)
     return batch.directory / kept.FAILED if is_moved else None
 
 
-def _move(batch: Batch, kind: str, warn: Warn, what: str) -> bool:
+def _move(batch: Batch, kind: str, warn: Warn, what: str, **options: Any) -> bool:
     """Move the files of a batch and their markers; return whether that succeeded.
 
     Args:
@@ -138,7 +139,7 @@ def _move(batch: Batch, kind: str, warn: Warn, what: str) -> bool:
     """
     names = [each.path.name for each in (*batch.files, *batch.markers)]
     try:
-        kept.move(batch.drop, batch.folders, kind, names)
+        kept.move(batch.drop, batch.folders, kind, names, **options)
     except OSError as error:
         aside = batch.directory / kind
         warn(f"{batch}: {what}, and cannot be moved to {aside}: {error.strerror}")

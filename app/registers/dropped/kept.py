@@ -4,11 +4,13 @@ SEC: others can write to the drop directory. No link is followed on the way to a
 or removed.
 """
 
+import errno
+import fcntl
 import logging
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
@@ -58,7 +60,47 @@ def is_kept(directory: Path, name: str) -> bool:
         return True
 
 
-def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) -> None:
+def are_there(drop: Path, place: Sequence[str], names: Sequence[str]) -> bool:
+    """Tell whether all of these names are in a directory below the drop directory.
+
+    They count as there if that cannot be found out, as on a host without the drop directory.
+    """
+    try:
+        with _opened(drop, place) as directory:
+            for name in names:
+                os.lstat(name, dir_fd=directory)
+    except OSError as error:
+        is_gone = error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+        return not (is_gone and drop.is_dir())
+    return True
+
+
+def list_names(drop: Path, place: Sequence[str]) -> list[str]:
+    """Return the names in a directory below the drop directory. Raises OSError."""
+    with _opened(drop, place) as directory:
+        return os.listdir(directory)
+
+
+def remove(drop: Path, place: Sequence[str], names: Sequence[str]) -> None:
+    """Remove files from a directory below the drop directory. Raises OSError."""
+    with _opened(drop, place) as directory:
+        for name in names:
+            os.unlink(name, dir_fd=directory)
+
+
+def _unannounced(_names: Sequence[str]) -> None:
+    """Do nothing: nobody has to know the names before the move."""
+
+
+def move(
+    drop: Path,
+    folders: Sequence[str],
+    kind: str,
+    names: Sequence[str],
+    *,
+    of: Sequence[str] = (),
+    announce: Callable[[Sequence[str]], object] = _unannounced,
+) -> None:
     """Move files and their markers to `loaded/` or `failed/` beside them.
 
     No file is overwritten: if a name is taken, it gets the next free number, as in `a.csv.1`. The
@@ -68,13 +110,18 @@ def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) ->
         folders: the path from `drop` to the files' directory.
         kind: LOADED or FAILED.
         names: the names of the files, then the names of their markers.
+        of: the path from that directory to the files, such as `[FAILED]`; empty if they are in it.
+        announce: receives the names that they get. If it raises, nothing is moved.
 
     Raises OSError if a file cannot be moved. The files before it have been moved then.
     """
-    with _opened(drop, folders) as source:
+    with _opened(drop, folders) as beside, _opened(drop, [*folders, *of]) as source:
         with suppress(FileExistsError):
-            os.mkdir(kind, 0o750, dir_fd=source)
+            os.mkdir(kind, 0o750, dir_fd=beside)
         with _opened(drop, [*folders, kind]) as target:
+            # An accepted load moves its files while another process may move others.
+            with suppress(OSError):  # Not every file system can lock a directory.
+                fcntl.flock(target, fcntl.LOCK_EX)
             there = os.listdir(target)
             numbers: dict[str, str] = {}
             for name in names:
@@ -82,28 +129,41 @@ def move(drop: Path, folders: Sequence[str], kind: str, names: Sequence[str]) ->
                     numbers[name] = _next_number(name, there)
                     # A later file of this load may already be called `a.csv.1`.
                     there.append(f"{name}{numbers[name]}")
+            moved = []
             for name in names:
                 # A marker gets the number of its file, before its suffix.
                 stem = marked_name(name) if is_marker(name) else name
-                new = f"{stem}{numbers[stem]}{name[len(stem) :]}"
+                moved.append(f"{stem}{numbers[stem]}{name[len(stem) :]}")
+            announce(moved)
+            for name, new in zip(names, moved, strict=True):
                 os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
                 with suppress(OSError):  # Only the owner can set the time; see `_since`.
                     os.utime(new, dir_fd=target, follow_symlinks=False)
 
 
-def prune(drop: Path, kind: str, keep_seconds: int, bytes_max: int, warn: Warn) -> None:
+def prune(
+    drop: Path,
+    kind: str,
+    keep_seconds: int,
+    bytes_max: int,
+    warn: Warn,
+    spared: Collection[Path] = (),
+) -> None:
     """Remove files that are too old, then the oldest ones until the others fit the size limit.
 
     Args:
         kind: LOADED or FAILED.
         keep_seconds: how long files are kept; 0 removes all.
         bytes_max: the size limit for all directories of this kind together.
+        spared: files that are never removed. They count for the size limit.
     """
+    root = drop.resolve()
     kept = sorted(_kept(drop, kind), key=attrgetter("since", "name"))
     total_bytes = sum(each.size_bytes for each in kept)
     until = clock.now() - keep_seconds
     for each in kept:
-        if int(each.since) <= until or total_bytes > bytes_max:
+        is_spared = root.joinpath(*each.folders, each.name) in spared
+        if not is_spared and (int(each.since) <= until or total_bytes > bytes_max):
             _remove(drop, each, warn)
             total_bytes -= each.size_bytes
 

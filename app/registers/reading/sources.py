@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 def is_dated(name: str) -> bool:
     """Return whether a name is one that the DVSA gives to its files, with a date."""
-    return _date_of(name) is not None
+    return date_of(name) is not None
 
 
 def sorted_by_date(files: Sequence[T], name_of: Callable[[T], str]) -> list[T]:
@@ -48,10 +48,11 @@ def sorted_by_date(files: Sequence[T], name_of: Callable[[T], str]) -> list[T]:
     """
     if not all(is_dated(name_of(file)) for file in files):
         return list(files)
-    return sorted(files, key=lambda file: _date_of(name_of(file)) or ())
+    return sorted(files, key=lambda file: date_of(name_of(file)) or ())
 
 
-def _date_of(name: str) -> tuple[str, ...] | None:
+def date_of(name: str) -> tuple[str, ...] | None:
+    """Return what files of the DVSA are sorted by, None if a name is not one of theirs."""
     # The dates do not sort as texts: 30-06-2025 comes before 01-07-2025.
     found = _DATED_NAME.search(name)
     return found and (found["year"], found["month"], found["day"], found["type"].lower())

@@ -1,0 +1,103 @@
+"""The acceptance of a held load as a job: its files are loaded again, with its rules (D158)."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app import actions
+from app.actions import Actor
+from app.config import Config
+from app.errors import OperatorError
+from app.jobs.job import NICENESS, Job, is_attended
+from app.jobs.loads import Shown, failures_explained, load_into
+from app.registers.attempts import Attempt
+from app.registers.dropped import kept
+from app.registers.holds import HeldLoad, explained, note_hold, require_acceptable
+from app.registers.reading.reader import Show
+from app.registers.request import LoadRequest, LoadResult
+from app.registers.rules import RulesBroken
+from app.storage import reserve
+from app.storage.engine import Engine
+from app.storage.interface import Waiting
+from app.storage.session import opened_database
+from app.storage.tables import Kind
+
+MakeRequest = Callable[[Sequence[str], Sequence[str], str], LoadRequest]
+"""Returns the request for the words of an option file, files and a register; raises OperatorError
+if there is a mistake in the words."""
+_log = logging.getLogger("app.jobs.acceptance")
+
+
+@dataclass(kw_only=True)
+class Acceptance(Job[LoadResult]):
+    """The acceptance of a held load by an operator at the command line."""
+
+    niceness = NICENESS
+    logs_progress = False
+    is_alerted = True
+
+    load_id: int
+    make_request: MakeRequest
+    waiting: Waiting
+    shown: Shown
+
+    def do(self) -> LoadResult:
+        """Load the files. Raises OperatorError if that is not possible."""
+        with opened_database(waiting=self.waiting) as engine, self.shown() as show:
+            return accept(engine, self.load_id, actions.of_command(), self.make_request, show)
+
+
+def accept(
+    engine: Engine, load_id: int, actor: Actor, make_request: MakeRequest, show: Show
+) -> LoadResult:
+    """Load the files of a held load again, with exactly its rules accepted.
+
+    Args:
+        load_id: the held load.
+        actor: who accepts it.
+        show: is called now and then with the progress.
+
+    Raises OperatorError if the load cannot be accepted now or fails. If it breaks further rules,
+    it is held again under its new number.
+    """
+    config = Config.from_env()
+    held = require_acceptable(engine, load_id)
+    request = make_request(held.hold.options, held.files, held.register)._replace(
+        kind=Kind(held.kind),
+        mode=held.mode,
+        accept=list(held.broken),
+        are_trusted=False,
+        is_attended=is_attended(),
+        repeats=held.id,
+        actor=actor,
+    )
+    attempt = Attempt(request)
+    try:
+        with failures_explained(attempt):
+            result = load_into(engine, config, request, attempt, show)
+    except RulesBroken as error:
+        broken = {**held.broken, **error.broken}
+        new_id = attempt.load_id or 0
+        reserve.with_reserve(engine, note_hold, engine, new_id, held.hold, broken)
+        raise OperatorError(
+            f"load {new_id} breaks rules that load {held.id} did not show: "
+            f"{explained(error.broken)}; it is held instead of load {held.id}",
+            error.details,
+        ) from error
+    _put_away(held, is_kept=bool(config.keep_loaded))
+    return result
+
+
+def _put_away(held: HeldLoad, *, is_kept: bool) -> None:
+    """Move the files of an accepted load to `loaded/`, or remove them."""
+    drop, hold = Path(held.hold.drop), held.hold
+    try:
+        there = kept.list_names(drop, held.place)
+        names = [name for name in (*hold.files, *hold.markers) if name in there]
+        if is_kept:
+            kept.move(drop, hold.folders, kept.LOADED, names, of=[kept.FAILED])
+        else:
+            kept.remove(drop, held.place, names)
+    except OSError as error:
+        _log.warning("%s: loaded, but left there: %s", held.directory, error.strerror)

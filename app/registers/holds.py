@@ -1,0 +1,253 @@
+"""Loads that rules refused in the drop directory, and whose files wait for an operator (D158).
+
+A hold is over once a later load of the register and kind succeeds, the register is rolled back,
+dropped, undropped or purged, or a file of the load is gone from `failed/`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from peewee import fn
+
+from app.errors import Hindered, OperatorError
+from app.registers.dropped.kept import FAILED, are_there, list_names
+from app.registers.dropped.uploads import is_marker
+from app.registers.formats import FileFault
+from app.registers.history import MERGE, REPLACE, RegisterLoad, find_load, json_list, json_text
+from app.registers.reading.sources import date_of
+from app.storage.engine import Engine
+
+HELD = "held"
+"""How lists show the status of a load whose hold is not over."""
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Where the files of a held load wait, and how to load them again; a column of the history."""
+
+    drop: str
+    """The path of the drop directory."""
+    folders: list[str]
+    """The path from there to the directory that has `failed/`."""
+    files: list[str]
+    """The names of the files in `failed/`, in the order in which they are loaded."""
+    markers: list[str]
+    options: list[str]
+    """The words of the option file."""
+
+
+class HeldLoad(NamedTuple):
+    """A load that was held."""
+
+    id: int
+    register: str
+    kind: str
+    mode: str
+    reason: str
+    broken: Mapping[str, str]
+    """The rules that it breaks: by name, the explanation in numbers."""
+    checksum: str
+    """SHA-256 of the decompressed content of its files."""
+    since: int
+    """When it ended, in Unix seconds."""
+    hold: Hold
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The path from the drop directory to the files."""
+        return (*self.hold.folders, FAILED)
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the files."""
+        return Path(self.hold.drop).joinpath(*self.place)
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files."""
+        return [str(self.directory / name) for name in self.hold.files]
+
+    @property
+    def is_there(self) -> bool:
+        """Whether all files are still there, as far as this host can tell."""
+        return are_there(Path(self.hold.drop), self.place, self.hold.files)
+
+    def require_same(self, checksum: str) -> None:
+        """Raise FileFault if other content was read than that which was refused."""
+        if checksum != self.checksum:
+            raise FileFault(
+                f"The content differs from that which load {self.id} refused. Move the file from "
+                f"{self.directory} back to the directory above it, to load it as a new one."
+            )
+
+
+class HeldBack(Hindered):
+    """A held merge holds back a load of its register and kind."""
+
+
+def note_hold(engine: Engine, load_id: int, hold: Hold, broken: Mapping[str, str]) -> None:
+    """Note that a load is held. Raises OperatorError if the history does not have its refusal."""
+    refused = (RegisterLoad.id == load_id) & RegisterLoad.broken.is_null(False)
+    with engine.atomic():
+        line = RegisterLoad.select().where(refused & (RegisterLoad.status == "failed"))
+        load = line.first(engine)
+        if load is None:
+            raise OperatorError(f"load {load_id} cannot be held: the history has no refusal")
+        moved = f"held in {Path(hold.drop).joinpath(*hold.folders, FAILED)}"
+        columns = {
+            "hold": json_text(hold),
+            "broken": json_text(broken),
+            "reason": f"it breaks rules and waits for a decision: {explained(broken)}",
+            "notes": json_text([*json_list(load.notes, str), moved]),
+        }
+        RegisterLoad.update(**columns).where(refused).execute(engine)
+
+
+def explained(broken: Mapping[str, str]) -> str:
+    """Return rules with their explanations, as a clause."""
+    return "; ".join(f"{name}: {told}" for name, told in broken.items())
+
+
+def open_holds(engine: Engine) -> list[HeldLoad]:
+    """Return the held loads whose hold is not over, the first one first.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    load, later = RegisterLoad, RegisterLoad.alias()
+    ended = fn.EXISTS(later.select(later.id).where(_ends(later, load)))
+    rows = load.select().where(load.hold.is_null(False) & ~ended).order_by(load.id)
+    return [held for row in rows.execute(engine) if (held := _held(row)).is_there]
+
+
+def _ends(later: Any, load: Any) -> Any:
+    """Return the condition of a later line that ends the hold of a load."""
+    # A rollback, drop, undrop or purge that changes several kinds names none.
+    is_same = (later.register == load.register) & later.kind.in_((load.kind, ""))
+    is_held_instead = (later.accepts == load.id) & later.hold.is_null(False)
+    return (later.id > load.id) & ((is_same & (later.status == "done")) | is_held_instead)
+
+
+def _held(row: Any) -> HeldLoad:
+    return HeldLoad(
+        id=row.id,
+        register=row.register,
+        kind=row.kind,
+        mode=row.mode,
+        reason=row.reason,
+        broken=msgspec.json.decode(row.broken, type=dict[str, str]),
+        checksum=row.checksum,
+        since=row.finished_at,
+        hold=msgspec.json.decode(row.hold, type=Hold),
+    )
+
+
+def spared_files(engine: Engine) -> set[Path]:
+    """Return the files in `failed/` that must not be removed by age or size.
+
+    Of replaces only the latest of each register and kind, because each night can bring one.
+    """
+    latest = {
+        (each.register, each.kind, each.id if each.mode == MERGE else 0): each
+        for each in open_holds(engine)
+    }
+    return {
+        Path(each.hold.drop).resolve().joinpath(*each.place, name)
+        for each in latest.values()
+        for name in (*each.hold.files, *each.hold.markers)
+    }
+
+
+def require_not_held_back(
+    engine: Engine, register: str, kind: str, mode: str, files: Iterable[str]
+) -> None:
+    """Raise HeldBack if an earlier merge of a register and kind is held.
+
+    Replaces are not held back. Nor are files of the DVSA that are older than the held ones: they
+    come first.
+    """
+    for held in open_holds(engine) if mode == MERGE else ():
+        is_same = (held.register, held.kind, held.mode) == (register, kind, MERGE)
+        if is_same and not _is_older(files, held.hold.files):
+            raise HeldBack(
+                f"load {held.id} of the register {register} is held, and must be decided first: "
+                f'accept it with "verifyd imports accept {held.id}", or remove its file from '
+                f"{held.directory}"
+            )
+
+
+def _is_older(files: Iterable[str], others: Iterable[str]) -> bool:
+    """Tell whether files of the DVSA are all older than the latest of others."""
+    dates, latest = list(map(date_of, files)), [date_of(name) or () for name in others]
+    return all(each is not None and each < max(latest) for each in dates)
+
+
+def require_acceptable(engine: Engine, load_id: int) -> HeldLoad:
+    """Return a held load that can be accepted now. Raises OperatorError.
+
+    Only under the register's lock it stays so.
+    """
+    line = find_load(engine, load_id)
+    if line is None:
+        raise OperatorError(f'there is no load {load_id}; see "verifyd imports list"')
+    if line.status != "failed" or not line.broken:
+        raise OperatorError(
+            f"load {load_id} was not refused by rules, so there is nothing to accept; "
+            f'"verifyd imports show {load_id}" shows how it ended'
+        )
+    if not line.hold:
+        rules = " ".join(f"--accept {rule}" for rule in msgspec.json.decode(line.broken))
+        raise OperatorError(
+            f"load {load_id} is not held, because it did not come from the drop directory; repeat "
+            f"its command with {rules}"
+        )
+    held = _held(line)
+    later = RegisterLoad.select().where(_ends(RegisterLoad, line)).order_by(RegisterLoad.id)
+    ended_by = later.first(engine)
+    if ended_by is not None:
+        raise OperatorError(f"load {load_id} cannot be accepted any more: {_why(held, ended_by)}")
+    if not held.is_there:
+        names = ", ".join(held.hold.files)
+        raise OperatorError(
+            f"load {load_id} cannot be accepted: not all of its files are in {held.directory} any "
+            f"more: {names}"
+        )
+    older = _older_delta(engine, held) if held.mode == MERGE else None
+    if older:
+        raise OperatorError(
+            f"load {load_id} cannot be accepted yet: {older}, which must be loaded before it"
+        )
+    return held
+
+
+def _why(held: HeldLoad, ended_by: Any) -> str:
+    """Return why a later line of the history ended a hold."""
+    if ended_by.accepts == held.id and ended_by.status == "done":
+        return f"it was accepted before, and loaded as load {ended_by.id}"
+    if ended_by.accepts == held.id:
+        return f"it was tried again, and load {ended_by.id} is held instead"
+    if ended_by.mode in (MERGE, REPLACE):
+        what = f"load {ended_by.id} of the register {held.register} succeeded since"
+    else:
+        what = f"load {ended_by.id}, a {ended_by.mode} of the register {held.register}, came since"
+    return (
+        f"{what}; to load its files all the same, move them from {held.directory} to the directory "
+        "above it"
+    )
+
+
+def _older_delta(engine: Engine, held: HeldLoad) -> str | None:
+    """Return which older delta waits: another held one, or a file in the drop directory."""
+    names: Sequence[str] = held.hold.files
+    for other in open_holds(engine):
+        is_same = (other.register, other.kind, other.mode) == (held.register, held.kind, MERGE)
+        # Without dates, the one that came first is older.
+        is_dated = all(map(date_of, (*names, *other.hold.files)))
+        is_older = _is_older(other.hold.files, names) if is_dated else other.id < held.id
+        if is_same and other.id != held.id and is_older:
+            return f"load {other.id} is held, too"
+    for name in list_names(Path(held.hold.drop), held.hold.folders):
+        is_upload = not is_marker(name) and not name.startswith(".")
+        if is_upload and _is_older([name], names):
+            return f"{name} waits in the drop directory"
+    return None

@@ -174,7 +174,7 @@ def record_load(
         "mode": load.mode,
         "changed": columns["changed"],
         **({"accepted": accepted} if accepted else {}),
-        **({"held": load.accepts} if load.accepts else {}),
+        **({"accepts": load.accepts} if load.accepts else {}),
     }
     record(
         engine,

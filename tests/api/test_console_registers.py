@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from app.actions import list_actions
 from app.console.rendering import ROOT
 from app.console.sessions import Role
 from app.jobs.register_tasks import RegisterTask, Tasks
@@ -15,7 +16,7 @@ from app.storage.registers import Register
 from tests.api.console import signed_in
 from tests.rows import each_row
 from tests.system.processes import until
-from tests.unit.held import begun, loaded, makes, vehicles
+from tests.unit.held import begun, held_load, loaded, makes, vehicles
 
 REGISTERS = f"{ROOT}/registers"
 NATIVE = f"{REGISTERS}/native"
@@ -362,3 +363,68 @@ class TestTaskPage:
     def test_one_that_nobody_asked_for_is_not_found(self, browser, number):
         """Any other number is 404."""
         assert browser.get(f"{ROOT}/tasks/{number}").status_int == 404
+
+
+class TestAcceptance:
+    ACCEPT = f"{REGISTERS}/fleet/accept/2"
+
+    def test_a_held_load_is_accepted(self, world, browser, do):
+        """The page of the load has the rules and the button; the record has who accepted them."""
+        file = held_load(world)
+        page = browser.get(f"{ROOT}/loads/2")
+        assert facts_of(page)["Status"] == "held"
+        assert "40 of 60 policies in force would be gone" in page.html.select_one(".notice").text
+        (button,) = page.html.select(".notice a.button")
+        assert button["href"].endswith("console/registers/fleet/accept/2")
+        question = browser.get(self.ACCEPT).html.select_one("section.message").text
+        assert "rows: 40 of 60" in question
+        assert "Brackenmoor" not in question
+        page = do(self.ACCEPT)
+        assert facts_of(page)["Status"] == "done", page.text
+        assert not file.exists()
+        assert (file.parents[1] / "loaded" / file.name).exists()
+        action = list_actions(world.engine)[0]
+        assert (action.action, action.via, action.actor) == ("imports.accept", "console", "ann")
+        assert (action.after["held"], action.after["accepts"]) == (20, 2)
+        link = browser.get(f"{ROOT}/loads/3").html.select_one('.facts a[href$="loads/2"]')
+        assert link.text == "load 2"
+        again = browser.get(self.ACCEPT)
+        assert (again.status_int, "it was accepted before" in again.text) == (409, True)
+
+    def test_lists_show_that_it_waits(self, world, browser):
+        """The list of loads, its filter, the register and the overview."""
+        held_load(world)
+        status = 'td[data-title="Status"]'
+        assert [cell.text.strip() for cell in browser.get(f"{ROOT}/loads").html.select(status)] == [
+            "held",
+            "done",
+        ]
+        for query, numbers in {"held": ["2"], "failed": [], "done": ["1"]}.items():
+            rows = browser.get(f"{ROOT}/loads?status={query}").html.select("tbody th a")
+            assert [row.text for row in rows] == numbers
+        assert browser.get(REGISTERS).html.select_one(status).text.strip() == "load held"
+        for page in (browser.get(f"{REGISTERS}/fleet"), browser.get(ROOT)):
+            assert "breaks rules (rows, insurers, insured) and waits" in page.text
+
+    def test_a_viewer_sees_the_rules_and_no_button(self, world, application):
+        """To accept is to change."""
+        held_load(world)
+        viewer = signed_in(world, application, Role.VIEWER)
+        page = viewer.get(f"{ROOT}/loads/2")
+        assert not page.html.select(".notice a.button")
+        assert viewer.get(self.ACCEPT).status_int == 403
+
+    def test_only_a_held_load_of_the_register_has_a_question(self, world, browser, native):
+        """Another register, another line, no number."""
+        held_load_id = list_loads(world.engine)[0].id
+        for path in (f"native/accept/{held_load_id}", "native/accept/99", "native/accept/x"):
+            assert browser.get(f"{REGISTERS}/{path}").status_int == 409
+
+    def test_a_question_that_was_overtaken_changes_nothing(self, world, browser):
+        """A later load of the register makes another page."""
+        held_load(world)
+        version = browser.get(self.ACCEPT).html.select_one("input[name=version]")["value"]
+        world.load([{"registration": "AB12CDE", "make": "FORD"}], register="fleet")
+        sent = browser.post(self.ACCEPT, {"version": version})
+        assert sent.status_int == 409
+        assert not RegisterTask.select().count(world.engine)

@@ -1,9 +1,14 @@
 """Read what a register holds and which generations are stored; simulate a killed load."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from app.registers.history import MERGE, insert_line
+import pytest
+
+from app.registers.history import MERGE, REPLACE, insert_line
+from app.registers.holds import Hold, note_hold
+from app.registers.rules import RulesBroken
 from app.storage.engine import Engine
 from app.storage.registers import Register
 from app.storage.sqlite import SqliteEngine
@@ -24,6 +29,24 @@ def loaded(world: World, content: str, **options: Any) -> Any:
     path = world.directory / "new.csv"
     path.write_text(content)
     return world.load_files(path, mode=options.pop("mode", "replace"), **options)
+
+
+def held_load(world: World) -> Path:
+    """Load 60 policies into `fleet`, let 20 be held as load 2, and return their file."""
+    drop = world.directory / "drop"
+    file = drop / "fleet" / "failed" / "next.csv"
+    file.parent.mkdir(parents=True)
+    header = "registration,number,insurer,validFrom,validTo\n"
+    row = "AB{:02}CDE,P-1,Brackenmoor Mutual,2020-01-01,2030-12-31\n".format
+    options: Any = {"register": "fleet", "mode": REPLACE}
+    file.write_text(header + "".join(map(row, range(60))))
+    world.load_files(file, **options)
+    file.write_text(header + "".join(map(row, range(20))))
+    with pytest.raises(RulesBroken) as refused:
+        world.load_files(file, **options)
+    hold = Hold(str(drop), ["fleet"], ["next.csv"], [], ["--mode", "replace"])
+    note_hold(world.engine, 2, hold, refused.value.broken)
+    return file
 
 
 def begun(

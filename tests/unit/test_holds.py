@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-from functools import partial
 
 import peewee
 import pytest
@@ -23,7 +22,7 @@ HEADER = "registration,number,insurer,validFrom,validTo,type,lastUpdated\n"
 def policies(count, *, expired=0, typed=60):
     """Return a file with so many policies, of which the first ones are expired or have a type."""
     return HEADER + "".join(
-        f"AB{n:02}CDE,P-{n},Brackenmoor Mutual,2020-01-01,{'2025' if n < expired else '2030'}-12-31,"
+        f"AB{n:02}CDE,P-{n},Brackenmoor Mutual,2020-01-01,20{25 if n < expired else 30}-12-31,"
         f"{'comprehensive' if n < typed else ''},2026-0{2 if expired else 1}-01T00:00:00Z\n"
         for n in range(count)
     )

@@ -122,7 +122,7 @@ def _sentence(load: PastLoad) -> str:
     "accept",
     "load the files of a held load, with the rules that it breaks accepted",
     Argument("ID", "number of the held load in the list", type=number_of("a load")),
-    examples=["imports show 42", "imports accept 42"],
+    examples=["imports accept 42"],
 )
 def _accept(args: argparse.Namespace) -> None:
     job = Acceptance(

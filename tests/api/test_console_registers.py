@@ -385,6 +385,7 @@ class TestAcceptance:
         assert (file.parents[1] / "loaded" / file.name).exists()
         action = list_actions(world.engine)[0]
         assert (action.action, action.via, action.actor) == ("imports.accept", "console", "ann")
+        assert action.after is not None
         assert (action.after["held"], action.after["accepts"]) == (20, 2)
         link = browser.get(f"{ROOT}/loads/3").html.select_one('.facts a[href$="loads/2"]')
         assert link.text == "load 2"

@@ -17,6 +17,7 @@ from app.routes import ENDPOINTS
 from app.serve.http.metrics import ANONYMOUS, NO_ROUTE
 from app.version import VERSION
 from tests.system.nginx import make_certificate
+from tests.unit.held import held_load
 
 METRICS = "/metrics"
 DOMAINS = "/api/domains"
@@ -280,6 +281,17 @@ class TestInstallation:
         assert counted(read(alice), name, register="rdw") > 1.7e9
         (warning,) = alice.get("/readyz").json["warnings"]
         assert warning.startswith("The last load of the register rdw failed")
+
+    def test_a_held_load_is_a_failure_that_waits(self, world, alice):
+        """It is counted, and its condition has names of rules and counts (D158)."""
+        file = held_load(world)
+        samples = read(alice)
+        assert counted(samples, "register_held_loads", register="fleet") == 1
+        assert counted(samples, "register_last_failure_timestamp_seconds", register="fleet") > 1.7e9
+        (warning,) = alice.get("/readyz").json["warnings"]
+        assert "breaks rules (rows, insurers, insured) and waits for a decision" in warning
+        file.unlink()
+        assert counted(read(alice), "register_held_loads", register="fleet") == 0
 
     def test_a_failure_of_an_unknown_register_is_a_metric(self, world, alice):
         """The label is a name that no register can have."""

@@ -57,6 +57,8 @@ def test_a_load_is_remembered(cli):
         "held": 1,
         "known": dict.fromkeys(KNOWN, 0) | {"rows": 1, "make": 1},
         "accepted": [],
+        "accepts": None,
+        "broken": {},
         "is_terminated": True,
         "sizes": [(cli.directory / "vehicles.csv").stat().st_size],
         "reasons": [],

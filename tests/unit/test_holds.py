@@ -140,6 +140,7 @@ class TestAcceptance:
         assert (line["status"], line["accepts"], replaces.status(2)) == ("done", 2, "failed")
         action = replaces.change(list_actions)[0]
         assert (action.action, action.subject, action.via) == ("imports.accept", "fleet", "command")
+        assert (action.after["held"], action.after["accepts"]) == (20, 2)
         accepted = {f"accept:{rule}" for rule in RULES}
         assert ({*action.after["accepted"]}, {*line["accepted"]}) == (accepted, accepted)
         assert replaces.conditions() == {}

@@ -26,7 +26,7 @@ def run(world, monkeypatch):
         def look(_progress):
             if attempt.load_id is not None:
                 line = find_load(world.engine, attempt.load_id)
-                states.append(past_load(line, ()).progress)
+                states.append(past_load(line, {}).progress)
 
         # It looks before the progress is noted, so it sees the one before.
         noted = NotedProgress(world.engine, attempt, look)

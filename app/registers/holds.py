@@ -117,15 +117,16 @@ def open_holds(engine: Engine) -> list[HeldLoad]:
     load, later = RegisterLoad, RegisterLoad.alias()
     ended = fn.EXISTS(later.select(later.id).where(_ends(later, load)))
     rows = load.select().where(load.hold.is_null(False) & ~ended).order_by(load.id)
-    return [held for row in rows.execute(engine) if (held := _held(row)).is_there]
+    # Files that were refused again are held by the last line: nothing in `failed/` is overwritten.
+    holds = {(each.directory, *each.hold.files): each for each in map(_held, rows.execute(engine))}
+    return [each for each in holds.values() if each.is_there]
 
 
 def _ends(later: Any, load: Any) -> Any:
     """Return the condition of a later line that ends the hold of a load."""
     # A rollback, drop, undrop or purge that changes several kinds names none.
     is_same = (later.register == load.register) & later.kind.in_((load.kind, ""))
-    is_held_instead = (later.accepts == load.id) & later.hold.is_null(False)
-    return (later.id > load.id) & ((is_same & (later.status == "done")) | is_held_instead)
+    return (later.id > load.id) & is_same & (later.status == "done")
 
 
 def _held(row: Any) -> HeldLoad:
@@ -222,10 +223,8 @@ def require_acceptable(engine: Engine, load_id: int) -> HeldLoad:
 
 def _why(held: HeldLoad, ended_by: Any) -> str:
     """Return why a later line of the history ended a hold."""
-    if ended_by.accepts == held.id and ended_by.status == "done":
-        return f"it was accepted before, and loaded as load {ended_by.id}"
     if ended_by.accepts == held.id:
-        return f"it was tried again, and load {ended_by.id} is held instead"
+        return f"it was accepted before, and loaded as load {ended_by.id}"
     if ended_by.mode in (MERGE, REPLACE):
         what = f"load {ended_by.id} of the register {held.register} succeeded since"
     else:

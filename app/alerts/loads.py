@@ -234,12 +234,15 @@ def _held_conditions(holds: Sequence[HeldLoad]) -> Iterator[Condition]:
                 f"breaks rules ({', '.join(shown.broken)}) and waits for a decision.{waits}"
             ),
             since=held[0].since,
-            remedy=f"sudo verifyd imports show {shown.id}; then accept it, or remove its file from "
-            f"{shown.directory}",
+            remedy=f"sudo verifyd imports show {shown.id}",
             occurrence=str(held[-1].id),
-            details=tuple(
-                f"Load {each.id} ({each.mode}): {explained(each.broken)}"
-                for each in held[-_FAILED_SHOWN_MAX:]
+            details=(
+                *(
+                    f"Load {each.id}: {explained(each.broken)}"
+                    for each in held[-_FAILED_SHOWN_MAX:]
+                ),
+                f'Accept it with "sudo verifyd imports accept {shown.id}", or remove its file from '
+                f"{shown.directory}.",
             ),
         )
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import peewee
@@ -177,7 +177,7 @@ class DropDirectory(Job[None]):
             # An alert about the held load lasts as long as files wait for it.
             self._warn(f"{batch}: left for the next run: {ended.reason}")
         elif ended.broken and ended.status == "failed":
-            self._hold(batch, ended, request.option_words)
+            ended = self._held(batch, ended, request.option_words)
         else:
             self._settle(batch, ended, keeps_failed=bool(config.keep_failed))
         item: Item = {"files": files, "status": ended.status, "reason": ended.reason}
@@ -203,7 +203,7 @@ class DropDirectory(Job[None]):
         self.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
         self._warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
 
-    def _hold(self, batch: Batch, ended: Ended, options: Sequence[str]) -> None:
+    def _held(self, batch: Batch, ended: Ended, options: Sequence[str]) -> Ended:
         """Let the files of a load that breaks rules wait in `failed/` until somebody decides."""
         load_id = ended.details.get("load")
 
@@ -220,14 +220,15 @@ class DropDirectory(Job[None]):
             aside = put_aside(batch, self._warn, announce=note)
         except (OperatorError, peewee.PeeweeException) as error:
             self._warn(f"{batch}: its load cannot be held: {error}")
-        done = (
-            f'held in {aside}; accept it with "verifyd imports accept {load_id}", or remove it'
-            if aside
-            else "left for the next run"
-        )
+        where = "left for the next run"
+        if aside:
+            where = f'held in {aside}; accept it with "verifyd imports accept {load_id}"'
         names = [file.path.name for file in batch.files]
-        self.failed.append(NotLoaded(names, f"not loaded; {done}", load_id))
-        self._warn(f"the load breaks rules: {explained(ended.broken)}\n{batch}: not loaded; {done}")
+        self.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
+        reason = f"the load breaks rules: {explained(ended.broken)}"
+        self._warn(f"{reason}\n{batch}: not loaded; {where}")
+        status: Literal["held", "hindered"] = "held" if aside else "hindered"
+        return msgspec.structs.replace(ended, status=status, reason=reason)
 
     def _report(self, item: Item) -> None:
         self.items.append(item)

@@ -163,9 +163,12 @@ def note_moved(load_id: int, directory: Path) -> None:
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a load ended: `failed` because of its files, or `hindered` by anything else."""
+    """How a load ended: `failed` because of its files, or `hindered` by anything else.
 
-    status: Literal["loaded", "failed", "hindered"]
+    A load that failed by rules is `held` if its files wait for a decision.
+    """
+
+    status: Literal["loaded", "failed", "held", "hindered"]
     reason: str | None = None
     message: str | None = None
     """The reason, and more that only a person should see."""

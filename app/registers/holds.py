@@ -207,6 +207,10 @@ def require_acceptable(engine: Engine, load_id: int) -> HeldLoad:
     ended_by = later.first(engine)
     if ended_by is not None:
         raise OperatorError(f"load {load_id} cannot be accepted any more: {_why(held, ended_by)}")
+    if not Path(held.hold.drop).is_dir():
+        raise OperatorError(
+            f"{held.hold.drop} is not on this host; accept load {load_id} where it is"
+        )
     if not held.is_there:
         names = ", ".join(held.hold.files)
         raise OperatorError(

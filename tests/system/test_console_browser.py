@@ -14,7 +14,7 @@ from app.registers.reading.reader import Progress
 from tests.system.browsers import WIDTHS, Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
-from tests.unit.held import HEADER, begun, loaded, vehicles
+from tests.unit.held import HEADER, begun, held_load, loaded, vehicles
 
 pytestmark = pytest.mark.system_long
 
@@ -28,6 +28,7 @@ VISITED = {
     f"{ROOT}/registers",
     f"{ROOT}/registers/{{name}}",
     f"{ROOT}/registers/{{name}}/rollback/{{load_id}}",
+    f"{ROOT}/registers/{{name}}/accept/{{load_id}}",
     f"{ROOT}/registers/{{name}}/drop",
     f"{ROOT}/registers/{{name}}/undrop",
     f"{ROOT}/registers/{{name}}/purge",
@@ -207,6 +208,22 @@ def test_a_person_can_walk_through_every_page(world, visit, scheme, has_javascri
     visitor.click("Sign out everywhere")
     visitor.click("Sign out everywhere", "button")
     visitor.open(ROOT, 401)
+
+
+@pytest.mark.parametrize(("scheme", "has_javascript"), [("light", True), ("dark", False)])
+def test_a_held_load_is_accepted(world, visit, scheme, has_javascript):
+    """The overview leads to the load, its rules and the question."""
+    held_load(world)
+    visitor = visit(scheme, has_javascript)
+    sign_in(world, visitor, Role.OPERATOR)
+    visitor.click("Load 3")
+    assert visitor.page.get_by_text("It was refused, and waits for a decision.").is_visible()
+    visitor.click("Accept")
+    visitor.click("Cancel")
+    visitor.open(f"{ROOT}/loads/3")
+    visitor.click("Accept")
+    task(visitor, "Accept and load it")
+    visitor.click("Go to the register")
 
 
 @EVERY_WAY

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.registers.history import MERGE, REPLACE, insert_line
+from app.registers.history import MERGE, REPLACE, insert_line, list_loads
 from app.registers.holds import Hold, note_hold
 from app.registers.rules import RulesBroken
 from app.storage.engine import Engine
@@ -32,7 +32,7 @@ def loaded(world: World, content: str, **options: Any) -> Any:
 
 
 def held_load(world: World) -> Path:
-    """Load 60 policies into `fleet`, let 20 be held as load 2, and return their file."""
+    """Load 60 policies into `fleet`, let 20 be held as the last load, and return their file."""
     drop = world.directory / "drop"
     file = drop / "fleet" / "failed" / "next.csv"
     file.parent.mkdir(parents=True)
@@ -45,7 +45,7 @@ def held_load(world: World) -> Path:
     with pytest.raises(RulesBroken) as refused:
         world.load_files(file, **options)
     hold = Hold(str(drop), ["fleet"], ["next.csv"], [], ["--mode", "replace"])
-    note_hold(world.engine, 2, hold, refused.value.broken)
+    note_hold(world.engine, list_loads(world.engine)[0].id, hold, refused.value.broken)
     return file
 
 

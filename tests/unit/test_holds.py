@@ -126,7 +126,7 @@ class TestAcceptance:
         replaces.put("next.csv", FEW)
         ended = replaces.run()
         told = "\n".join(line["message"] for line in ended.log)
-        assert (ended.status, "imports accept 2" in told) == (1, True)
+        assert (ended.status, 'accept it with "verifyd imports accept 2"' in told) == (1, True)
         assert "Brackenmoor" not in told
         assert replaces.files() == ["fleet/failed/next.csv"]
         line = replaces.show(2)

@@ -88,10 +88,6 @@ def remove(drop: Path, place: Sequence[str], names: Sequence[str]) -> None:
             os.unlink(name, dir_fd=directory)
 
 
-def _unannounced(_names: Sequence[str]) -> None:
-    """Do nothing: nobody has to know the names before the move."""
-
-
 def move(
     drop: Path,
     folders: Sequence[str],
@@ -99,7 +95,7 @@ def move(
     names: Sequence[str],
     *,
     of: Sequence[str] = (),
-    announce: Callable[[Sequence[str]], object] = _unannounced,
+    announce: Callable[[Sequence[str]], object] | None = None,
 ) -> None:
     """Move files and their markers to `loaded/` or `failed/` beside them.
 
@@ -134,7 +130,8 @@ def move(
                 # A marker gets the number of its file, before its suffix.
                 stem = marked_name(name) if is_marker(name) else name
                 moved.append(f"{stem}{numbers[stem]}{name[len(stem) :]}")
-            announce(moved)
+            if announce is not None:
+                announce(moved)
             for name, new in zip(names, moved, strict=True):
                 os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
                 with suppress(OSError):  # Only the owner can set the time; see `_since`.

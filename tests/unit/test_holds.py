@@ -105,7 +105,7 @@ class Night:
     def conditions(self):
         """Return the conditions about loads, by key."""
         found = self.change(lambda engine: conditions_of(engine, Config.from_env()).conditions)
-        return {each.key: each for each in found if each.kind in ("load", "held")}
+        return {each.key: each for each in found if each.kind in ("load", "held", "job")}
 
 
 @pytest.fixture

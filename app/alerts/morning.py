@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec import json
 from peewee import fn
 
 from app import clock
@@ -65,7 +66,8 @@ def refusal_of(load: RegisterLoad) -> str:
     if reason is not None:
         return reason
     counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"
-    return ", ".join([*dict.fromkeys(_RULE.findall(load.reason or "")), counts])
+    broken = json.decode(load.broken) if load.broken else ()
+    return ", ".join([*broken, *dict.fromkeys(_RULE.findall(load.reason or "")), counts])
 
 
 def send(engine: Engine, config: Config, faults: Sequence[str] = ()) -> Message | JobRun:

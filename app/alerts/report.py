@@ -103,16 +103,20 @@ def _is_news(condition: Condition, alerted: Mapping[str, Alerted]) -> bool:
         return is_reminded or before.occurrence != condition.occurrence
     if condition.kind in ("stale", "unchanged"):
         # A register that is stale because its load failed is only one problem that night.
-        failed = alerted.get(f"load:{condition.key.partition(':')[2]}")
-        return failed is None or now - failed.told_at >= _SAME_NIGHT_SECONDS
+        name = condition.key.split(":")[1]
+        failed = [
+            alerted[key]
+            for key in alerted
+            if key.split(":")[:2] in (["load", name], ["held", name])
+        ]
+        return all(now - each.told_at >= _SAME_NIGHT_SECONDS for each in failed)
     return True
 
 
 def _will_be_reported(condition: Condition, loading_since: int | None) -> bool:
     """Tell whether the nightly load that is running now will report a condition at its end."""
-    return (
-        condition.kind == "load" and loading_since is not None and condition.since >= loading_since
-    )
+    is_of_load = condition.kind in ("load", "held")
+    return is_of_load and loading_since is not None and condition.since >= loading_since
 
 
 def _is_over(key: str, before: Alerted, found: Gathered) -> bool:

@@ -132,15 +132,16 @@ class TestReport:
         assert night.tell(ran_until={"import": NOW - DAY}) is None
         assert night.tell(ran_until={"import": NOW + DAY}) == "solved: job:import is wrong"
 
+    @pytest.mark.parametrize("key", ["load:rdw", "held:rdw:vehicles"])
     @pytest.mark.parametrize("kind", ["stale", "unchanged"])
-    def test_a_register_that_failed_tonight_is_not_also_stale(self, night, kind):
+    def test_a_register_that_failed_tonight_is_not_also_stale(self, night, kind, key):
         """The stale register is reported with the next message, or on the next day."""
-        night.tell(condition())
+        night.tell(condition(key))
         night.now += 4 * HOUR
         stale = condition(f"{kind}:rdw", "")
-        assert night.tell(condition(), stale) is None
+        assert night.tell(condition(key), stale) is None
         night.now += 24 * HOUR
-        assert night.tell(condition(), stale) == f"{kind}:rdw is wrong"
+        assert night.tell(condition(key), stale) == f"{kind}:rdw is wrong"
 
     def test_a_load_of_a_night_that_goes_on_waits_for_its_end(self, night):
         """A nightly run reports its loads at its end; older conditions do not wait for it."""

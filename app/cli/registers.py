@@ -36,9 +36,7 @@ from app.storage.engine import Engine
 from app.storage.session import opened_database
 from app.storage.tables import Kind
 
-commands = Group(
-    "imports", "list past loads; accept held ones; roll back, drop and undrop registers"
-)
+commands = Group("imports", "list and accept loads; roll back, drop and undrop registers")
 _CHECKSUM_DIGITS_SHOWN = 12
 _COLUMNS = (
     "id register kind mode status rows loaded changed rejected skipped held started_at seconds "

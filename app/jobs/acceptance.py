@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,15 +11,13 @@ from app.actions import Actor
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import NICENESS, Job, is_attended
-from app.jobs.loads import Shown, failures_explained, load_into
+from app.jobs.loads import Shown, load_files
 from app.registers.attempts import Attempt
 from app.registers.dropped import kept
 from app.registers.holds import HeldLoad, explained, note_hold, require_acceptable
-from app.registers.reading.reader import Show
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.rules import RulesBroken
 from app.storage import reserve
-from app.storage.engine import Engine
 from app.storage.interface import Waiting
 from app.storage.session import opened_database
 from app.storage.tables import Kind
@@ -44,25 +43,28 @@ class Acceptance(Job[LoadResult]):
 
     def do(self) -> LoadResult:
         """Load the files. Raises OperatorError if that is not possible."""
-        with opened_database(waiting=self.waiting) as engine, self.shown() as show:
-            return accept(engine, self.load_id, actions.of_command(), self.make_request, show)
+        actor = actions.of_command()
+        return accept(self.load_id, actor, self.make_request, self.waiting, self.shown)
 
 
 def accept(
-    engine: Engine, load_id: int, actor: Actor, make_request: MakeRequest, show: Show
+    load_id: int,
+    actor: Actor,
+    make_request: MakeRequest,
+    waiting: Waiting = nullcontext,
+    shown: Shown = lambda: nullcontext(lambda _: None),
 ) -> LoadResult:
     """Load the files of a held load again, with exactly its rules accepted.
 
     Args:
         load_id: the held load.
         actor: who accepts it.
-        show: is called now and then with the progress.
 
     Raises OperatorError if the load cannot be accepted now or fails. If it breaks further rules,
     it is held again under its new number.
     """
-    config = Config.from_env()
-    held = require_acceptable(engine, load_id)
+    with opened_database(waiting=waiting) as engine:
+        held = require_acceptable(engine, load_id)
     request = make_request(held.hold.options, held.files, held.register)._replace(
         kind=Kind(held.kind),
         mode=held.mode,
@@ -74,18 +76,17 @@ def accept(
     )
     attempt = Attempt(request)
     try:
-        with failures_explained(attempt):
-            result = load_into(engine, config, request, attempt, show)
+        result = load_files(request, attempt, waiting, shown)
     except RulesBroken as error:
-        broken = {**held.broken, **error.broken}
-        new_id = attempt.load_id or 0
-        reserve.with_reserve(engine, note_hold, engine, new_id, held.hold, broken)
+        broken, new_id = {**held.broken, **error.broken}, attempt.load_id or 0
+        with opened_database() as engine:
+            reserve.with_reserve(engine, note_hold, engine, new_id, held.hold, broken)
         raise OperatorError(
             f"load {new_id} breaks rules that load {held.id} did not show: "
             f"{explained(error.broken)}; it is held instead of load {held.id}",
             error.details,
         ) from error
-    _put_away(held, is_kept=bool(config.keep_loaded))
+    _put_away(held, is_kept=bool(Config.from_env().keep_loaded))
     return result
 
 

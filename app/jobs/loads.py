@@ -29,7 +29,6 @@ from app.registers.request import LoadRequest, LoadResult
 from app.registers.rules import RulesBroken
 from app.registers.space import TooLittleSpace
 from app.storage import reserve
-from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.interface import Waiting
 from app.storage.session import opened_database
@@ -82,19 +81,17 @@ def load_files(
     Raises OperatorError with the number of the load and its first rejects as details; Hindered if
     the fault is not in the files.
     """
-    with (
-        failures_explained(attempt),
-        opened_database(waiting=waiting) as engine,
-        shown() as show,
-    ):
-        return load_into(engine, Config.from_env(), request, attempt, show)
-
-
-@contextmanager
-def failures_explained(attempt: Attempt) -> Iterator[None]:
-    """Raise OperatorError, with what is known of an attempt, for each way in which it can fail."""
     try:
-        yield
+        with _without_collection(), opened_database(waiting=waiting) as engine, shown() as show:
+            config = Config.from_env()
+            day = clock.today(config.timezone)
+            limited = request._replace(
+                loss_max=config.loss_max,
+                keep_snapshots=config.keep_snapshots,
+                basis=Basis(day.isoformat(), config.register_order, config.mot_first_years),
+            )
+            progress = NotedProgress(engine, attempt, show)
+            return load(engine, config.data_dir, limited, progress, attempt)
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
         reason = f"the database cannot be used: {message_of(error)}"
         raise Hindered(reason, attempt.details()) from error
@@ -103,21 +100,6 @@ def failures_explained(attempt: Attempt) -> Iterator[None]:
     except OperatorError as error:
         error.details = attempt.details()
         raise
-
-
-def load_into(
-    engine: Engine, config: Config, request: LoadRequest, attempt: Attempt, show: Show
-) -> LoadResult:
-    """Load the files of a request, with the settings. Takes and raises the same as `load`."""
-    day = clock.today(config.timezone)
-    limited = request._replace(
-        loss_max=config.loss_max,
-        keep_snapshots=config.keep_snapshots,
-        basis=Basis(day.isoformat(), config.register_order, config.mot_first_years),
-    )
-    progress = NotedProgress(engine, attempt, show)
-    with _without_collection():
-        return load(engine, config.data_dir, limited, progress, attempt)
 
 
 @contextmanager

@@ -134,8 +134,7 @@ class Tasks(TaskTable[Task]):
         # So no command line and no variable can name somebody else (D130).
         actor = Actor(task.asked_by, "console")
         if task.action == ACCEPT and self._make_request is not None:
-            to_load = task.to_load or 0
-            result = accept(self._engine, to_load, actor, self._make_request, lambda _: None)
+            result = accept(task.to_load or 0, actor, self._make_request)
             self._finish(task.id, load_id=result.load)
             return
         changes[task.action](self._engine, task.register, actor=actor, noted=noted)

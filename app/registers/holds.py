@@ -98,7 +98,7 @@ def note_hold(engine: Engine, load_id: int, hold: Hold, broken: Mapping[str, str
         columns = {
             "hold": json_text(hold),
             "broken": json_text(broken),
-            "reason": f"it breaks rules and waits for a decision: {explained(broken)}",
+            "reason": f"the load breaks rules: {explained(broken)}",
             "notes": json_text([*json_list(load.notes, str), moved]),
         }
         RegisterLoad.update(**columns).where(refused).execute(engine)

@@ -48,9 +48,9 @@ def _diff(args: argparse.Namespace) -> None:
                     record(plates, registers)
                 sys.stdout.writelines(_lines(args, turns.plates, is_first=not count))
                 count += len(turns.plates)
-    sentence = f"{counted(count, 'plate')} with other answers; {'; '.join(compared.notes())}"
+    sentence = f"{counted(count, 'plate')} with other answers; {compared.note}"
     if args.json:
-        end = {"count": count, "notes": compared.notes()}
+        end = {"count": count, "note": compared.note}
         sys.stdout.write(f"],{msgspec.json.encode(end).decode()[1:]}\n")
     elif args.csv:
         print(sentence, file=sys.stderr)

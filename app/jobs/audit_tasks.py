@@ -329,7 +329,7 @@ class Changed(NamedTuple):
     total: int
     first: list[Turn]
     """At most PLATES_SHOWN; the file has all of them."""
-    notes: list[str]
+    note: str
 
 
 def _diff(work: Work) -> Changed:
@@ -349,7 +349,7 @@ def _diff(work: Work) -> Changed:
             limited.write("".join(csv_lines(turns.plates)).encode())
             total += len(turns.plates)
             first += turns.plates[: PLATES_SHOWN - len(first)]
-    return Changed(compared.load_id, compared.register, total, first, compared.notes())
+    return Changed(compared.load_id, compared.register, total, first, compared.note)
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def sections(change: Change) -> list[Section]:
         Section("Rows", list(_rows(change))),
         Section("Answers", list(_answers(change))),
         Section("Insurers", list(_insurers(change.insurers))),
-        Section("Members", [(name, _member(each)) for name, each in change.members.items()]),
+        Section("Members", list(_members(change.members))),
     ]
     return [each for each in found if each.lines]
 
@@ -129,6 +129,13 @@ def _insurers(insurers: Mapping[str, Turned]) -> Iterator[tuple[str, str]]:
     for name, turned in sorted(insurers.items(), key=lambda each: (-each[1].lost, each[0])):
         insurer = f"insurer {printable(name)}" if name else "other or unknown insurers"
         yield insurer, f"{turned.gained:,} plates gained, {turned.lost:,} without cover now"
+
+
+def _members(members: Mapping[str, MemberChange]) -> Iterator[tuple[str, str]]:
+    """Yield the members that a row has, or had."""
+    for name, member in members.items():
+        if member != MemberChange():
+            yield name, _member(member)
 
 
 def _member(member: MemberChange) -> str:

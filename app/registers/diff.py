@@ -81,18 +81,11 @@ class Compared(NamedTuple):
     """The entries of the register's generations that are kept, latest first."""
     at: int
     """The position of the generation that the load made; the next one is what it replaced."""
-    merged: list[int]
-    """The merges since, whose rows the side after the load has, too."""
 
-    def notes(self) -> list[str]:
-        """Return what a reader of the list must know, as sentences."""
-        judged = f"both sides are judged on {self.day}; all else is read as it is now"
-        if not self.merged:
-            return [judged]
-        return [
-            judged,
-            f"after: with the rows of later merges ({', '.join(map(str, self.merged))})",
-        ]
+    @property
+    def note(self) -> str:
+        """What a reader of the list must know."""
+        return f"both sides are judged on {self.day}; all else is read as it is now"
 
 
 def require_comparable(engine: Engine, load_id: int, zone: tzinfo = UTC) -> Compared:
@@ -113,25 +106,22 @@ def require_comparable(engine: Engine, load_id: int, zone: tzinfo = UTC) -> Comp
     if load_id not in numbers:
         raise OperatorError(f"what load {load_id} left in the register {name} is no longer kept")
     at = numbers.index(load_id)
-    counted = History(engine, name).counted()
     if at + 1 == len(entries):
-        was_empty = not counted.where(RegisterLoad.id < load_id).exists(engine)
-        reason = "held nothing" if was_empty else "held is no longer kept (VERIFYD_KEEP_SNAPSHOTS)"
-        what = "the" if was_empty else "what the"
-        raise OperatorError(f"{what} register {name} {reason} before load {load_id}")
+        earlier = History(engine, name).counted().where(RegisterLoad.id < load_id)
+        if not earlier.exists(engine):
+            raise OperatorError(f"the register {name} held nothing before load {load_id}")
+        raise OperatorError(
+            f"what the register {name} held before load {load_id} is no longer kept: a merge "
+            "removes it, and VERIFYD_KEEP_SNAPSHOTS limits it"
+        )
     for position in (at, at + 1):
         store, number = generations.store, numbers[position]
         if not (store.has_waiting if position else store.has_current)(number):
             raise OperatorError(f"the data that load {number} left in {name} is missing")
-    since = (RegisterLoad.id > load_id) & (RegisterLoad.changed > 0)
-    if at:
-        since &= RegisterLoad.id < numbers[at - 1]
-    is_merge = (RegisterLoad.kind == load.kind) & (RegisterLoad.mode == MERGE)
-    merged = sorted(each.id for each in counted.where(since & is_merge).execute(engine))
     change = change_of(load)
     began = datetime.fromtimestamp(load.started_at, zone).date().isoformat()
     day = change.day if change and change.day else began
-    return Compared(load_id, name, Kind(load.kind), day, entries, at, merged)
+    return Compared(load_id, name, Kind(load.kind), day, entries, at)
 
 
 def _require_done_replace(load: Any) -> None:

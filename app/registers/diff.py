@@ -17,7 +17,14 @@ from app.audit.record import Plate
 from app.config import Config
 from app.csv_cells import csv_line
 from app.errors import Hindered, OperatorError
-from app.registers.applying.answers import ANSWERS, PLATES_ASKED, AnswerCounts, Answers, Basis, OwnRows
+from app.registers.applying.answers import (
+    ANSWERS,
+    PLATES_ASKED,
+    AnswerCounts,
+    Answers,
+    Basis,
+    OwnRows,
+)
 from app.registers.applying.table import Table
 from app.registers.change import change_of
 from app.registers.formats.changes import Columns, without_time

@@ -1,6 +1,6 @@
 """What a load changed, in words: short for tables, complete for pages (D159)."""
 
-from app.registers.answers import ANSWERS, INSURERS_MAX, Turned
+from app.registers.applying.answers import ANSWERS, INSURERS_MAX, Turned
 from app.registers.change import Change, MemberChange
 from app.registers.change_words import brief, lines, sections
 from tests.rows import each_row

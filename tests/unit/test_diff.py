@@ -8,7 +8,7 @@ import pytest
 
 from app import clock
 from app.errors import Hindered, OperatorError
-from app.registers.answers import Basis
+from app.registers.applying.answers import Basis
 from app.registers.diff import Answer, Turn, compare, csv_lines, require_comparable
 from app.registers.history import RegisterLoad
 from app.registers.rules import RULES
@@ -38,7 +38,8 @@ def loaded(world: Any, content: str, mode: str = "replace", **options: Any) -> i
     """Load a file, and return the number of the load."""
     path: Path = world.directory / "new.csv"
     path.write_text(content)
-    number = world.load_files(path, mode=mode, accept=list(RULES), **options).load
+    options.setdefault("accept", list(RULES))
+    number = world.load_files(path, mode=mode, **options).load
     assert number is not None
     return number
 

@@ -5,7 +5,7 @@ that it made. All other rows are those of the registers now.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, tzinfo
 from itertools import chain, groupby
 from operator import itemgetter
@@ -32,8 +32,15 @@ from app.registers.generations import Generations
 from app.registers.history import MERGE, REPLACE, History, RegisterLoad, find_load
 from app.registers.snapshots import require_not_dropped
 from app.storage.engine import Engine
+from app.storage.identity import find_held
 from app.storage.register_store import OpenRegister
-from app.storage.registers import Entry, require_readable, with_current_registers
+from app.storage.registers import (
+    Entry,
+    KeptRegister,
+    Register,
+    require_readable,
+    with_current_registers,
+)
 from app.storage.tables import Kind
 from app.vehicles.parts import Part
 from app.vehicles.records import FACTS, Read
@@ -121,10 +128,6 @@ def require_comparable(engine: Engine, load_id: int, zone: tzinfo = UTC) -> Comp
             f"what the register {name} held before load {load_id} is no longer kept: a merge "
             "removes it, and VERIFYD_KEEP_SNAPSHOTS limits it"
         )
-    for position in (at, at + 1):
-        store, number = generations.store, numbers[position]
-        if not (store.has_waiting if position else store.has_current)(number):
-            raise OperatorError(f"the data that load {number} left in {name} is missing")
     change = change_of(load)
     began = datetime.fromtimestamp(load.started_at, zone).date().isoformat()
     day = change.day if change and change.day else began
@@ -184,6 +187,8 @@ def compare(engine: Engine, compared: Compared, basis: Basis) -> Iterator[Turns]
 def _judged(engine: Engine, compared: Compared, answers: Answers, own: dict[str, OwnRows]) -> Turns:
     """Return the plates among these whose answers differ."""
     found, read = with_current_registers(engine, lambda state: answers.compared(state, own))
+    if 0 in read.values():
+        raise Hindered('a register cannot be read; "verifyd check" says why')
     _require_unchanged(engine, compared)
     plates = [
         Turn(plate, was, is_now)
@@ -263,9 +268,19 @@ def _plates(opened: OpenRegister, compared: Compared) -> Iterator[tuple[str, lis
     return ((plate, list(found)) for plate, found in groupby(rows, key=itemgetter(0)))
 
 
-def _opened(engine: Engine, compared: Compared, at: int) -> AbstractContextManager[OpenRegister]:
-    store, number = Generations(engine, compared.register).store, compared.entries[at].generation
-    return store.opened_waiting(number) if at else store.opened(number, create=False)
+@contextmanager
+def _opened(engine: Engine, compared: Compared, at: int) -> Iterator[OpenRegister]:
+    """Open a generation. Raises OperatorError if its data is missing, or is that of another one."""
+    generations, entry = Generations(engine, compared.register), compared.entries[at]
+    with generations.opened_entry(KeptRegister if at else Register, entry) as opened:
+        fault = generations.fault(entry, find_held(*opened)) if opened else "it is missing"
+        if opened is None or fault:
+            _require_unchanged(engine, compared)
+            raise OperatorError(
+                f"the data that load {entry.generation} left in the register {entry.name} cannot "
+                f"be read: {fault}"
+            )
+        yield opened
 
 
 def _require_unchanged(engine: Engine, compared: Compared) -> None:

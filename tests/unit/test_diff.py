@@ -13,6 +13,8 @@ from app.registers.diff import Answer, Turn, compare, csv_lines, require_compara
 from app.registers.history import RegisterLoad
 from app.registers.rules import RULES
 from app.registers.undo import drop_register, roll_back
+from app.storage.registers import KeptRegister
+from app.storage.stores import store_of
 from tests.conftest import STORAGE
 from tests.unit.held import begun
 
@@ -150,6 +152,19 @@ def test_a_load_of_an_earlier_release_is_judged_on_its_day(world):
     compared = require_comparable(world.engine, number)
     assert compared.day == clock.today(UTC).isoformat()
     assert [turn.registration for turn in listed(world, number)] == ["AB1CDE"]
+
+
+def test_data_that_is_missing_or_of_another_register_is_not_compared(world):
+    """An answer would be wrong; here a snapshot, as for a rollback."""
+    loaded(world, policies(1, 2))
+    number = loaded(world, policies(2))
+    kept = KeptRegister.select().get(world.engine)
+    KeptRegister.update(stamp="0" * len(kept.stamp)).execute(world.engine)
+    with pytest.raises(OperatorError, match="cannot be read"):
+        listed(world, number)
+    store_of(world.engine, "native").remove_unused({number})
+    with pytest.raises(OperatorError, match="it is missing"):
+        listed(world, number)
 
 
 def test_nothing_is_shown_if_the_register_changes_meanwhile(world):

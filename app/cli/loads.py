@@ -167,7 +167,7 @@ def _load_files(args: argparse.Namespace) -> None:
     except OperatorError as error:
         change = error.details.get("change")
         if isinstance(change, Change) and not args.json:
-            print("\n".join(change_words.lines(change)))
+            print("\n".join(change_words.lines(change)), file=sys.stderr)
         raise
     item = result._asdict()
     print_item(args, item, result_sentence(result), item_lines(in_words(item)))

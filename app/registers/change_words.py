@@ -109,9 +109,9 @@ def _rows(change: Change) -> Iterator[tuple[str, str]]:
     if change.plates:
         yield "plates", f"{change.plates:,} with other rows, on which answers depend"
     if change.left:
-        yield "left", f"{change.left:,} plates have no row in force here any more"
+        yield "plates that left", f"{change.left:,} without a row in force here any more"
     if change.moved:
-        yield "moved", f"{change.moved:,} numbers of policies or fines belong to another plate now"
+        yield "numbers moved", f"{change.moved:,} to another plate"
 
 
 def _answers(change: Change) -> Iterator[tuple[str, str]]:
@@ -128,7 +128,7 @@ def _insurers(insurers: Mapping[str, Turned]) -> Iterator[tuple[str, str]]:
     """Yield the insurers, first those that most plates lost."""
     for name, turned in sorted(insurers.items(), key=lambda each: (-each[1].lost, each[0])):
         insurer = f"insurer {printable(name)}" if name else "other or unknown insurers"
-        yield insurer, f"{turned.gained:,} plates gained, {turned.lost:,} without cover now"
+        yield insurer, f"plates: {turned.gained:,} gained, {turned.lost:,} without cover now"
 
 
 def _members(members: Mapping[str, MemberChange]) -> Iterator[tuple[str, str]]:
@@ -148,8 +148,8 @@ def _member(member: MemberChange) -> str:
     }
     return "; ".join(
         [
-            f"{knows:,} rows with a value, before {known:,}",
-            f"{_count_of(has)} different values, before {_count_of(values)}",
+            f"rows with a value: {knows:,}, before {known:,}",
+            f"different values: {_count_of(has)}, before {_count_of(values)}",
             *(f"{count:,} {what}" for what, count in parts.items() if count),
         ]
     )

@@ -90,7 +90,7 @@ class TestCounts:
         terms = {each.text: each.find_next("dd").text for each in section.select("dt")}
         assert terms["Rows"] == "2, before 2: 1 added, 1 removed, 0 changed"
         assert terms["Insured"] == "1 gain cover, 1 lose cover"
-        assert terms["Insurer ACME"] == "1 plates gained, 1 without cover now"
+        assert terms["Insurer ACME"] == "plates: 1 gained, 1 without cover now"
         assert "List the plates" in section.select_one("a").text
 
     def test_a_failed_load_says_what_it_would_have_changed(self, world, browser, number):
@@ -112,7 +112,7 @@ class TestCounts:
         assert not page.html.select("section script")
         shown = [dt.text for dt in page.html.select("dt") if "alert(1)" in dt.text]
         assert len(shown) == INSURERS_MAX
-        assert "40,000,000 plates gained, 1 without cover now" in page.text
+        assert "plates: 40,000,000 gained, 1 without cover now" in page.text
 
     def test_a_line_of_an_earlier_release_has_no_counts(self, world, browser):
         """Its list and its page still work."""
@@ -154,6 +154,18 @@ class TestPlates:
         page = asked(browser, number)
         assert len(page.html.select("tbody tr")) == 1
         assert "These are the first 1. The CSV file has all of them." in page.text
+
+    def test_without_a_trail_nothing_is_recorded(self, world, number, monkeypatch):
+        """The page does not say that it is."""
+
+        def start(*words, kept):
+            AuditTasks(world.engine, world.config).carry_out(int(words[2]))
+
+        monkeypatch.setattr("app.processes.start", start)
+        browser = signed_in(world, world.client(None, console=True).application, Role.OPERATOR)
+        assert "audit trail" not in browser.get(f"{LOADS}/{number}/changed").text
+        assert asked(browser, number).html.select("#plates")
+        assert not world.config.audit_dir.exists()
 
     def test_what_cannot_be_recorded_is_not_shown(self, world, browser, number, monkeypatch):
         """The task fails, and leaves no file with plates."""

@@ -87,15 +87,15 @@ def test_the_full_list_has_every_count():
         "rows: 3,692, before 4,000: 12 added, 320 removed, 8 changed",
         "in force on 2026-03-01: 3,000, before 3,900",
         "plates: 340 with other rows, on which answers depend",
-        "left: 300 plates have no row in force here any more",
-        "moved: 20 numbers of policies or fines belong to another plate now",
+        "plates that left: 300 without a row in force here any more",
+        "numbers moved: 20 to another plate",
         "insured: 5 gain cover, 310 lose cover",
-        "insurer A: 5 plates gained, 6 without cover now",
-        "insurer B: 3 plates gained, 4 without cover now",
-        "other or unknown insurers: 1 plates gained, 2 without cover now",
-        "number: 3,692 rows with a value, before 4,000; "
-        "999 different values, before 1,000 or more; 1 lost",
-        "validTo: 2 rows with a value, before 1; 1 different values, before 1; "
+        "insurer A: plates: 5 gained, 6 without cover now",
+        "insurer B: plates: 3 gained, 4 without cover now",
+        "other or unknown insurers: plates: 1 gained, 2 without cover now",
+        "number: rows with a value: 3,692, before 4,000; "
+        "different values: 999, before 1,000 or more; 1 lost",
+        "validTo: rows with a value: 2, before 1; different values: 1, before 1; "
         "3 gained; 4 changed; 5 moved back, or over 20 years away",
     ]
 

@@ -42,26 +42,35 @@ class Brief(NamedTuple):
         return ", ".join((self.rows, *self.effects))
 
 
-def brief(change: Change) -> Brief:
-    """Return what a load changed, in the fewest words. SEC: only numbers and names of checks."""
-    signed = " ".join(
-        f"{sign}{count:,}" for sign, count in (("+", change.added), ("-", change.removed)) if count
-    )
-    updated = f"{change.updated:,} changed" if change.updated else ""
-    rows = ", ".join(filter(None, (signed, updated))) or "no change"
-    # All answers about the plates of a first load are new.
-    held = change.held[0]
+def brief(*changes: Change) -> Brief:
+    """Return what one or more loads changed, in the fewest words.
+
+    SEC: only numbers and names of checks.
+    """
+    counts = (("+", sum(each.added for each in changes)), ("-", sum(e.removed for e in changes)))
+    signed = " ".join(f"{sign}{count:,}" for sign, count in counts if count)
+    updated = sum(each.updated for each in changes)
+    rows = ", ".join(filter(None, (signed, f"{updated:,} changed" if updated else "")))
+    found = [each for change in changes for each in _effects(change)]
+    found.sort(key=lambda each: -each[0])
+    effects = tuple(f"{count:,} {what}" for count, what, _ in found[:2])
+    return Brief(rows or "no change", effects, any(is_bad for *_, is_bad in found))
+
+
+def _effects(change: Change) -> Iterator[tuple[int, str, bool]]:
+    """Yield how many plates do what, and whether that is bad, if it is unusual."""
     turns = {name: change.turned(name) for name in _BRIEF}
     # A plate that becomes unknown passes no check, but nobody says that it has fines.
     known, fines = change.turned("known"), turns["fines"]
     turns["fines"] = fines.plus(-known.gained, -known.lost)
-    lost = [(turned.lost, _TURNS[name][1]) for name, turned in turns.items()]
-    gained = [(turned.gained, _TURNS[name][0]) for name, turned in turns.items()]
-    moved = [(change.moved, "numbers moved")]
-    found = [each for each in (*lost, *moved, *gained) if _is_many(each[0], held, _BRIEF_PERCENT)]
-    found.sort(key=lambda each: -each[0])
-    worse = any(_is_many(count, held, ANSWERS_PERCENT) for count, _ in (*lost, *moved))
-    return Brief(rows, tuple(f"{count:,} {what}" for count, what in found[:2]), worse)
+    worse = [(turned.lost, _TURNS[name][1]) for name, turned in turns.items()]
+    better = [(turned.gained, _TURNS[name][0]) for name, turned in turns.items()]
+    # All answers about the plates of a first load are new.
+    held = change.held[0]
+    for count, what in (*worse, (change.moved, "numbers moved"), *better):
+        if _is_many(count, held, _BRIEF_PERCENT):
+            is_worse = (count, what) not in better
+            yield count, what, is_worse and _is_many(count, held, ANSWERS_PERCENT)
 
 
 def _is_many(count: int, held: int, percent: float) -> bool:

@@ -56,6 +56,14 @@ def test_a_disaster_is_told_from_a_usual_night():
     assert not brief(better).is_bad
 
 
+def test_several_loads_have_one_short_form():
+    """Their rows are added up; the largest effects of all are named."""
+    first = Change(held=(10, 10), added=1, updated=2, answers={"mot": Turned(0, 10)})
+    usual = Change(held=(9_000, 9_001), added=3, removed=2, answers={"mot": Turned(0, 11)})
+    assert str(brief(first, usual)) == "+4 -2, 2 changed, 10 lose MOT"
+    assert str(brief()) == "no change"
+
+
 def test_the_short_form_quotes_no_value():
     """SEC: alerts and logs show it."""
     change = lost("insured", 960, insurers={"CANARY": Turned(0, 960)})

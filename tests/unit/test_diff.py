@@ -18,8 +18,6 @@ from app.storage.stores import store_of
 from tests.conftest import STORAGE
 from tests.unit.held import begun
 
-pytestmark = STORAGE
-
 HEADER = "registration,number,insurer,validFrom,validTo,cancelledOn\n"
 BASIS = Basis("")
 NOBODY = Answer(*[False] * 6)
@@ -59,6 +57,7 @@ def refusal(world: Any, load_id: int) -> str:
     return str(refused.value)
 
 
+@STORAGE
 def test_both_answers_are_those_of_the_two_sides(world):
     """Plates that come, leave or change; not those that only have other rows."""
     loaded(world, policies(1, 2, 3, 4))
@@ -96,6 +95,7 @@ def test_other_registers_are_read_as_they_are_now(world):
     assert listed(world, number) == []
 
 
+@STORAGE
 def test_an_earlier_replace_is_compared_as_long_as_both_sides_are_kept(world):
     """Its sides are two snapshots; a merge removes all."""
     loaded(world, policies(1, 2), keep_snapshots=3)
@@ -154,6 +154,7 @@ def test_a_load_of_an_earlier_release_is_judged_on_its_day(world):
     assert [turn.registration for turn in listed(world, number)] == ["AB1CDE"]
 
 
+@STORAGE
 def test_data_that_is_missing_or_of_another_register_is_not_compared(world):
     """An answer would be wrong; here a snapshot, as for a rollback."""
     loaded(world, policies(1, 2))
@@ -167,6 +168,7 @@ def test_data_that_is_missing_or_of_another_register_is_not_compared(world):
         listed(world, number)
 
 
+@STORAGE
 def test_nothing_is_shown_if_the_register_changes_meanwhile(world):
     """The rows of the two sides would be of other loads."""
     loaded(world, policies(1, 2))

@@ -9,6 +9,8 @@ from peewee import Case, fn
 from app import clock
 from app.alerts.message import Condition
 from app.config import Config
+from app.registers.change import change_of
+from app.registers.change_words import brief
 from app.registers.dropped.kept import is_kept
 from app.registers.history import (
     MERGE,
@@ -363,6 +365,8 @@ def _line(load: RegisterLoad) -> str:
     counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"
     files = shown_files(load.files.split("\n"))
     rules = f"; breaks {explained(json.decode(load.broken))}" if load.broken else ""
+    change = change_of(load)
+    counts += f"; it would have changed: {brief(change)}" if change else ""
     return f"Load {load.id}{f' ({what})' if what else ''}: {files}; {counts}{rules}"
 
 

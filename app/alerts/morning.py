@@ -24,6 +24,8 @@ from app.alerts.spool import Spool, new_id
 from app.audit.state import AuditState, owner_fault, summary_of
 from app.config import Config
 from app.errors import OperatorError
+from app.registers.change import change_of
+from app.registers.change_words import brief
 from app.registers.history import (
     COUNTS,
     MERGE,
@@ -51,8 +53,12 @@ _LOCK = 0x76666D  # any number that no other lock uses
 _RULE = re.compile(r"--allow-(shrink|loss|missing|unterminated)\b")
 
 
-def change_of(loads: Sequence[RegisterLoad]) -> str:
+def words_of(loads: Sequence[RegisterLoad]) -> str:
     """Return what one or more loads of a register have changed, in a few words."""
+    changes = [change for load in loads if (change := change_of(load))]
+    if len(changes) == len(loads):
+        return str(brief(*changes))
+    # The release before did not count what a load changed.
     changed = sum(load.changed for load in loads)
     return f"{changed:,} changed" if changed else "no change"
 
@@ -190,7 +196,7 @@ def _registers(engine: Engine, config: Config, since: int) -> Iterator[str]:
         loads = [line for line in ours if line.mode in (MERGE, REPLACE)]
         states = {
             "rolled back": any(line.mode == ROLLBACK for line in ours),
-            change_of(loads) if loads else "not loaded": True,
+            words_of(loads) if loads else "not loaded": True,
             "stale": age.is_stale,
             "is being loaded": name in running,
         }

@@ -12,7 +12,8 @@ import secrets
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from app import clock
@@ -258,14 +259,21 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
+@contextmanager
+def durable(directory: Path, owner: Owner) -> Iterator[Trail]:
+    """Yield a trail for one process. At the end its records are on disk. Raises AuditError."""
+    trail = Trail(directory, lambda: owner)
+    try:
+        yield trail
+        trail.sync()
+    finally:
+        trail.close()
+
+
 def record_use(directory: Path, owner: Owner, record: Record) -> None:
     """Record a search, export or report of a trail durably, before it shows anything.
 
     Raises AuditError.
     """
-    trail = Trail(directory, lambda: owner)
-    try:
+    with durable(directory, owner) as trail:
         trail.append(record)
-        trail.sync()
-    finally:
-        trail.close()

@@ -16,6 +16,7 @@ from app.cli.load_options import OPTIONS, options_of, request_of, require_same_r
 from app.cli.output import (
     Item,
     counted,
+    item_lines,
     print_item,
     print_items,
     print_sentence,
@@ -24,9 +25,12 @@ from app.cli.output import (
 )
 from app.cli.parser import SCHEDULED, Argument, Group, flag, register_name
 from app.cli.suggest_map import suggest_map
+from app.errors import OperatorError
 from app.jobs.drop_directory import DropDirectory
 from app.jobs.job import is_attended, run
 from app.jobs.loads import Load
+from app.registers import change_words
+from app.registers.change import Change
 from app.registers.formats.columns import Presence
 from app.registers.formats.native import LAYOUTS
 from app.registers.reading.reader import Progress, Show
@@ -158,8 +162,15 @@ def _load_files(args: argparse.Namespace) -> None:
         waiting=partial(waiting_for, args),
         shown=progress_bar,
     )
-    result = run(job)
-    print_item(args, result._asdict(), result_sentence(result))
+    try:
+        result = run(job)
+    except OperatorError as error:
+        change = error.details.get("change")
+        if isinstance(change, Change) and not args.json:
+            print("\n".join(change_words.lines(change)), file=sys.stderr)
+        raise
+    item = result._asdict()
+    print_item(args, item, result_sentence(result), item_lines(in_words(item)))
 
 
 def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:
@@ -178,7 +189,7 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
 
     def print_loaded(item: Item) -> None:
         if not args.json and item["status"] == "loaded":
-            print_item(args, item)
+            print_item(args, item, text=item_lines(in_words(item)))
             print()
             sys.stdout.flush()
 
@@ -198,6 +209,13 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
             print_items(args, job.items, ())
     if not args.json:
         print_sentence(f"{counted(len(job.items), 'load')} done from {directory}")
+
+
+def in_words(item: Item) -> Item:
+    """Return the members of a load for a person: at last, in words, what it changed."""
+    members = dict(item)
+    change = members.pop("change", None)
+    return members | {"change": change_words.lines(change) if isinstance(change, Change) else None}
 
 
 def result_sentence(result: LoadResult) -> str:

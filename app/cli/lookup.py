@@ -16,6 +16,7 @@ from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
+from app.vehicles.audited import judged_plate
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
@@ -67,7 +68,7 @@ def _lookup(args: argparse.Namespace) -> None:
         day = reader.day(args.as_of)
         try:
             if args.csv is not None:
-                with recording(args, config, engine, day) as record:
+                with recording(args, config, engine, args.as_of) as record:
                     answer_file(args, engine, reader, day, record)
             else:
                 _explain(args, engine, reader, config, day)
@@ -95,8 +96,9 @@ def _explain(
     args: argparse.Namespace, engine: Engine, reader: VehicleReader, config: Config, day: str
 ) -> None:
     explained = explain(engine, reader, config.register_order, args.plates, day)
-    with recording(args, config, engine, day) as record:
-        record([each.found for each in explained.plates], explained.registers)
+    with recording(args, config, engine, args.as_of) as record:
+        judged = (judged_plate(each.found, day) for each in explained.plates)
+        record(judged, explained.registers)
     document = document_of(explained, day)
     plates = document["plates"]
     failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]

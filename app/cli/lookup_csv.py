@@ -19,9 +19,9 @@ from tqdm import tqdm
 from app import clock
 from app.accounts.models import enquiry_text_fault
 from app.actions import session
-from app.audit.record import Record, time_of
+from app.audit.record import Plate, Record, time_of
 from app.audit.state import claim_for_command
-from app.audit.trail import Trail
+from app.audit.trail import durable
 from app.cli.output import counted, print_item, say_if_terminal_is_read
 from app.cli.parser import Argument
 from app.cli.plate_file import Line, PlateFile
@@ -43,7 +43,7 @@ _BATCH_BYTES = 4 * 1024 * 1024
 _MODE = 0o640
 """SEC: other users must not read answers about vehicles."""
 
-Recorder = Callable[[Sequence[Found], Read], None]
+Recorder = Callable[[Iterable[Plate], Read], None]
 """Records plates and the registers that they were looked up in. Raises AuditError."""
 _Show = Callable[[int, int], None]
 _Write = Callable[[bytes], object]
@@ -64,38 +64,38 @@ ENQUIRY = (
 
 @contextmanager
 def recording(
-    args: argparse.Namespace, config: Config, engine: Engine, day: str
+    args: argparse.Namespace,
+    config: Config,
+    engine: Engine,
+    as_of: str | None,
+    operation: str = "lookup",
 ) -> Iterator[Recorder]:
     """Yield a function that records answers in this host's audit trail, if the trail is on.
 
     Everything is on disk at the end. Raises AuditError if that fails.
     """
     if not config.audit:
-        yield lambda _found, _registers: None
+        yield lambda _plates, _registers: None
         return
-    owner = claim_for_command(engine, config)
-    trail, who = Trail(config.audit_dir, lambda: owner), session()._asdict()
+    who = session()._asdict()
+    with durable(config.audit_dir, claim_for_command(engine, config)) as trail:
 
-    def record(found: Sequence[Found], registers: Read) -> None:
-        trail.append(
-            Record(
-                time=time_of(clock.now_ns()),
-                operation="lookup",
-                as_of=args.as_of,
-                reason=args.reason,
-                reference=args.reference,
-                unverified=True,
-                plates=[judged_plate(each, day) for each in found],
-                registers=registers,
-                **who,
+        def record(plates: Iterable[Plate], registers: Read) -> None:
+            trail.append(
+                Record(
+                    time=time_of(clock.now_ns()),
+                    operation=operation,
+                    as_of=as_of,
+                    reason=args.reason,
+                    reference=args.reference,
+                    unverified=True,
+                    plates=list(plates),
+                    registers=registers,
+                    **who,
+                )
             )
-        )
 
-    try:
         yield record
-        trail.sync()
-    finally:
-        trail.close()
 
 
 def answer_file(
@@ -121,7 +121,7 @@ def answer_file(
             for batch in _batches(plates):
                 found, registers = _look_up(engine, reader, batch, day)
                 if found:
-                    record(found, registers)
+                    record((judged_plate(each, day) for each in found), registers)
                 write(b"".join(_answered(plates, batch, iter(found), cells, results)))
                 show(stream.tell(), len(batch))
     loaded = [name for name, load in _loads(engine).items() if load != before.get(name)]

@@ -19,7 +19,7 @@ from app.errors import OperatorError
 Item = Mapping[str, object]
 """One thing that a command prints, by the names of its members."""
 T = TypeVar("T")
-_SENTENCES = frozenset({"notes", "reasons"})
+_SENTENCES = frozenset({"notes", "reasons", "change"})
 """The members that are lists of sentences."""
 
 

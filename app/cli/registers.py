@@ -3,8 +3,9 @@
 import argparse
 from functools import partial
 
+from app.cli import diff
 from app.cli.load_options import held_request
-from app.cli.loads import progress_bar, result_sentence, rows_of
+from app.cli.loads import in_words, progress_bar, result_sentence, rows_of
 from app.cli.output import Table, confirm, counted, print_item, waiting_for
 from app.cli.parser import YES, Argument, Group, flag, limit, number_of, register_name, whole_number
 from app.config import Config
@@ -13,6 +14,7 @@ from app.jobs.acceptance import Acceptance
 from app.jobs.job import run
 from app.jobs.register_tasks import Tasks
 from app.jobs.tasks import TaskJob
+from app.registers import change_words
 from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
 from app.registers.generations import Generations
 from app.registers.history import (
@@ -39,14 +41,15 @@ from app.storage.tables import Kind
 commands = Group("imports", "list and accept loads; roll back, drop and undrop registers")
 _CHECKSUM_DIGITS_SHOWN = 12
 _COLUMNS = (
-    "id register kind mode status rows loaded changed rejected skipped held started_at seconds "
+    "id register kind mode status rows loaded change rejected skipped held started_at seconds "
     "loaded_by checksum reason"
 )
 LOADS = Table[PastLoad](
-    f"{_COLUMNS} format is_terminated files sizes reasons notes broken accepted accepts known "
-    "finished_at",
+    f"{_COLUMNS} changed format is_terminated files sizes reasons notes broken accepted accepts "
+    "known finished_at",
     columns=_COLUMNS,
     shown={
+        "change": lambda load: load.change and str(change_words.brief(load.change)),
         # The first digits are enough to tell files apart.
         "checksum": lambda load: load.checksum and load.checksum[:_CHECKSUM_DIGITS_SHOWN],
         "reason": lambda load: load.reason and printable(load.reason),
@@ -88,14 +91,17 @@ def _show(args: argparse.Namespace) -> None:
             raise OperatorError(f'there is no load {args.id}; see "verifyd imports list"')
         load = past_load(found, states_of_loads(engine))
     rejects = find_rejects(data_dir, load)
-    item = LOADS.item(load) | {"rejects": str(rejects) if rejects else None}
+    members = LOADS.item(load) | {"rejects": str(rejects) if rejects else None}
     if not args.json:
         # The sizes are beside the files.
-        del item["sizes"]
-        item["files"] = list(map(_sized, load.files, load.sizes))
-        item["broken"] = [f"{rule}: {told}" for rule, told in load.broken.items()]
-        item["known"] = [f"{member} {rows:,}" for member, rows in (load.known or {}).items()]
-    print_item(args, item, _sentence(load))
+        del members["sizes"]
+        members["files"] = list(map(_sized, load.files, load.sizes))
+        members["broken"] = [f"{rule}: {told}" for rule, told in load.broken.items()]
+        members["known"] = [f"{member} {rows:,}" for member, rows in (load.known or {}).items()]
+    print_item(args, members if args.json else in_words(members), _sentence(load))
+
+
+commands.include(diff.commands)
 
 
 def _sized(file: str, size_bytes: int | None) -> str:

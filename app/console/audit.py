@@ -6,10 +6,11 @@ trail records who asked, so a result is shown only to that person.
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import falcon
+import msgspec
 
 from app import clock
 from app.audit.chain import last_digest, parsed_digest
@@ -34,15 +35,17 @@ from app.console.forms import (
 )
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
-from app.console.resources import PageError, Resource, missing, number_in_path, redirect, view
+from app.console.resources import PageError, Resource, missing, number_in_path, redirect
 from app.jobs.audit_tasks import (
+    DIFF,
     EXPORT,
     FOUND_MAX,
     KEPT_SECONDS,
+    OF_TRAIL,
     REPORT,
     SEARCH,
     VERIFY,
-    AuditTasks,
+    Changed,
     Found,
     Question,
     Results,
@@ -77,6 +80,43 @@ class TrailState(NamedTuple):
     """The latest one; empty if nothing was sealed."""
 
 
+def begin_task(
+    page: Resource,
+    req: ConsoleRequest,
+    resp: falcon.Response,
+    kind: str,
+    asked: Question,
+    place: tuple[str, ...],
+) -> None:
+    """Begin a task, and lead to its page. Raises PageError if that is not possible now.
+
+    Args:
+        place: the segments of the path of its page, before its number.
+    """
+    token = read_fields(req).get(VERSION_FIELD, "")
+    if not _TOKEN.fullmatch(token):
+        text = "Nothing was asked. Open the page again, and send the form there."
+        raise PageError(409, "This form is incomplete", text, place[:1])
+    wanted = Wanted(kind, version_of(token, asked), req.session.name)
+    question = msgspec.structs.replace(asked, request_id=req.context.request_id)
+    try:
+        task = page.services.audit_tasks.begin(wanted, question)
+    except OSError as error:
+        text = f"Nothing was asked: the state directory cannot be used ({error.strerror})."
+        raise PageError(503, "This cannot be done now", text, place[:1]) from error
+    if task.seen != wanted.seen:
+        raise PageError(
+            409,
+            f"Your last {_NOUNS.get(kind, kind)} still runs",
+            "Only one runs at a time. Ask again when it has ended.",
+            (*place, str(task.id)),
+        )
+    redirect(req, resp, *place, str(task.id))
+
+
+_NOUNS = {VERIFY: "verification", DIFF: "list of changed answers"}
+
+
 class _AuditForm(RowlessForm):
     """A form that asks something of the trail: POST begins a task, and leads to its page."""
 
@@ -86,32 +126,11 @@ class _AuditForm(RowlessForm):
     def _values(self, req: ConsoleRequest, row: None) -> Values:
         return {"version": secrets.token_hex(8), "trail": _state(self.engine, self.config)}
 
-    def _received(self, req: ConsoleRequest, row: None) -> Form:
-        if not _TOKEN.fullmatch(read_fields(req).get(VERSION_FIELD, "")):
-            text = "Nothing was asked. Open the page again, and send the form there."
-            raise PageError(409, "This form is incomplete", text, (PLACE,))
-        return super()._received(req, None)
-
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         asked = Question(_criteria(form), form.values.get("format", ""), _digest(form))
         if not form.is_sound:
             return
-        seen = version_of(read_fields(req)[VERSION_FIELD], asked)
-        wanted = Wanted(self.kind, seen, req.session.name)
-        question = Question(asked.criteria, asked.form, asked.digest, req.context.request_id)
-        try:
-            task = self.services.audit_tasks.begin(wanted, question)
-        except OSError as error:
-            text = f"Nothing was asked: the state directory cannot be used ({error.strerror})."
-            raise PageError(503, "This cannot be done now", text, (PLACE,)) from error
-        if task.seen != wanted.seen:
-            raise PageError(
-                409,
-                f"Your last {'verification' if self.kind == VERIFY else self.kind} still runs",
-                "Only one runs at a time. Ask again when it has ended.",
-                (PLACE, "tasks", str(task.id)),
-            )
-        redirect(req, resp, PLACE, "tasks", str(task.id))
+        begin_task(self, req, resp, self.kind, asked, (PLACE, "tasks"))
 
 
 class AuditPage(_AuditForm):
@@ -131,7 +150,7 @@ class AuditPage(_AuditForm):
 
     def _values(self, req: ConsoleRequest, row: None) -> Values:
         tasks = self.services.audit_tasks
-        latest = tasks.latest(req.session.name, _LATEST_MAX)
+        latest = tasks.latest(req.session.name, OF_TRAIL, _LATEST_MAX)
         questions = [(task, tasks.results.find_question(task)) for task in latest]
         return {**super()._values(req, None), "tasks": questions}
 
@@ -219,6 +238,7 @@ _RESULTS: Mapping[str, type[object]] = {
     EXPORT: Exported,
     REPORT: Report,
     VERIFY: Verdict,
+    DIFF: Changed,
 }
 _TYPES: Mapping[str, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -226,7 +246,12 @@ _TYPES: Mapping[str, str] = {
     "json": "application/json",
     "html": "text/html; charset=utf-8",
 }
-_FORMS: Mapping[str, tuple[str, ...]] = {SEARCH: ("csv",), REPORT: ("html", "json"), VERIFY: ()}
+_FORMS: Mapping[str, tuple[str, ...]] = {
+    SEARCH: ("csv",),
+    REPORT: ("html", "json"),
+    VERIFY: (),
+    DIFF: ("csv",),
+}
 """The files that can be downloaded; an export has the format of its question."""
 _SOON_SECONDS = 10
 _QUICK_SECONDS = 1
@@ -237,11 +262,14 @@ _FAULTS_MAX = 100
 class AuditTaskPage(Resource):
     """One task, whether it runs or has ended, with its result."""
 
-    @view("audit/task.html")
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, audit_task: str) -> Values:
+    place: tuple[str, ...] = (PLACE, "tasks")
+    kinds: Sequence[str] = OF_TRAIL
+    template = "audit/task.html"
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, audit_task: str) -> None:
         """GET /console/audit/tasks/{audit_task}. Parameters: `page` of a search, `refresh`."""
         tasks = self.services.audit_tasks
-        task = _require_task(tasks, req, audit_task)
+        task = _require_task(self, req, audit_task)
         question = tasks.results.find_question(task)
         result = None
         if task.status == DONE:
@@ -249,8 +277,9 @@ class AuditTaskPage(Resource):
         # Most end at once.
         is_new = clock.now() - task.asked_at < _SOON_SECONDS
         seconds = _QUICK_SECONDS if is_new else REFRESH_SECONDS
-        return {
+        values = {
             "task": task,
+            "path": [*self.place, str(task.id)],
             "question": question,
             "result": result,
             "is_here": task.host == tasks.host,
@@ -262,35 +291,40 @@ class AuditTaskPage(Resource):
             "days": _days_of(result),
             "refreshes": refresh(req, resp, is_running=task.is_running, seconds=seconds),
         }
+        self.show(req, resp, self.template, values)
 
 
 class AuditFile(Resource):
     """A file of a task, as a download."""
+
+    place: tuple[str, ...] = (PLACE, "tasks")
+    kinds: Sequence[str] = OF_TRAIL
 
     def on_get(
         self, req: ConsoleRequest, resp: falcon.Response, audit_task: str, file: str
     ) -> None:
         """GET /console/audit/tasks/{audit_task}/{file}. The file is `csv`, `html` and so on."""
         tasks = self.services.audit_tasks
-        task = _require_task(tasks, req, audit_task)
+        task = _require_task(self, req, audit_task)
         question = tasks.results.find_question(task)
         if task.status != DONE or file not in _forms(task, question):
-            raise _missing(task)
+            raise _missing(task, self.place)
         try:
             body = FileBody(tasks.results.path(task, file))
         except OSError as error:
-            raise _missing(task) from error
+            raise _missing(task, self.place) from error
         resp.content_type = _TYPES[file]
         resp.downloadable_as = f"audit-{task.kind}-{task.id}.{file}"
         resp.content_length = body.length
         resp.stream = body
 
 
-def _require_task(tasks: AuditTasks, req: ConsoleRequest, text: str) -> Task:
-    task = tasks.find_of(number_in_path(text), req.session.name)
+def _require_task(page: AuditTaskPage | AuditFile, req: ConsoleRequest, text: str) -> Task:
+    number = number_in_path(text)
+    task = page.services.audit_tasks.find_of(number, req.session.name, page.kinds)
     if task is None:
         text = "Results are kept for a day, and shown only to the person who asked. Ask again."
-        raise missing("task", text, PLACE)
+        raise missing("task", text, page.place[0])
     return task
 
 
@@ -306,10 +340,10 @@ def _sizes(results: Results, task: Task, question: Question | None) -> Mapping[s
     return {form: size for form, size in sizes.items() if size is not None}
 
 
-def _missing(task: Task) -> PageError:
+def _missing(task: Task, place: tuple[str, ...]) -> PageError:
     hours = KEPT_SECONDS // 3600
     text = f"Files are kept for {hours} hours, on the host where they were asked for."
-    return missing("file", text, PLACE, "tasks", str(task.id))
+    return missing("file", text, *place, str(task.id))
 
 
 def _pages_of(req: ConsoleRequest, result: object) -> Listing | None:

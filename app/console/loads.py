@@ -15,8 +15,11 @@ from app.console.registers import drop_directory
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, number_in_path, view
 from app.console.sessions import RIGHTS, Right
+from app.errors import OperatorError
 from app.jobs.tasks import DONE, FAILED, RUNNING
 from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
+from app.registers.change_words import sections
+from app.registers.diff import require_comparable
 from app.registers.history import INTERRUPTED, RegisterLoad, find_load
 from app.registers.holds import HELD
 from app.registers.reading.rejects import Rejected, first_rejected
@@ -29,7 +32,6 @@ _SORTABLE = {
     "register": RegisterLoad.register,
     "mode": RegisterLoad.mode,
     "rows": RegisterLoad.rows,
-    "loaded": RegisterLoad.loaded,
     "rejected": RegisterLoad.rejected,
 }
 
@@ -76,6 +78,8 @@ class LoadPage(Resource):
         may_read = Right.CHANGE in RIGHTS[req.session.role]
         return {
             "load": load,
+            "change": load.change and sections(load.change),
+            "can_compare": may_read and _can_compare(self.engine, load),
             "files": list(zip(load.files, load.sizes, strict=True)),
             "percent": _percent(load),
             "age_seconds": max(0, clock.now() - load.started_at),
@@ -83,6 +87,15 @@ class LoadPage(Resource):
             "task": self.services.tasks.of_load(load.id),
             "refreshes": refresh(req, resp, is_running=load.status == RUNNING),
         }
+
+
+def _can_compare(engine: Engine, load: PastLoad) -> bool:
+    """Tell whether the plates whose answers a load changed can be listed."""
+    try:
+        require_comparable(engine, load.id)
+    except OperatorError:
+        return False
+    return True
 
 
 def _registers(engine: Engine) -> list[str]:

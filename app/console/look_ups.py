@@ -86,6 +86,11 @@ _EXPLAINED_MAX = 10
 """The most plates that are explained; more plates are shown in a table."""
 _ROWS_MAX = 200
 _SEPARATORS = re.compile(r"[\r\n\t,;]+")
+ENQUIRY_FIELDS = (
+    Field("reason", "Reason", "", ENQUIRY_CHARACTERS_MAX, False),
+    Field("reference", "Reference", "A case number or the like.", ENQUIRY_CHARACTERS_MAX, False),
+)
+"""What a person can say about a look-up, for the audit trail."""
 _FIELDS = (
     Field(
         "plates",
@@ -97,9 +102,16 @@ _FIELDS = (
     Field(
         "day", "Day", "The day that the answer is about; today if empty.", 10, False, kind="date"
     ),
-    Field("reason", "Reason", "", ENQUIRY_CHARACTERS_MAX, False),
-    Field("reference", "Reference", "A case number or the like.", ENQUIRY_CHARACTERS_MAX, False),
+    *ENQUIRY_FIELDS,
 )
+
+
+def note_enquiry_faults(form: Form) -> None:
+    """Note what is wrong with the reason and the reference of a form."""
+    for name in ("reason", "reference"):
+        fault = enquiry_text_fault(form[name]) if form[name] else None
+        if fault:
+            form.faults.setdefault(name, f"{name.capitalize()} {fault}.")
 
 
 class LookUp(RowlessForm):
@@ -132,10 +144,7 @@ class LookUp(RowlessForm):
                 f"A list can have {BATCH_PLATES:,} plates; this one has {len(asked):,}. On the "
                 "host, “verifyd lookup --csv” answers files of any size."
             )
-        for name in ("reason", "reference"):
-            fault = enquiry_text_fault(form[name]) if form[name] else None
-            if fault:
-                form.faults.setdefault(name, f"{name.capitalize()} {fault}.")
+        note_enquiry_faults(form)
         return form
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:

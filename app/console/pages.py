@@ -7,6 +7,7 @@ from app.console import (
     accounts,
     actions,
     audit,
+    changed_answers,
     domains,
     keys,
     loads,
@@ -62,6 +63,14 @@ PAGES: tuple[Page, ...] = (
     Page("/tasks/{task_id}", register_changes.TaskPage, _READ),
     Page("/loads", loads.LoadList, _READ, "Loads"),
     Page("/loads/{load_id}", loads.LoadPage, _READ),
+    Page("/loads/{load_id}/changed", changed_answers.ChangedAnswers, _CHANGE),
+    # NOTE: no load has this number.
+    Page("/loads/changed/{audit_task}", changed_answers.ChangedAnswersList, {"GET": Right.CHANGE}),
+    Page(
+        "/loads/changed/{audit_task}/{file}",
+        changed_answers.ChangedAnswersFile,
+        {"GET": Right.CHANGE},
+    ),
     Page("/look-up", look_ups.LookUp, _ASK, "Look up"),
     Page("/accounts", accounts.AccountList, _READ, "Accounts"),
     # NOTE: before the page of an account, whose tag always has six characters.

@@ -17,6 +17,7 @@ from app.actions import Actor
 from app.console.charts import CLASS_NAMES, columns_chart
 from app.console.sessions import RIGHTS, Right, Session
 from app.documentation import resources as documentation
+from app.registers.change_words import brief
 from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset
 from app.serve.http.context import Request, RequestContext
 from app.storage.files import size_text
@@ -194,6 +195,7 @@ _GLOBALS: Mapping[str, object] = {
     "usage_seconds": INTERVAL_SECONDS,
 }
 _FILTERS: Mapping[str, Callable[..., object]] = {
+    "brief": brief,
     "capitalised": lambda text: text[:1].upper() + text[1:],
     "duration": clock.duration_text,
     "key_status": status_of_key,

@@ -1,10 +1,13 @@
-"""What the console asks of the trail, and a process of its own does (D138)."""
+"""What the console asks of the trail, and a process of its own does (D138).
+
+So are lists of the plates whose answers a load changed, which the trail records (D159).
+"""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, TypeVar
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
 import msgspec
 import peewee
@@ -12,21 +15,33 @@ import peewee
 from app import clock, processes
 from app.audit.export import csv_of, write_export
 from app.audit.owner import require_own
-from app.audit.record import AuditError, Criteria, Record, Row, time_of
+from app.audit.record import AuditError, Criteria, Plate, Record, Row, time_of
 from app.audit.report import refusals_in, report
 from app.audit.search import Period, Query, newest, until_now
-from app.audit.trail import record_use
+from app.audit.trail import Trail, durable, record_use
 from app.audit.verify import verify
 from app.config import Config
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
+from app.registers.diff import (
+    CSV_HEADING,
+    Turn,
+    basis_of,
+    compare,
+    csv_lines,
+    require_comparable,
+)
 from app.storage.engine import Engine
 from app.storage.file_lock import make_directory
 from app.storage.versions import database_id
+from app.vehicles.records import Read
 
 SEARCH: Final = "search"
 EXPORT: Final = "export"
 REPORT: Final = "report"
 VERIFY: Final = "verify"
+DIFF: Final = "diff"
+"""The plates whose answers a load changed: the only kind that does not read the trail."""
+OF_TRAIL: Final = (SEARCH, EXPORT, REPORT, VERIFY)
 
 
 class AuditTask(TaskModel):
@@ -47,6 +62,10 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of an export: `csv` or `ndjson`."""
     digest: str | None = None
     """Of a verification: one that was kept elsewhere."""
+    load: int = 0
+    """Of a diff: the number of the load."""
+    reason: str | None = None
+    reference: str | None = None
     request_id: str | None = None
 
 
@@ -54,7 +73,7 @@ class Wanted(NamedTuple):
     """A task that somebody asks for."""
 
     kind: str
-    """`search`, `export`, `report` or `verify`."""
+    """`search`, `export`, `report`, `verify` or `diff`."""
     seen: str
     """The same for each click on one form with the same fields."""
     asked_by: str
@@ -62,7 +81,7 @@ class Wanted(NamedTuple):
 
 
 class Task(AnyTask, frozen=True):
-    """A task, with how it ended. It reads the trail of its host."""
+    """A task, with how it ended. It reads or writes the trail of its host."""
 
     kind: str
 
@@ -144,6 +163,10 @@ class Results:
             return None
 
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Without it Excel misreads letters outside of ASCII."""
+PLATES_SHOWN = 1_000
+"""How many plates the page of a diff shows."""
 FOUND_MAX = 5_000
 """How many records a search shows."""
 _EXPORT_BYTES_MAX = 10**9
@@ -173,14 +196,18 @@ class AuditTasks(TaskTable[Task]):
         self._config = config
         self.results = Results(config.data_dir)
 
-    def find_of(self, task_id: int, asked_by: str) -> Task | None:
+    def find_of(self, task_id: int, asked_by: str, kinds: Sequence[str]) -> Task | None:
         """Return a task of the last day that this person asked for; None if there is none."""
-        is_theirs = (AuditTask.asked_by == asked_by) & self._is_kept()
-        return next(self._select((AuditTask.id == task_id) & is_theirs), None)
+        is_it = (AuditTask.id == task_id) & self._is_of(asked_by, kinds)
+        return next(self._select(is_it), None)
 
-    def latest(self, asked_by: str, limit: int) -> list[Task]:
+    def latest(self, asked_by: str, kinds: Sequence[str], limit: int) -> list[Task]:
         """Return the tasks that a person asked for in the last day, latest first."""
-        return list(self._select((AuditTask.asked_by == asked_by) & self._is_kept(), limit))
+        return list(self._select(self._is_of(asked_by, kinds), limit))
+
+    def _is_of(self, asked_by: str, kinds: Sequence[str]) -> Any:
+        is_theirs = (AuditTask.asked_by == asked_by) & AuditTask.kind.in_(list(kinds))
+        return is_theirs & self._is_kept()
 
     def begin(self, wanted: Wanted, question: Question, start: Start = _start) -> Task:
         """Create a task and start its process, once, however often it is asked for.
@@ -217,8 +244,9 @@ class AuditTasks(TaskTable[Task]):
         directory, criteria = self._config.audit_dir, question.criteria
         # The period ends before the record of this use, so that no result has that record.
         period = until_now(criteria.since, criteria.until)
-        owner = require_own(directory, database_id(self._engine))
-        if task.kind != VERIFY:
+        if task.kind != DIFF:
+            owner = require_own(directory, database_id(self._engine))
+        if task.kind in (SEARCH, EXPORT, REPORT):
             # SEC: the console wrote the name to the row, with the session of the request.
             use = Record(
                 time=time_of(clock.now_ns()),
@@ -261,8 +289,7 @@ def _search(work: Work) -> Found:
     query = _query(work.question.criteria, work.period)
     found = Found(*newest(work.config.audit_dir, query, FOUND_MAX))
     with work.results.opened(work.task, "csv") as file:
-        # Without a byte order mark Excel misreads letters outside of ASCII.
-        file.write(b"\xef\xbb\xbf" + csv_of([Row._fields, *found.rows]))
+        file.write(BYTE_ORDER_MARK + csv_of([Row._fields, *found.rows]))
     return found
 
 
@@ -277,7 +304,10 @@ def _query(criteria: Criteria, period: Period) -> Query:
 def _export(work: Work) -> object:
     directory, form = work.config.audit_dir, work.question.form
     with work.results.opened(work.task, form) as file:
-        return write_export(_Limited(file).write, [directory], work.period, form)
+        limited = _Limited(
+            file, "choose a shorter period, or run “verifyd audit export” on the host"
+        )
+        return write_export(limited.write, [directory], work.period, form)
 
 
 def _report(work: Work) -> object:
@@ -291,7 +321,58 @@ def _report(work: Work) -> object:
     return done
 
 
+class Changed(NamedTuple):
+    """The result of a diff."""
+
+    load_id: int
+    register: str
+    total: int
+    first: list[Turn]
+    """At most PLATES_SHOWN; the file has all of them."""
+    note: str
+
+
+def _diff(work: Work) -> Changed:
+    """Write the plates whose answers a load changed; each is recorded before that."""
+    config, asked, total, first = work.config, work.question, 0, list[Turn]()
+    compared = require_comparable(work.engine, asked.load, config.timezone)
+    with ExitStack() as opened:
+        trail = None
+        if config.audit:
+            owner = require_own(config.audit_dir, database_id(work.engine))
+            trail = opened.enter_context(durable(config.audit_dir, owner))
+        file = opened.enter_context(work.results.opened(work.task, "csv"))
+        limited = _Limited(file, f"run “verifyd imports diff {asked.load} --csv” on the host")
+        limited.write(BYTE_ORDER_MARK + CSV_HEADING.encode())
+        for turns in compare(work.engine, compared, basis_of(config)):
+            if trail is not None:
+                for plates, registers in turns.recorded():
+                    _record(trail, work, compared.day, plates, registers)
+            limited.write("".join(csv_lines(turns.plates)).encode())
+            total += len(turns.plates)
+            first += turns.plates[: PLATES_SHOWN - len(first)]
+    return Changed(compared.load_id, compared.register, total, first, compared.note)
+
+
+def _record(trail: Trail, work: Work, day: str, plates: list[Plate], registers: Read) -> None:
+    asked = work.question
+    trail.append(
+        Record(
+            time=time_of(clock.now_ns()),
+            request_id=asked.request_id,
+            operation=DIFF,
+            as_of=day,
+            reason=asked.reason,
+            reference=asked.reference,
+            user=work.task.asked_by,
+            plates=plates,
+            registers=registers,
+        )
+    )
+
+
 _WORK: Mapping[str, Callable[[Work], object]] = {
+    DIFF: _diff,
     SEARCH: _search,
     EXPORT: _export,
     REPORT: _report,
@@ -300,10 +381,14 @@ _WORK: Mapping[str, Callable[[Work], object]] = {
 
 
 class _Limited:
-    """Writes an export as long as it leaves room on the disk for the service."""
+    """Writes an export as long as it leaves room on the disk for the service.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    Args:
+        way_out: what the person can do if there is no room.
+    """
+
+    def __init__(self, file: BinaryIO, way_out: str) -> None:
+        self._file, self._way_out = file, way_out
         self._bytes = self._looked_at = 0
 
     def write(self, piece: bytes) -> None:
@@ -314,8 +399,7 @@ class _Limited:
             return
         self._looked_at = self._bytes + _LOOK_EVERY_BYTES
         disk = os.fstatvfs(self._file.fileno())
-        way_out = "choose a shorter period, or run “verifyd audit export” on the host"
         if self._bytes > _EXPORT_BYTES_MAX:
-            raise AuditError(f"the export is larger than 1 GB; {way_out}")
+            raise AuditError(f"the export is larger than 1 GB; {self._way_out}")
         if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:
-            raise AuditError(f"the disk has less than 512 MB left; {way_out}")
+            raise AuditError(f"the disk has less than 512 MB left; {self._way_out}")

@@ -11,6 +11,7 @@ import peewee
 
 from app import clock
 from app.errors import OperatorError
+from app.registers.change import Change, change_of
 from app.registers.formats import FileFault
 from app.registers.history import (
     INTERRUPTED,
@@ -56,6 +57,8 @@ class Attempt:
             "actor": json_text(request.actor) if request.actor else None,
         }
         """The columns of its history line."""
+        self.change: Change | None = None
+        """What it changed, or would have changed; None until that is counted."""
         self._is_attended = request.is_attended
 
     def recognised(self, register: str, intake: Intake) -> None:
@@ -73,9 +76,10 @@ class Attempt:
             self.columns["notes"] = unopened_notes(is_attended=self._is_attended)
 
     def details(self) -> dict[str, object]:
-        """Return the load's number and its first rejects, to report with a failure."""
+        """Return the load's number, its first rejects and its change, to report with a failure."""
         reasons = self.rejects.reasons if self.rejects else []
-        return {"load": self.load_id, "reasons": reasons}
+        details = {"load": self.load_id, "reasons": reasons}
+        return details | ({"change": self.change} if self.change else {})
 
 
 @contextmanager
@@ -203,6 +207,8 @@ class PastLoad(NamedTuple):
     """How many rows have each member."""
     progress: Progress | None
     """How far it had got when that was last noted."""
+    change: Change | None
+    """What it changed, or would have changed if it had not failed."""
 
     @property
     def seconds(self) -> int | None:
@@ -240,6 +246,7 @@ def past_load(load: RegisterLoad, states: Mapping[int, str]) -> PastLoad:
         "broken": msgspec.json.decode(load.broken) if load.broken else {},
         "known": msgspec.json.decode(load.known) if load.known else None,
         "progress": progress_of(load.progress),
+        "change": change_of(load),
     }
     return PastLoad(**stored | decoded)
 

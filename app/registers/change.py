@@ -33,6 +33,8 @@ class MemberChange(msgspec.Struct, omit_defaults=True):
 class Change(msgspec.Struct, omit_defaults=True):
     """How a load changed the rows of its kind, and with them the answers of all registers."""
 
+    day: str = ""
+    """ISO date on which the load began; both sides are judged by it."""
     held: tuple[int, int] = (0, 0)
     """Rows that the register holds, before and after."""
     in_force: tuple[int, int] = (0, 0)
@@ -79,6 +81,7 @@ def change_by(counts: Counts) -> Change:
             misplaced=misplaced[at],
         )
     return Change(
+        day=counts.day,
         held=(counts.held_before, counts.held),
         in_force=(before.live, after.live),
         added=counts.added.rows,

@@ -15,6 +15,7 @@ from app import clock
 from app.registers.applying.table import Table
 from app.registers.attempts import Attempt, reason_of, refusal_noted
 from app.registers.baseline import baseline_of
+from app.registers.change_words import brief
 from app.registers.generations import locked
 from app.registers.history import insert_line, json_text, list_running, prune_history
 from app.registers.holds import require_acceptable, require_not_held_back
@@ -59,7 +60,10 @@ def load(
         if request.waits_for_holds:
             files = [Path(file).name for file in request.files]
             require_not_held_back(engine, work.register, work.kind, request.mode, files)
-        return _dry_run(work) if request.dry_run else _run(work, data_dir, attempt)
+        try:
+            return _dry_run(work) if request.dry_run else _run(work, data_dir, attempt)
+        finally:
+            attempt.change = work.change
 
 
 def _dry_run(work: Work) -> LoadResult:
@@ -184,9 +188,10 @@ def _forget_surplus(work: Work) -> None:
 
 def _log_done(work: Work, result: LoadResult, started_ns: int) -> None:
     _log.info(
-        "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d",
+        "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d; %s",
         work,
         (clock.monotonic_ns() - started_ns) / 1e9,
         *(result.rows, result.loaded, result.changed, result.rejected, result.skipped),
         result.held,
+        brief(work.change) if work.change else "nothing was read",
     )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from app.actions import Actor
 from app.registers.applying.answers import Basis
+from app.registers.change import Change
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
 from app.registers.reading.rejects import Reason, RejectLimit
@@ -139,3 +140,5 @@ class LoadResult(NamedTuple):
     """Why the first records were rejected."""
     notes: Sequence[str]
     """What the operator should know about the files, each a sentence."""
+    change: Change | None = None
+    """What the load changed; None if it read nothing."""

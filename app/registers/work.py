@@ -195,6 +195,7 @@ class Work:
             rejects=str(rejects.path) if rejects.path and rejects.written else None,
             reasons=rejects.reasons,
             notes=rejects.notes,
+            change=self.change,
             **self._totals(),
         )
 

@@ -161,7 +161,7 @@ class TestOverview:
         assert "Look-ups cannot be recorded" in finding.text
 
     def test_a_failed_load_is_linked_with_its_reason(self, world, browser):
-        """Its rows are those of `imports list`: what was read, and what was loaded."""
+        """Its rows are those of `imports list`: what was read, and what it changed."""
         refused = {"status": "failed", "reason": "too many rejects", "rows": 3_000}
         what = {"register": "fleet", "kind": "vehicles", "mode": "merge", "format": "x"}
         load_id = insert_line(world.engine, **what, **refused, files="a.csv")
@@ -171,7 +171,7 @@ class TestOverview:
         assert link.parent.text == f"Load {load_id}: too many rejects"
         row = page.html.select_one("section[aria-labelledby=loads] tbody tr")
         cells = {cell.get("data-title"): cell.text for cell in row.select("td")}
-        assert (cells["Rows"], cells["Loaded"]) == ("3,000", "0")
+        assert (cells["Rows"], cells["Change"].strip()) == ("3,000", "\u2013")
 
     def test_reasons_of_failed_loads_stay_text(self, world, browser):
         """A reason can quote a file, whose content nobody has checked."""

@@ -8,7 +8,7 @@ from app.console.pages import PAGES
 from app.console.rendering import ROOT
 from app.console.sessions import RIGHTS, Right, Role, create_link, list_sessions
 from app.domains.repository import Domains
-from app.jobs.audit_tasks import AuditTask, AuditTasks, Question, Wanted
+from app.jobs.audit_tasks import DIFF, SEARCH, AuditTask, AuditTasks, Question, Wanted
 from app.jobs.register_tasks import RegisterTask
 from tests.api.console import Browser, signed_in, stored
 from tests.conftest import ON_SQLITE, STORAGE
@@ -51,7 +51,7 @@ def path_of(page, world):
         "name": "native",
         "load_id": 1,
         "task_id": _task_of(world),
-        "audit_task": _audit_task_of(world),
+        "audit_task": _audit_task_of(world, DIFF if "/loads/" in page.path else SEARCH),
         "file": "csv",
     }
     sessions = list_sessions(world.engine)
@@ -70,16 +70,15 @@ def _task_of(world):
     return RegisterTask.select(RegisterTask.id).scalar(world.engine)
 
 
-def _audit_task_of(world):
-    """Return a search of the audit trail that ann asked for, with its file."""
-    if not AuditTask.select().count(world.engine):
-        AuditTasks(world.engine, world.config).begin(
-            Wanted("search", "x", "ann"), Question(), lambda _id, _descriptor: None
-        )
+def _audit_task_of(world, kind):
+    """Return a task that ann asked for, with its file."""
+    found = AuditTask.select(AuditTask.id).where(AuditTask.kind == kind)
+    if not found.count(world.engine):
+        tasks = AuditTasks(world.engine, world.config)
+        task = tasks.begin(Wanted(kind, "x", "ann"), Question(), lambda _id, _descriptor: None)
         AuditTask.update(status="done").execute(world.engine)
-        (question,) = (world.config.data_dir / "audit-results").iterdir()
-        question.with_suffix(".csv").write_text("time\n")
-    return AuditTask.select(AuditTask.id).scalar(world.engine)
+        tasks.results.path(task, "csv").write_text("time\n")
+    return found.scalar(world.engine)
 
 
 @ON_SQLITE  # No database decides about rights.

@@ -437,7 +437,7 @@ class TestMorningReport:
         assert told.read_bytes() == body
         document = json.loads(body)
         assert document["type"] == "verifyd.report"
-        assert re.search(r"\nfleet +\d+ s ago +\d+ s +1 changed\n", document["data"]["text"])
+        assert re.search(r"\nfleet +\d+ s ago +\d+ s +\+1\n", document["data"]["text"])
         nights.command(f'cat >"{nights.directory}/mail"', "sendmail")
         monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(nights.directory))
         message = composed_report(world.engine, world.config)

@@ -11,6 +11,7 @@ from app.domains.repository import Domains
 from app.registers.generations import locked
 from app.registers.history import History, json_text
 from app.registers.reading.reader import Progress
+from app.registers.rules import RULES
 from tests.system.browsers import WIDTHS, Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
@@ -35,6 +36,9 @@ VISITED = {
     f"{ROOT}/tasks/{{task_id}}",
     f"{ROOT}/loads",
     f"{ROOT}/loads/{{load_id}}",
+    f"{ROOT}/loads/{{load_id}}/changed",
+    f"{ROOT}/loads/changed/{{audit_task}}",
+    f"{ROOT}/loads/changed/{{audit_task}}/{{file}}",
     f"{ROOT}/accounts",
     f"{ROOT}/accounts/new",
     f"{ROOT}/accounts/{{tag}}",
@@ -288,6 +292,29 @@ def task(visitor, button):
     visitor.click(button, "button")
     visitor.page.get_by_text("Done", exact=True).wait_for()
     visitor.check()
+
+
+@EVERY_WAY
+def test_an_operator_sees_what_a_load_changed(world, visit, scheme, has_javascript):
+    """A disaster is marked in the list, and leads to its counts, its plates and their file."""
+    for makes in (30, 12):
+        loaded(world, vehicles(*["KIA"] * makes), register="fleet", accept=list(RULES))
+    visitor = visit(scheme, has_javascript)
+    page = visitor.page
+    sign_in(world, visitor, Role.OPERATOR)
+    visitor.click("Loads")
+    assert page.locator("td", has_text="-18").is_visible()
+    visitor.click("3")
+    page.get_by_text("Members").click()
+    visitor.check()
+    visitor.click("List the plates with other answers")
+    page.get_by_label("Reason").fill("REVIEW")
+    visitor.click("List the plates", "button")
+    page.get_by_text("18 plates have other answers").wait_for()
+    visitor.check()
+    with page.expect_download() as started:
+        page.get_by_text("Download as CSV").click()
+    assert started.value.suggested_filename.startswith("audit-diff-")
 
 
 @EVERY_WAY

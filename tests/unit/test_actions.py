@@ -202,7 +202,7 @@ CHANGES = {
 NO_CHANGES = (
     *("check", "migrate", "migrate --status", "completion bash", "version", "watch", "report"),
     *("import {directory}/three.csv --dry-run", "import --suggest-map {directory}/three.csv"),
-    *("imports list", "imports show 1", "lookup AB10CDE"),
+    *("imports list", "imports show 1", "imports diff 2", "lookup AB10CDE"),
     *("accounts list", "accounts show acme", "plans list", "keys list", "domains list acme"),
     *("limits show acme", "notify --deliver", "actions list", "usage"),
 )

@@ -20,8 +20,10 @@ from app.audit.trail import Trail
 from app.audit.verify import Verdict
 from app.errors import OperatorError
 from app.jobs.audit_tasks import (
+    DIFF,
     EXPORT,
     KEPT_SECONDS,
+    OF_TRAIL,
     REPORT,
     SEARCH,
     VERIFY,
@@ -132,9 +134,10 @@ class TestBegin:
     def test_nobody_else_finds_it(self, tasks, process):
         """A result was recorded for the person who asked."""
         task = tasks.begin(WANTED, PLATE, process)
-        assert tasks.find_of(task.id, "ann") == task
-        assert tasks.find_of(task.id, "ben") is None
-        assert tasks.latest("ben", 5) == []
+        assert tasks.find_of(task.id, "ann", OF_TRAIL) == task
+        assert tasks.find_of(task.id, "ben", OF_TRAIL) is None
+        assert tasks.find_of(task.id, "ann", [DIFF]) is None
+        assert tasks.latest("ben", OF_TRAIL, 5) == []
 
     def test_one_of_another_host_is_left_to_that(self, world, tasks, process):
         """Each host reads its own trail, so the same question begins a task here."""
@@ -275,8 +278,8 @@ class TestFiles:
         task = done(tasks)
         later = clock.now() + KEPT_SECONDS + 1
         monkeypatch.setattr(clock, "now", lambda: later)
-        assert tasks.find_of(task.id, "ann") is None
-        assert tasks.latest("ann", 5) == []
+        assert tasks.find_of(task.id, "ann", OF_TRAIL) is None
+        assert tasks.latest("ann", OF_TRAIL, 5) == []
         done(tasks, WANTED._replace(seen="later"))
         assert not tasks.results.path(task, "question").exists()
         assert AuditTask.select().count(world.engine) == 1

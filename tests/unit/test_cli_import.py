@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from hashlib import sha256
 
 import pytest
@@ -16,7 +17,11 @@ NINE_GOOD_ONE_BAD = (HEADER, *(f"AB{n}CDE,FORD" for n in range(10, 19)), ",NO PL
 def test_a_load_prints_its_counts(cli):
     """The document has the counts of records, rows, changes, rejects and skips of all files."""
     file = cli.file("vehicles.csv", HEADER, "AB12CDE,FORD", "AB13CDE,SEAT")
-    assert cli.json("import", file) == {
+    result = cli.json("import", file)
+    change = result.pop("change")
+    assert (change["held"], change["added"], change["answers"]["known"]) == ([0, 2], 2, [2, 0])
+    assert change["members"]["make"] == {"known": [0, 2], "values": [0, 2]}
+    assert result == {
         "load": 1,
         "register": "native",
         "kind": "vehicles",
@@ -35,6 +40,27 @@ def test_a_load_prints_its_counts(cli):
         "reasons": [],
         "notes": [],
     }
+
+
+def test_a_refused_load_says_what_it_would_have_changed(cli):
+    """The same as its dry run, and as the history; nothing was changed."""
+    rows = [f"AB{n}CDE,FORD" for n in range(40)]
+    cli.json("import", cli.file("a.csv", HEADER, *rows))
+    words = ("import", cli.file("b.csv", HEADER, *rows[:20]), "--mode", "replace")
+    for more in ((), ("--dry-run",)):
+        ended = cli.run(*words, *more)
+        assert ended.status == 1
+        assert ended.stderr.splitlines()[:2] == [
+            "-20",
+            "rows: 20, before 40: 0 added, 20 removed, 0 changed",
+        ]
+        assert json.loads(cli.run(*words, *more, "--json").stdout)["change"]["removed"] == 20
+    assert [line["change"]["removed"] for line in cli.json("imports", "list", "--failed")] == [
+        20,
+        20,
+    ]
+    shown = cli.run("imports", "show", "2").stdout
+    assert "rows: 20, before 40: 0 added, 20 removed, 0 changed" in shown
 
 
 def test_several_files_are_one_load(cli):

@@ -63,7 +63,9 @@ def test_a_load_is_remembered(cli):
         "sizes": [(cli.directory / "vehicles.csv").stat().st_size],
         "reasons": [],
         "notes": [],
+        "change": line["change"],
     }
+    assert (line["change"]["added"], line["change"]["answers"]["known"]) == (1, [1, 0])
     assert line["started_at"] <= line["finished_at"]
 
 

@@ -16,9 +16,18 @@ from app.alerts.certificate import certificate_conditions, expires_at
 from app.alerts.conditions import conditions_of, gathered
 from app.alerts.nightly import JobRun, Run, last_runs, record, running
 from app.errors import OperatorError
+from app.registers.applying.answers import Turned
+from app.registers.change import Change
 from app.registers.dropped import kept
 from app.registers.generations import locked
-from app.registers.history import MERGE, REPLACE, RegisterLoad, note_moved, note_refused
+from app.registers.history import (
+    MERGE,
+    REPLACE,
+    RegisterLoad,
+    json_text,
+    note_moved,
+    note_refused,
+)
 from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage.engine import close_quietly, open_engine
@@ -162,6 +171,18 @@ class TestLoads:
         assert condition.details[0] == "Load 1: a.csv; no rows read"
         world.load([CAR])
         assert found(world) == {}
+
+    def test_an_alert_has_counts_of_the_change_and_no_values(self, world):
+        """SEC: the insurers that the history has are values of the register."""
+        failed_load(world, "native")
+        insurers = {"CANARY": Turned(0, 960)}
+        change = Change(held=(4_000, 3_040), removed=960, insurers=insurers)
+        change.answers = {"insured": Turned(0, 960)}
+        RegisterLoad.update(change=json_text(change)).execute(world.engine)
+        condition = found(world)["load:native"]
+        would = "it would have changed: -960, 960 lose cover"
+        assert condition.details[0].endswith(would)
+        assert "CANARY" not in str(condition)
 
     def test_a_register_that_was_never_loaded_can_be_a_mistake(self, world):
         """The remedy for a mistyped register, but not for one with rows, ends the warning."""

@@ -92,7 +92,7 @@ class TestText:
             "All is well",
             "",
             "Register  Last loaded  Unchanged for  Change",
-            "rdw       4 h ago      4 h            2 changed",
+            "rdw       4 h ago      4 h            +2",
             "",
             "Nightly load    done 4 h ago on web1",
             "Nightly backup  done 4 h ago on web1, 1.2 GB",
@@ -167,11 +167,11 @@ class TestText:
         for make in ("FORD", "OPEL", "SEAT"):
             path.write_text(f"registration,make\nAB12CDE,{make}\n")
             world.load_files(path, register="rdw", mode="replace")
-        assert early.line("rdw").endswith("3 changed")
+        assert early.line("rdw").endswith("+1, 2 changed")
         world.load_files(path, register="rdw", mode="replace")
-        assert early.line("rdw").endswith("3 changed")
+        assert early.line("rdw").endswith("+1, 2 changed")
         roll_back(engine, "rdw", None)
-        assert early.line("rdw").endswith("rolled back, 3 changed")
+        assert early.line("rdw").endswith("rolled back, +1, 2 changed")
         early.at(NOW + 2 * DAY)
         assert early.line("rdw", stale_after={"rdw": 1}).endswith("not loaded, stale")
 

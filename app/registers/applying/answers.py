@@ -47,6 +47,10 @@ class Basis(NamedTuple):
     """Years after first registration before an MOT is due, by register."""
 
 
+OwnRows = tuple[Sequence[Any], Sequence[Any]]
+"""The rows of a plate in the loaded register before and after, as facts of the load's kind."""
+
+
 class Turned(NamedTuple):
     """How many plates have a good answer that they did not have before, and the opposite."""
 
@@ -204,26 +208,52 @@ class Answers:
         counts, kind, day = AnswerCounts(), self._kind, self._basis.day
         registers = self._attached(state)
         held = self._rows(registers, kind, plates)
-        turned: dict[str, tuple[Part, Part]] = {}
+        own: dict[str, OwnRows] = {}
         for plate in plates:
-            before = {name: found.get(plate, ()) for name, found in held.items()}
-            own = before[self._register]
-            changed = _changed(own, kind, self._changed[plate])
-            parts = self._part(kind, before), self._part(kind, before | {self._register: changed})
-            if parts[0] != parts[1]:
-                turned[plate] = parts
+            before = held[self._register].get(plate, ())
+            changed = _changed(before, kind, self._changed[plate])
+            own[plate] = before, changed
             counts.plates += 1
-            counts.left += _are_in_force(own, kind, day) and not _are_in_force(changed, kind, day)
+            counts.left += _are_in_force(before, kind, day) and not _are_in_force(
+                changed, kind, day
+            )
             if kind != Kind.VEHICLES:
-                counts.moves.add(_numbers(own, kind), _numbers(changed, kind))
-        for before_and_after in self._answers(registers, turned):
-            counts.add(*before_and_after)
+                counts.moves.add(_numbers(before, kind), _numbers(changed, kind))
+        for _, was, is_now in self._answers(registers, held, own):
+            counts.add(was, is_now)
         return counts
 
+    def compared(
+        self, state: str, own: Mapping[str, OwnRows]
+    ) -> tuple[list[tuple[str, Part, Part]], Mapping[str, int]]:
+        """Return the plates whose part of the load's kind changes, with both answers about them.
+
+        Also returns the generations of the registers that were read.
+
+        Args:
+            state: the state of the registers, for the rows of other registers and kinds.
+            own: by plate the rows of the loaded register and kind, before and after.
+        """
+        registers = self._attached(state)
+        held = self._rows(registers, self._kind, list(own))
+        read = {each.name: each.generation for each in registers}
+        return list(self._answers(registers, held, own)), read
+
     def _answers(
-        self, registers: Sequence[RegisterRef], turned: Mapping[str, tuple[Part, Part]]
-    ) -> Iterator[tuple[Part, Part]]:
-        """Yield the answers about plates before and after one of their parts has changed."""
+        self,
+        registers: Sequence[RegisterRef],
+        same: Mapping[str, Mapping[str, Sequence[Any]]],
+        own: Mapping[str, OwnRows],
+    ) -> Iterator[tuple[str, Part, Part]]:
+        """Yield the plates whose part of the load's kind changes, with both answers about them."""
+        turned: dict[str, tuple[Part, Part]] = {}
+        for plate, before_and_after in own.items():
+            rows = {name: found.get(plate, ()) for name, found in same.items()}
+            before, after = (
+                self._part(self._kind, {**rows, self._register: side}) for side in before_and_after
+            )
+            if before != after:
+                turned[plate] = before, after
         plates = list(turned)
         held = {kind: self._rows(registers, kind, plates) for kind in Kind if kind != self._kind}
         for plate, (before, after) in turned.items():
@@ -233,7 +263,7 @@ class Answers:
             }
             sides = ({**others, self._kind: side} for side in (before, after))
             was, is_now = (joined(*(parts[kind] for kind in Kind)) for parts in sides)
-            yield was, is_now
+            yield plate, was, is_now
 
     def _attached(self, state: str) -> tuple[RegisterRef, ...]:
         """Attach and return the registers of a state, and the loaded one even if it is new."""

@@ -1,0 +1,70 @@
+"""The plates whose answers a load changed: the form that asks for them, and the list (D159)."""
+
+import secrets
+
+import falcon
+
+from app.console.audit import AuditFile, AuditTaskPage, begin_task
+from app.console.form_pages import FormPage
+from app.console.forms import Form
+from app.console.look_ups import ENQUIRY_FIELDS, note_enquiry_faults
+from app.console.rendering import ConsoleRequest, Values
+from app.console.resources import PageError, missing, number_in_path
+from app.errors import OperatorError
+from app.jobs.audit_tasks import DIFF, Question
+from app.registers.diff import Compared, require_comparable
+from app.registers.history import find_load
+
+_PLACE = ("loads", "changed")
+
+
+class ChangedAnswers(FormPage[Compared]):
+    """GET, POST /console/loads/{load_id}/changed. Begins a task that lists the plates.
+
+    SEC: it shows plates that nobody has asked about, so it is for operators.
+    """
+
+    template = "loads/diff.html"
+    fields = ENQUIRY_FIELDS
+
+    def _find(self, **segments: str) -> Compared:
+        number = number_in_path(segments["load_id"])
+        try:
+            return require_comparable(self.engine, number, self.config.timezone)
+        except OperatorError as error:
+            if find_load(self.engine, number) is None:
+                raise missing("load", "Loads are kept for 400 days.", "loads") from error
+            raise PageError(
+                409,
+                "The answers cannot be compared",
+                f"{str(error)[:1].upper()}{str(error)[1:]}.",
+                ("loads", str(number)),
+            ) from error
+
+    def _values(self, req: ConsoleRequest, row: Compared) -> Values:
+        is_recorded = self.services.trail is not None
+        return {"compared": row, "version": secrets.token_hex(8), "is_recorded": is_recorded}
+
+    def _received(self, req: ConsoleRequest, row: Compared) -> Form:
+        form = super()._received(req, row)
+        note_enquiry_faults(form)
+        return form
+
+    def _accept(
+        self, req: ConsoleRequest, resp: falcon.Response, row: Compared, form: Form
+    ) -> None:
+        reason, reference = form["reason"] or None, form["reference"] or None
+        asked = Question(load=row.load_id, reason=reason, reference=reference)
+        begin_task(self, req, resp, DIFF, asked, _PLACE)
+
+
+class ChangedAnswersList(AuditTaskPage):
+    """GET /console/loads/changed/{audit_task}. The list, once its task is done."""
+
+    place, kinds, template = _PLACE, (DIFF,), "loads/changed.html"
+
+
+class ChangedAnswersFile(AuditFile):
+    """GET /console/loads/changed/{audit_task}/{file}. All plates, as a CSV file."""
+
+    place, kinds = _PLACE, (DIFF,)

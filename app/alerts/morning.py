@@ -6,7 +6,7 @@ SEC: like an alert it has names, counts and ages. It has no value of a row.
 import os
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -50,7 +50,7 @@ _OTHERS_PAUSE_SECONDS = 22 * 3600
 """Less than a day, because timers vary, and the clocks go forward once a year."""
 _CLOCKS_SECONDS = 3600
 _LOCK = 0x76666D  # any number that no other lock uses
-_RULE = re.compile(r"--allow-(shrink|loss|missing|unterminated)\b")
+_OPTION = re.compile(r"--allow-(missing|unterminated|loss)\b")
 
 
 def words_of(loads: Sequence[RegisterLoad]) -> str:
@@ -73,7 +73,7 @@ def refusal_of(load: RegisterLoad) -> str:
         return reason
     counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"
     broken = json.decode(load.broken) if load.broken else ()
-    return ", ".join([*broken, *dict.fromkeys(_RULE.findall(load.reason or "")), counts])
+    return ", ".join([*broken, *dict.fromkeys(_OPTION.findall(load.reason or "")), counts])
 
 
 def send(engine: Engine, config: Config, faults: Sequence[str] = ()) -> Message | JobRun:
@@ -137,7 +137,7 @@ def composed_report(engine: Engine, config: Config, faults: Sequence[str] = ()) 
     summary = summary or "all is well"
     moment, begin = (datetime.fromtimestamp(each, config.timezone) for each in (now, since))
     head = f"verifyd, {moment:%a %d %b %H:%M %Z}, since {begin:%a %d %b %H:%M}, from {host}"
-    below = ["", *_registers(engine, config, since), "", *_state(engine, config)]
+    below = ["", *_registers(engine, config, since), "", *_aligned(_state(engine, config))]
     wrong = [
         f"- {each}" for each in shortened(_wrong(problems, failed), LINES_MAX - 2 - len(below))
     ]
@@ -183,8 +183,8 @@ def _failed(engine: Engine, since: int) -> _Failed:
     return [(row, counts[row.id]) for row in last.execute(engine)]
 
 
-def _registers(engine: Engine, config: Config, since: int) -> Iterator[str]:
-    """Yield a heading, and a line for each register."""
+def _registers(engine: Engine, config: Config, since: int) -> list[str]:
+    """Return a heading, and a line for each register."""
     load, killed = RegisterLoad, interrupted_loads(engine)
     is_recent: Any = COUNTS & (load.finished_at >= since)
     lines = list(load.select().where(is_recent).order_by(load.id).execute(engine))
@@ -202,27 +202,32 @@ def _registers(engine: Engine, config: Config, since: int) -> Iterator[str]:
         }
         change = ", ".join(state for state, is_so in states.items() if is_so)
         rows.append((name, _ago(age.loaded_at), clock.duration_text(age.unchanged_seconds), change))
+    return _aligned(rows)
+
+
+def _aligned(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return rows of texts as lines, in which the texts of a column are below each other."""
+    rows = list(rows)
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(map(str.ljust, row, widths)).rstrip()
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
-def _state(engine: Engine, config: Config) -> Iterator[str]:
-    """Yield a line for each job, and for the audit trail, certificate and disks of this host."""
+def _state(engine: Engine, config: Config) -> Iterator[tuple[str, str]]:
+    """Yield what to say of each job, and of the audit trail, certificate and disks of this host."""
     for job, name in NAMES.items():
-        yield f"{name.capitalize():14}  {_run_text(engine, job)}"
+        yield name.capitalize(), _run_text(engine, job)
     audit = AuditState(config.audit, owner_fault(engine, config), summary_of(config))
-    yield f"Audit trail     {audit.text}"
+    yield "Audit trail", audit.text
     try:
         expiry = expires_at(config.certificate) if config.certificate else None
         until = f"expires {clock.day_of(expiry, config.timezone)}" if expiry else "none"
     except OperatorError:
         until = "cannot be read"
-    yield f"Certificate     {until}"
+    yield "Certificate", until
     free: dict[int, str] = {}
     for directory, free_bytes in free_bytes_by_directory(engine, config).items():
         free.setdefault(os.stat(directory).st_dev, f"{size_text(free_bytes)} in {directory}")
-    yield f"Free on disk    {', '.join(free.values())}"
+    yield "Free on disk", ", ".join(free.values())
 
 
 def _run_text(engine: Engine, job: str) -> str:

@@ -110,15 +110,15 @@ def test_a_wrong_option_file_never_costs_the_data(drop):
 
 
 def test_each_load_says_what_it_changed(drop):
-    """In words for a person; for a program the loads that failed say it, too."""
+    """In words for a person; for a program held loads say it, too."""
     drop.put("native/a.csv", "registration,make\n" + "".join(f"AB{n}CDE,FORD\n" for n in range(30)))
     ended = drop.cli.run("import", "--drop", drop.root)
     assert "change       +30" in ended.stdout
     (drop.options / "native").write_text("--mode replace\n")
     drop.put("native/b.csv", "registration,make\nAB1CDE,FORD\n")
     ended = drop.cli.run("import", "--drop", drop.root, "--options", drop.options, "--json")
-    (failed,) = json.loads(ended.stdout)
-    assert (failed["status"], failed["change"]["removed"]) == ("failed", 29)
+    (held,) = json.loads(ended.stdout)
+    assert (held["status"], held["change"]["removed"]) == ("held", 29)
 
 
 def test_an_option_file_of_comments_is_right(drop):

@@ -94,12 +94,13 @@ class TestText:
             "Register  Last loaded  Unchanged for  Change",
             "rdw       4 h ago      4 h            +2",
             "",
-            "Nightly load    done 4 h ago on web1",
-            "Nightly backup  done 4 h ago on web1, 1.2 GB",
-            "Audit trail     off",
-            "Certificate     none",
+            "Nightly load        done 4 h ago on web1",
+            "Nightly backup      done 4 h ago on web1, 1.2 GB",
+            "Nightly deep check  never ran",
+            "Audit trail         off",
+            "Certificate         none",
         ]
-        assert early.text()[-1].startswith("Free on disk    ")
+        assert early.text()[-1].startswith("Free on disk        ")
         message = composed_report(early.engine, early.config)
         assert message.subject == "verifyd on web1: morning report, all is well"
         assert (message.type, message.problems) == ("verifyd.report", [])
@@ -116,12 +117,12 @@ class TestText:
         assert len(lines) == LINES_MAX
         assert lines[1].startswith("Problems: 32, failed loads: 30; sudo verifyd check")
         assert lines[2] == "- the nightly backup failed"
-        assert lines[-17] == "- and 27 more"
+        assert lines[-18] == "- and 28 more"
         assert sum(line.startswith("xxx") for line in lines) == 8
 
     def test_refused_loads_have_rules_and_counts(self, early):
         """No reason is sent that can quote a record (D77)."""
-        early.fail(reason="SECRET1: repeat it with --allow-shrink --allow-loss make", rows=4000)
+        early.fail(reason="SECRET1: repeat it with --allow-missing x --allow-loss make", rows=4000)
         early.fail("mid", reason="SECRET2 --allow-secret3", rows=9, rejected=1)
         unopened = unopened_notes(is_attended=False)
         early.fail("", reason="--map fleet.toml: there is no such file", notes=unopened)
@@ -130,7 +131,7 @@ class TestText:
         assert lines[2:5] == [
             "- mid: 2 failed, load 4: no rows read",
             "- unknown register: 1 failed, load 3: --map fleet.toml: there is no such file",
-            "- rdw: 1 failed, load 1: shrink, loss, 4,000 rows read, 0 rejected",
+            "- rdw: 1 failed, load 1: missing, loss, 4,000 rows read, 0 rejected",
         ]
         assert "secret" not in "".join(lines).lower()
 

@@ -196,7 +196,7 @@ class TestText:
         record(early.engine, Run("backup", True, NOW, ("It failed.",)))
         early.at(NOW)
         told = "failed 1 h ago on web1; done 1 d ago on web2, 5.0 MB"
-        assert early.line("Nightly backup") == f"Nightly backup  {told}"
+        assert early.line("Nightly backup") == f"Nightly backup      {told}"
 
 
 class TestSend:

@@ -32,7 +32,8 @@ class Part(NamedTuple):
 
 UNKNOWN = Part(fines=False)
 """The answer about a plate that no register knows: it passes no check."""
-_NOTHING = Part()
+NOTHING = Part()
+"""The part of a kind of which no register has a row."""
 
 
 def joined(vehicles: Part, policies: Part, fines: Part) -> Part:
@@ -61,7 +62,7 @@ def part_of_vehicles(
         mot_first_years: years after first registration before an MOT is due, by register (D154).
     """
     if not held:
-        return _NOTHING
+        return NOTHING
     register = next((name for name, row in held if row.first_registered), "")
     years = mot_first_years.get(register, mot_first_years.get(EVERY_REGISTER, 0))
     facts = held[0][1] if len(held) == 1 else _merged([row for _, row in held])
@@ -101,7 +102,7 @@ def part_of_policies(held: Iterable[Iterable[PolicyFacts]], day: str) -> Part:
             if best is None or its > rank:
                 best, rank = policy, its
     if best is None:
-        return _NOTHING
+        return NOTHING
     is_insured = best.is_in_force(day)
     return Part(known=True, insured=is_insured, insurer=best.insurer if is_insured else None)
 

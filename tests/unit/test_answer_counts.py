@@ -16,7 +16,9 @@ from app.registers.history import list_loads
 from app.registers.reading import reader
 from app.registers.rules import RULES
 from app.setting_values import EVERY_REGISTER
-from app.storage.registers import with_current_registers
+from app.storage.registers import list_entries, with_current_registers
+from app.storage.stores import store_of
+from app.storage.tables import TABLES, Kind, in_schema
 from app.vehicles.compliance import judge
 from app.vehicles.records import Records
 from tests.conftest import STORAGE
@@ -117,6 +119,36 @@ def _require_listed(world, before: dict[str, Any], after: dict[str, Any]) -> Non
 _LONG = pytest.mark.system_long
 
 
+def _own_rows(world, register: str, kind: str) -> dict[str, tuple[bool, set[str]]]:
+    """Return for each plate whether the register has a row in force, and its numbers."""
+    model: Any = TABLES[Kind(kind)]
+    found: dict[str, tuple[bool, set[str]]] = {}
+    for entry in list_entries(world.engine, name=register):
+        with store_of(world.engine, register).opened(entry.generation) as (engine, schema):
+            table = in_schema(model, schema) if schema else model
+            for row in table.select().execute(engine):
+                if kind == "policies":
+                    is_live = str(row.valid_to) >= DAY and str(row.cancelled_on or "~") > DAY
+                    number = row.number
+                else:
+                    is_live = kind == "vehicles" or not row.settled
+                    number = getattr(row, "reference", "")
+                was_live, numbers = found.get(row.registration, (False, set()))
+                found[row.registration] = was_live or is_live, numbers | {number}
+    return found
+
+
+def _left_and_moved(before: dict[str, Any], after: dict[str, Any], kind: str) -> tuple[int, int]:
+    nothing: Any = (False, set())
+    left, gone, came = 0, set(), set()
+    for plate in PLATES:
+        (was, old), (is_now, new) = before.get(plate, nothing), after.get(plate, nothing)
+        left += was and not is_now
+        gone |= old - new
+        came |= new - old
+    return left, 0 if kind == "vehicles" else len(gone & came)
+
+
 @pytest.mark.parametrize(
     ("seed", "loads"),
     [(0, 12), (1, 12), *(pytest.param(seed, 100, marks=_LONG) for seed in (2, 3))],
@@ -132,18 +164,21 @@ def test_counts_are_those_of_asking_every_plate(world, monkeypatch, seed, loads)
         rows = [ROWS[kind](draw, plate) for plate in draw.choices(PLATES, k=draw.randrange(1, 30))]
         path = world.directory / "rows.ndjson"
         path.write_bytes(msgspec.json.Encoder().encode_lines(rows))
-        options = {
+        options: Any = {
             "register": draw.choice(REGISTERS),
             "mode": draw.choice(["merge", "replace"]),
             "accept": list(RULES),
             "basis": BASIS,
         }
+        own = _own_rows(world, options["register"], kind)
         world.load_files(path, **options)
         after = _judged(world)
         change: Any = change_of(list_loads(world.engine)[0])
         answers, insurers = _counted(before, after)
         assert _stored(change.answers) == answers
         assert _stored(change.insurers) == insurers
+        changed = _own_rows(world, options["register"], kind)
+        assert (change.left, change.moved) == _left_and_moved(own, changed, kind)
         if number % 4 == 0:
             _require_listed(world, before, after)
         before = after

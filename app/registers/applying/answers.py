@@ -5,6 +5,7 @@ before the load is read from the registers; the side after it is the same with t
 Only plates whose rows changed are read.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter, itemgetter
@@ -18,6 +19,7 @@ from app.storage.registers import in_precedence, read_fault, read_state, repeat_
 from app.storage.stores import connected_again
 from app.storage.tables import Kind, RegisterRef
 from app.vehicles.parts import (
+    NOTHING,
     Part,
     joined,
     part_of_fines,
@@ -120,15 +122,15 @@ class AnswerCounts:
         self.unread: set[str] = set()
         """Registers that cannot be read: answers are counted without them."""
 
-    def add(self, before: Part, after: Part) -> None:
-        """Count the answer of a plate."""
+    def add(self, before: Part, after: Part, plates: int = 1) -> None:
+        """Count the answers about plates that have the same ones."""
         for name in ANSWERS:
             was, is_now = getattr(before, name), getattr(after, name)
             if was != is_now:
-                self.answers[name] = self.answers[name].plus(is_now, was)
+                self.answers[name] = self.answers[name].plus(is_now * plates, was * plates)
         if before.insurer != after.insurer:
-            self._add_insurer(after.insurer, gained=1)
-            self._add_insurer(before.insurer, lost=after.insurer is None)
+            self._add_insurer(after.insurer, gained=plates)
+            self._add_insurer(before.insurer, lost=plates * (after.insurer is None))
 
     def _add_insurer(self, name: str | None, gained: int = 0, lost: int = 0) -> None:
         if name is not None and gained + lost:
@@ -219,8 +221,10 @@ class Answers:
             )
             if kind != Kind.VEHICLES:
                 counts.moves.add(_numbers(before, kind), _numbers(changed, kind))
-        for _, was, is_now in self._answers(registers, held, own):
-            counts.add(was, is_now)
+        # PERF: many plates have the same answers before and after.
+        answers = Counter((was, now) for _, was, now in self._answers(registers, held, own))
+        for (was, now), times in answers.items():
+            counts.add(was, now, times)
         return counts
 
     def compared(
@@ -247,22 +251,19 @@ class Answers:
     ) -> Iterator[tuple[str, Part, Part]]:
         """Yield the plates whose part of the load's kind changes, with both answers about them."""
         turned: dict[str, tuple[Part, Part]] = {}
-        for plate, before_and_after in own.items():
+        for plate, (rows_before, rows_after) in own.items():
             rows = {name: found.get(plate, ()) for name, found in same.items()}
-            before, after = (
-                self._part(self._kind, {**rows, self._register: side}) for side in before_and_after
-            )
+            before = self._part(self._kind, {**rows, self._register: rows_before})
+            after = self._part(self._kind, {**rows, self._register: rows_after})
             if before != after:
                 turned[plate] = before, after
         plates = list(turned)
-        held = {kind: self._rows(registers, kind, plates) for kind in Kind if kind != self._kind}
+        held = [(kind, self._rows(registers, kind, plates)) for kind in Kind if kind != self._kind]
+        at = list(Kind).index(self._kind)
         for plate, (before, after) in turned.items():
-            others = {
-                kind: self._part(kind, {name: each.get(plate, ()) for name, each in found.items()})
-                for kind, found in held.items()
-            }
-            sides = ({**others, self._kind: side} for side in (before, after))
-            was, is_now = (joined(*(parts[kind] for kind in Kind)) for parts in sides)
+            others = [self._part(kind, _of_plate(found, plate)) for kind, found in held]
+            sides = ([*others[:at], part, *others[at:]] for part in (before, after))
+            was, is_now = (joined(*parts) for parts in sides)
             yield plate, was, is_now
 
     def _attached(self, state: str) -> tuple[RegisterRef, ...]:
@@ -291,6 +292,8 @@ class Answers:
 
     def _part(self, kind: Kind, held: Mapping[str, Sequence[Any]]) -> Part:
         """Return what the rows of one kind say, of the rows of each register."""
+        if not any(held.values()):
+            return NOTHING
         day = self._basis.day
         if kind == Kind.VEHICLES:
             vehicles = [(name, row) for name, rows in held.items() for row in rows]
@@ -318,11 +321,17 @@ _OWN_KEY = {
 
 
 def _with_register(state: str, register: str) -> str:
-    """Return a state of the registers in which this register exists."""
-    entries = state.split(",") if state else []
-    own = [each for each in entries if each.startswith(f"{register}/") and each[-1] != "/"]
-    others = [each for each in entries if not each.startswith(f"{register}/")]
-    return ",".join([*others, *(own or [f"{register}/0/-"])])
+    """Return a state of the registers in which this register exists, if only without kinds."""
+    entries = [each for each in state.split(",") if each and each.split("/")[2]]
+    is_there = any(each.startswith(f"{register}/") for each in entries)
+    return ",".join(entries if is_there else [*entries, f"{register}/0/-"])
+
+
+def _of_plate(
+    found: Mapping[str, Mapping[str, Sequence[Any]]], plate: str
+) -> Mapping[str, Sequence[Any]]:
+    """Return the rows of a plate by register, of rows by register and plate."""
+    return {name: rows[plate] for name, rows in found.items() if plate in rows}
 
 
 def _changed(

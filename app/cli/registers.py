@@ -6,7 +6,7 @@ from functools import partial
 from app.cli import diff
 from app.cli.load_options import held_request
 from app.cli.loads import in_words, progress_bar, result_sentence, rows_of
-from app.cli.output import Table, confirm, counted, print_item, waiting_for
+from app.cli.output import Table, confirm, counted, item_lines, print_item, waiting_for
 from app.cli.parser import YES, Argument, Group, flag, limit, number_of, register_name, whole_number
 from app.config import Config
 from app.errors import OperatorError
@@ -136,7 +136,8 @@ def _accept(args: argparse.Namespace) -> None:
         shown=progress_bar,
     )
     result = run(job)
-    print_item(args, result._asdict(), result_sentence(result))
+    item = result._asdict()
+    print_item(args, item, result_sentence(result), item_lines(in_words(item)))
 
 
 @commands.command(

@@ -109,6 +109,8 @@ def _rows(change: Change) -> Iterator[tuple[str, str]]:
     before, after = change.held
     changed = f"{change.added:,} added, {change.removed:,} removed, {change.updated:,} changed"
     yield "rows", f"{after:,}, before {before:,}: {changed}"
+    if not before and after:
+        yield "rules", "none applies, because there is nothing to compare with: check this load"
     if any(change.in_force):
         before, after = change.in_force
         yield (
@@ -141,9 +143,10 @@ def _insurers(insurers: Mapping[str, Turned]) -> Iterator[tuple[str, str]]:
 
 
 def _members(members: Mapping[str, MemberChange]) -> Iterator[tuple[str, str]]:
-    """Yield the members that a row has, or had."""
+    """Yield the members that are not as they were."""
     for name, member in members.items():
-        if member != MemberChange():
+        differs = len({*member.known}) > 1 or len({*member.values}) > 1
+        if differs or member.lost or member.gained or member.changed:
             yield name, _member(member)
 
 

@@ -121,3 +121,17 @@ def test_names_of_insurers_stay_on_their_line():
     told = [line for line in lines(Change(insurers=insurers)) if line.startswith("insurer ")]
     assert len(told) == INSURERS_MAX
     assert all(line.isprintable() for line in told)
+
+
+def test_a_first_load_says_that_no_rule_applies():
+    """Only a person can tell whether it is damaged."""
+    first, second = lines(Change(held=(0, 9))), lines(Change(held=(9, 9)))
+    assert [line for line in first if "nothing to compare with" in line]
+    assert not [line for line in second if "nothing to compare with" in line]
+
+
+def test_members_that_are_as_before_are_left_out():
+    """A usual night has few lines."""
+    same, other = MemberChange((9, 9), (2, 2), 9), MemberChange((9, 8), (2, 2), 9, lost=1)
+    told = lines(Change(held=(9, 9), members={"make": same, "model": other}))
+    assert [line.split(":")[0] for line in told if "different values" in line] == ["model"]

@@ -165,7 +165,9 @@ class TestAcceptance:
         """As after any load."""
         replaces.hold(FEW)
         monkeypatch.setenv("VERIFYD_KEEP_LOADED", "0")
-        replaces.accept(2)
+        told = replaces.cli.run("imports", "accept", "2").stdout
+        assert "\nchange  " in told
+        assert "Change(" not in told
         assert replaces.files() == []
 
     @LONG

@@ -42,8 +42,9 @@ from app.storage.registers import (
     with_current_registers,
 )
 from app.storage.tables import Kind
+from app.vehicles.holdings import FACTS
 from app.vehicles.parts import Part
-from app.vehicles.records import FACTS, Read
+from app.vehicles.records import Read
 
 
 class Answer(NamedTuple):

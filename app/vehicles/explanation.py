@@ -25,8 +25,9 @@ from app.vehicles.compliance import (
     policy_state,
 )
 from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
+from app.vehicles.holdings import holdings_of
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import Read, holdings_of
+from app.vehicles.records import Read
 
 
 class Decision(NamedTuple):

@@ -104,7 +104,7 @@ def test_a_killed_acceptance_can_be_repeated(drop, world, mode):
 
 
 def test_of_two_at_once_one_loads(drop, world):
-    """The other is told why it does not."""
+    """The other one fails and says why."""
     hold(drop, "replace")
     both = [begun(drop), begun(drop)]
     assert sorted(process.wait() for process in both) == [0, 1]

@@ -15,6 +15,8 @@ from app.registers.reading import reader
 from app.registers.rules import RULES, RulesBroken
 from app.registers.undo import drop_register, roll_back, undrop_register
 from app.setting_values import EVERY_REGISTER
+from app.storage.files import register_file
+from tests.conftest import ON_SQLITE
 from tests.postgres import ROOT
 from tests.rows import each_row
 from tests.unit.test_load import files
@@ -272,6 +274,15 @@ class TestAnswers:
         world.load_files(files(world, a=policies(100))[0], register="other")
         load(policies(100, insurer="BOLT"))
         load(policies(100, insurer="BOLT", cancelled=range(3, 60)))
+
+    @ON_SQLITE
+    def test_another_register_that_is_gone_prevents_no_load(self, world, load, broken):
+        """The load notes it, counts without it, and its rules apply."""
+        other = world.load_files(files(world, a=policies(100))[0], register="other").load
+        register_file(world.database, "other", other).unlink()
+        told = "the register other cannot be read, so answers were counted without it"
+        assert load(cars(100)).notes == [told]
+        assert broken(cars(100, mot="")) == ["values", "mot"]
 
     def test_each_insurer_counts(self, load, broken):
         """Half of a small insurer's plates are few of all."""

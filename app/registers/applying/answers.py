@@ -18,6 +18,7 @@ from app.storage.engine import Engine, closed_afterwards
 from app.storage.registers import in_precedence, read_fault, read_state, repeat_if_removed
 from app.storage.stores import connected_again
 from app.storage.tables import Kind, RegisterRef
+from app.vehicles.holdings import FACTS, rows_of
 from app.vehicles.parts import (
     NOTHING,
     Part,
@@ -26,7 +27,6 @@ from app.vehicles.parts import (
     part_of_policies,
     part_of_vehicles,
 )
-from app.vehicles.records import FACTS, rows_of
 
 PLATES_ASKED = 5_000
 """Plates that are read with one statement for each table."""

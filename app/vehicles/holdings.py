@@ -1,0 +1,78 @@
+"""Reads what each register holds about plates, unmerged."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.storage.engine import Engine, Prepared
+from app.storage.tables import TABLES, Kind, RegisterRef, in_schema
+from app.vehicles.facts import FineFacts, Holding, PolicyFacts, VehicleFacts
+from app.vehicles.records import listed, many_plates
+
+
+def holdings_of(
+    engine: Engine, registers: Sequence[RegisterRef], registrations: Sequence[str]
+) -> dict[str, tuple[Holding, ...]]:
+    """Return what each register holds about each plate, with one statement for each table.
+
+    Args:
+        registers: in the order of precedence; they must be attached.
+        registrations: in their canonical form.
+    """
+    plates = sorted(set(registrations))
+    held: dict[str, list[Holding]] = {plate: [] for plate in plates}
+    for ref in registers:
+        vehicles, policies, fines = (rows_of(engine, ref, kind, plates) for kind in Kind)
+        for plate, holdings in held.items():
+            (vehicle,) = map(_with_flags, vehicles.get(plate, [None]))
+            owed = tuple(map(_with_flags, fines.get(plate, ())))
+            holdings.append(Holding(ref.name, vehicle, tuple(policies.get(plate, ())), owed))
+    return {plate: tuple(holdings) for plate, holdings in held.items()}
+
+
+def _with_flags(facts: Any) -> Any:
+    """Return facts with true and false, for which SQLite has 1 and 0."""
+    names = ("insured", "mot_exempt", "settled")
+    flags = {name: value for name in names if (value := getattr(facts, name, None)) is not None}
+    return (
+        facts._replace(**{name: bool(value) for name, value in flags.items()}) if flags else facts
+    )
+
+
+_ORDER: Mapping[Kind, tuple[str, ...]] = {
+    Kind.VEHICLES: (),
+    Kind.POLICIES: ("valid_from", "number", "insurer"),
+    Kind.FINES: ("reference",),
+}
+"""The columns by which the rows of a plate are sorted."""
+
+
+FACTS: Mapping[Kind, type[Any]] = {
+    Kind.VEHICLES: VehicleFacts,
+    Kind.POLICIES: PolicyFacts,
+    Kind.FINES: FineFacts,
+}
+"""The shape of the rows of each kind."""
+
+
+def rows_of(
+    engine: Engine, ref: RegisterRef, kind: Kind, plates: Sequence[str]
+) -> dict[str, list[Any]]:
+    """Return the rows of one table of a register by plate, each in the shape of its facts.
+
+    On SQLite, flags are 1 and 0.
+
+    Args:
+        ref: the register, which must be attached.
+        plates: in their canonical form.
+    """
+    if not ref.holds(kind):
+        return {}
+    facts_of = FACTS[kind]
+    table: Any = in_schema(TABLES[kind], ref.schema)
+    columns = [getattr(table, name) for name in ("registration", *facts_of._fields)]
+    query = table.select(*columns).where(table.registration.in_(many_plates(engine)))
+    order = [getattr(table, name) for name in _ORDER[kind]]
+    found: dict[str, list[Any]] = {}
+    for row in Prepared(engine, lambda: query.order_by(*order)).rows(plates=listed(engine, plates)):
+        found.setdefault(row[0], []).append(facts_of._make(row[1:]))
+    return found

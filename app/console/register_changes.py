@@ -101,8 +101,8 @@ class _RegisterAction(Resource, ABC):
         if is_being_loaded(self.engine, state.name):
             raise _impossible(
                 state,
-                "A load of this register is running",
-                "Try again when it has ended. The page of the register leads to it.",
+                "This register is being loaded or changed",
+                "Try again when that has ended. The page of the register leads to it.",
             )
         return question
 

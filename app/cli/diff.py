@@ -15,11 +15,8 @@ from app.registers.applying.answers import ANSWERS
 from app.registers.diff import (
     CSV_HEADING,
     Turn,
-    basis_of,
     compare,
-    csv_lines,
     require_comparable,
-    words_of,
 )
 from app.storage.session import opened_database
 
@@ -43,7 +40,7 @@ def _diff(args: argparse.Namespace) -> None:
         compared = require_comparable(engine, args.id, config.timezone)
         with recording(args, config, engine, compared.day, "diff") as record:
             sys.stdout.write(_begin(args, compared.day))
-            for turns in compare(engine, compared, basis_of(config)):
+            for turns in compare(engine, compared, config):
                 for plates, registers in turns.recorded():
                     record(plates, registers)
                 sys.stdout.writelines(_lines(args, turns.plates, is_first=not count))
@@ -71,10 +68,10 @@ def _begin(args: argparse.Namespace, day: str) -> str:
 def _lines(args: argparse.Namespace, plates: Sequence[Turn], *, is_first: bool) -> Iterator[str]:
     """Yield the lines of some plates: there can be more than memory holds."""
     if args.csv:
-        yield from csv_lines(plates)
+        yield from (turn.csv_line for turn in plates)
         return
     if not args.json:
-        yield from _table(map(words_of, plates))
+        yield from _table(turn.words for turn in plates)
         return
     for turn in plates:
         item = {

@@ -40,18 +40,16 @@ from app.jobs.audit_tasks import (
     DIFF,
     EXPORT,
     FOUND_MAX,
-    KEPT_SECONDS,
     OF_TRAIL,
     REPORT,
     SEARCH,
     VERIFY,
     Changed,
     Found,
-    Question,
-    Results,
     Task,
     Wanted,
 )
+from app.jobs.results import KEPT_SECONDS, Question, Results
 from app.jobs.tasks import DONE
 from app.serve.http.bodies import FileBody
 from app.storage.engine import Engine

@@ -11,7 +11,8 @@ from app.console.look_ups import ENQUIRY_FIELDS, note_enquiry_faults
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, missing, number_in_path
 from app.errors import OperatorError
-from app.jobs.audit_tasks import DIFF, Question
+from app.jobs.audit_tasks import DIFF
+from app.jobs.results import Question
 from app.registers.diff import Compared, require_comparable
 from app.registers.history import find_load
 

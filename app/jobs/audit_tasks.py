@@ -3,11 +3,9 @@
 So are lists of the plates whose answers a load changed, which the trail records (D159).
 """
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import peewee
@@ -21,17 +19,15 @@ from app.audit.search import Period, Query, newest, until_now
 from app.audit.trail import Trail, durable, record_use
 from app.audit.verify import verify
 from app.config import Config
+from app.jobs.results import BYTE_ORDER_MARK, KEPT_SECONDS, RESULT, LimitedFile, Question, Results
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
 from app.registers.diff import (
     CSV_HEADING,
     Turn,
-    basis_of,
     compare,
-    csv_lines,
     require_comparable,
 )
 from app.storage.engine import Engine
-from app.storage.file_lock import make_directory
 from app.storage.versions import database_id
 from app.vehicles.records import Read
 
@@ -53,22 +49,6 @@ class AuditTask(TaskModel):
         table_name = "audit_task"
 
 
-class Question(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a task asks of the trail."""
-
-    criteria: Criteria = msgspec.field(default_factory=Criteria)
-    """Of a search, an export or a report. Times are those of records."""
-    form: str = ""
-    """Of an export: `csv` or `ndjson`."""
-    digest: str | None = None
-    """Of a verification: one that was kept elsewhere."""
-    load: int = 0
-    """Of a diff: the number of the load."""
-    reason: str | None = None
-    reference: str | None = None
-    request_id: str | None = None
-
-
 class Wanted(NamedTuple):
     """A task that somebody asks for."""
 
@@ -86,92 +66,10 @@ class Task(AnyTask, frozen=True):
     kind: str
 
 
-# SEC: questions and results say who asked about which plate. So only the service's user can read
-# their files, backups leave these files out, and they are removed after a day (D138).
-
-KEPT_SECONDS = 86_400
-RESULT = "json"
-"""The suffix of the file that the console reads."""
-_QUESTION = "question"
-_DIRECTORY = "audit-results"
-_DIRECTORY_MODE = 0o700
-_FILE_MODE = 0o600
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-
-T = TypeVar("T")
-
-
-class Results:
-    """The files of all tasks of this host, in VERIFYD_DATA_DIR."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._directory = data_dir / _DIRECTORY
-
-    def path(self, task: Task, suffix: str) -> Path:
-        """Return the path of a file of a task."""
-        return self._directory / f"{task.id}-{task.seen}.{suffix}"
-
-    def ask(self, task: Task, question: Question) -> None:
-        """Write the question of a task to its file. Raises OSError."""
-        make_directory(self._directory.parent)
-        with suppress(FileExistsError):
-            self._directory.mkdir(mode=_DIRECTORY_MODE)
-        with self.opened(task, _QUESTION) as file:
-            file.write(msgspec.json.encode(question))
-
-    def find_question(self, task: Task) -> Question | None:
-        """Return the question of a task; None if its file was removed or damaged."""
-        return self._read(task, _QUESTION, Question)
-
-    def find(self, task: Task, kind: type[T]) -> T | None:
-        """Return the result of a task; None if its file was removed or damaged."""
-        return self._read(task, RESULT, kind)
-
-    def size(self, task: Task, suffix: str) -> int | None:
-        """Return the bytes of a file of a task; None if it was removed."""
-        try:
-            return self.path(task, suffix).stat().st_size
-        except OSError:
-            return None
-
-    @contextmanager
-    def opened(self, task: Task, suffix: str) -> Iterator[BinaryIO]:
-        """Open a new file of a task to write to it. Raises OSError."""
-        descriptor = os.open(self.path(task, suffix), _NEW, _FILE_MODE)
-        with open(descriptor, "wb") as file:
-            yield file
-
-    def discard(self, task: Task) -> None:
-        """Remove the files of a failed task, except its question."""
-        for path in self._directory.glob(f"{task.id}-{task.seen}.*"):
-            if path != self.path(task, _QUESTION):
-                path.unlink(missing_ok=True)
-
-    def remove_old(self) -> None:
-        """Remove the files of tasks that are older than a day, as far as that is possible."""
-        oldest = clock.now() - KEPT_SECONDS
-        with suppress(OSError):
-            for path in list(self._directory.iterdir()):
-                with suppress(FileNotFoundError):
-                    if path.stat().st_mtime < oldest:
-                        path.unlink()
-
-    def _read(self, task: Task, suffix: str, kind: type[T]) -> T | None:
-        try:
-            return msgspec.json.decode(self.path(task, suffix).read_bytes(), type=kind)
-        except (OSError, msgspec.DecodeError):
-            return None
-
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""Without it Excel misreads letters outside of ASCII."""
 PLATES_SHOWN = 1_000
 """How many plates the page of a diff shows."""
 FOUND_MAX = 5_000
 """How many records a search shows."""
-_EXPORT_BYTES_MAX = 10**9
-_FREE_BYTES_MIN = 512 * 10**6
-_LOOK_EVERY_BYTES = 1 << 20
 
 
 class Found(NamedTuple):
@@ -304,7 +202,7 @@ def _query(criteria: Criteria, period: Period) -> Query:
 def _export(work: Work) -> object:
     directory, form = work.config.audit_dir, work.question.form
     with work.results.opened(work.task, form) as file:
-        limited = _Limited(
+        limited = LimitedFile(
             file, "choose a shorter period, or run “verifyd audit export” on the host"
         )
         return write_export(limited.write, [directory], work.period, form)
@@ -342,13 +240,13 @@ def _diff(work: Work) -> Changed:
             owner = require_own(config.audit_dir, database_id(work.engine))
             trail = opened.enter_context(durable(config.audit_dir, owner))
         file = opened.enter_context(work.results.opened(work.task, "csv"))
-        limited = _Limited(file, f"run “verifyd imports diff {asked.load} --csv” on the host")
+        limited = LimitedFile(file, f"run “verifyd imports diff {asked.load} --csv” on the host")
         limited.write(BYTE_ORDER_MARK + CSV_HEADING.encode())
-        for turns in compare(work.engine, compared, basis_of(config)):
+        for turns in compare(work.engine, compared, config):
             if trail is not None:
                 for plates, registers in turns.recorded():
                     _record(trail, work, compared.day, plates, registers)
-            limited.write("".join(csv_lines(turns.plates)).encode())
+            limited.write("".join(turn.csv_line for turn in turns.plates).encode())
             total += len(turns.plates)
             first += turns.plates[: PLATES_SHOWN - len(first)]
     return Changed(compared.load_id, compared.register, total, first, compared.note)
@@ -378,28 +276,3 @@ _WORK: Mapping[str, Callable[[Work], object]] = {
     REPORT: _report,
     VERIFY: lambda work: verify(work.config.audit_dir, work.question.digest),
 }
-
-
-class _Limited:
-    """Writes an export as long as it leaves room on the disk for the service.
-
-    Args:
-        way_out: what the person can do if there is no room.
-    """
-
-    def __init__(self, file: BinaryIO, way_out: str) -> None:
-        self._file, self._way_out = file, way_out
-        self._bytes = self._looked_at = 0
-
-    def write(self, piece: bytes) -> None:
-        """Write some bytes. Raises AuditError if there is no room for them, and OSError."""
-        self._file.write(piece)
-        self._bytes += len(piece)
-        if self._bytes < self._looked_at:
-            return
-        self._looked_at = self._bytes + _LOOK_EVERY_BYTES
-        disk = os.fstatvfs(self._file.fileno())
-        if self._bytes > _EXPORT_BYTES_MAX:
-            raise AuditError(f"the export is larger than 1 GB; {self._way_out}")
-        if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:
-            raise AuditError(f"the disk has less than 512 MB left; {self._way_out}")

@@ -9,8 +9,8 @@ from app.audit.prune import Pruned, prune
 from app.audit.seal import Sealed, seal
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.audit_tasks import Results
 from app.jobs.job import NICENESS, Job
+from app.jobs.results import Results
 from app.storage.interface import Waiting
 
 _log = logging.getLogger("app.audit")

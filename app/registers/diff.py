@@ -4,7 +4,7 @@ The rows of the load's kind come from two generations: the one that the load rep
 that it made. All other rows are those of the registers now.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, tzinfo
 from itertools import chain, groupby
@@ -43,23 +43,13 @@ from app.storage.registers import (
 )
 from app.storage.tables import Kind
 from app.vehicles.holdings import FACTS
-from app.vehicles.parts import Part
+from app.vehicles.parts import Answer
 from app.vehicles.records import Read
 
-
-class Answer(NamedTuple):
-    """The answer about a plate: whether it is known, passes each check, and passes all of them."""
-
-    known: bool
-    insured: bool
-    mot: bool
-    tax: bool
-    fines: bool
-    compliant: bool
-
-
-if Answer._fields != ANSWERS:
-    raise TypeError(f"Answer must have the fields {', '.join(ANSWERS)}")
+CSV_HEADING = csv_line(
+    ["registration", *(f"{answer}{side}" for answer in ANSWERS for side in ("Before", "After"))]
+)
+"""The first line of a CSV file of plates; each answer has two columns."""
 
 
 class Turn(NamedTuple):
@@ -68,6 +58,20 @@ class Turn(NamedTuple):
     registration: str
     before: Answer
     after: Answer
+
+    @property
+    def csv_line(self) -> str:
+        """The line for a CSV file."""
+        sides = zip(self.before, self.after, strict=True)
+        words = ("true" if each else "false" for each in chain.from_iterable(sides))
+        return csv_line([self.registration, *words])
+
+    @property
+    def words(self) -> list[str]:
+        """The plate and its answers for a person, such as `yes -> no`."""
+        before, after = (["yes" if each else "no" for each in side] for side in self[1:])
+        pairs = zip(before, after, strict=True)
+        return [self.registration, *(a if a == b else f"{a} -> {b}" for a, b in pairs)]
 
 
 class Turns(NamedTuple):
@@ -151,25 +155,20 @@ def _require_done_replace(load: Any) -> None:
         raise OperatorError(f"load {load.id} was {load.reason}, so what it left is not kept")
 
 
-def basis_of(config: Config) -> Basis:
-    """Return the settings to judge by; the day is that of the load."""
-    return Basis("", config.register_order, config.mot_first_years)
-
-
-def compare(engine: Engine, compared: Compared, basis: Basis) -> Iterator[Turns]:
+def compare(engine: Engine, compared: Compared, config: Config) -> Iterator[Turns]:
     """Yield the plates whose answers differ, in their order.
 
     Memory does not grow with the register. All rows of the kind are read on both sides, but only
     plates whose rows differ are judged.
 
     Args:
-        basis: the settings to judge by.
+        config: has the settings to judge by.
 
     Raises Hindered if the register is changed meanwhile, or OperatorError if a register cannot be
     read: an answer would be wrong.
     """
     require_readable(engine)
-    basis = basis._replace(day=compared.day)
+    basis = Basis(compared.day, config.register_order, config.mot_first_years)
     answers = Answers(engine, compared.register, compared.kind, basis, AnswerCounts())
     pending: dict[str, OwnRows] = {}
     try:
@@ -192,10 +191,9 @@ def _judged(engine: Engine, compared: Compared, answers: Answers, own: dict[str,
         raise Hindered('a register cannot be read; "verifyd check" says why')
     _require_unchanged(engine, compared)
     plates = [
-        Turn(plate, was, is_now)
-        for plate, *sides in found
-        for was, is_now in [map(_answer, sides)]
-        if was != is_now
+        Turn(plate, was.answer, is_now.answer)
+        for plate, was, is_now in found
+        if was.answer != is_now.answer
     ]
     after, before = (
         {**read, compared.register: each.generation}
@@ -208,33 +206,6 @@ def _plate(registration: str, answer: Answer) -> Plate:
     if not answer.known:
         return Plate(registration, found=False)
     return Plate(registration, True, answer.insured, answer.compliant)
-
-
-CSV_HEADING = csv_line(
-    ["registration", *(f"{answer}{side}" for answer in ANSWERS for side in ("Before", "After"))]
-)
-"""The first line of a CSV file of plates; each answer has two columns."""
-
-
-def csv_lines(plates: Iterable[Turn]) -> Iterator[str]:
-    """Yield the line of each plate for a CSV file."""
-    for turn in plates:
-        pairs = zip(turn.before, turn.after, strict=True)
-        yield csv_line([turn.registration, *(_WORDS[each] for each in chain.from_iterable(pairs))])
-
-
-_WORDS = {True: "true", False: "false"}
-
-
-def words_of(turn: Turn) -> list[str]:
-    """Return a plate and its answers for a person, such as `yes -> no`."""
-    said = [["no", "yes"][each] for each in (*turn.before, *turn.after)]
-    pairs = zip(said[: len(ANSWERS)], said[len(ANSWERS) :], strict=True)
-    return [turn.registration, *(a if a == b else f"{a} -> {b}" for a, b in pairs)]
-
-
-def _answer(part: Part) -> Answer:
-    return Answer(*(getattr(part, name) for name in ANSWERS))
 
 
 def _differing(engine: Engine, compared: Compared) -> Iterator[tuple[str, OwnRows]]:

@@ -12,6 +12,17 @@ from app.vehicles.compliance import judge_insurance, judge_mot, judge_tax
 from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
 
 
+class Answer(NamedTuple):
+    """The answer about a plate: whether it is known, passes each check, and passes all of them."""
+
+    known: bool
+    insured: bool
+    mot: bool
+    tax: bool
+    fines: bool
+    compliant: bool
+
+
 class Part(NamedTuple):
     """What the rows of one kind, in all registers, say about a plate; by itself: about any."""
 
@@ -25,9 +36,9 @@ class Part(NamedTuple):
     """The insurer that covers the plate; None if it is not insured, or by no policy."""
 
     @property
-    def compliant(self) -> bool:
-        """Whether the plate passes all four checks."""
-        return self.insured and self.mot and self.tax and self.fines
+    def answer(self) -> Answer:
+        """What is answered if nothing else is known of the plate."""
+        return Answer(*self[:5], compliant=all(self[1:5]))
 
 
 UNKNOWN = Part(fines=False)

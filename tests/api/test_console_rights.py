@@ -8,8 +8,9 @@ from app.console.pages import PAGES
 from app.console.rendering import ROOT
 from app.console.sessions import RIGHTS, Right, Role, create_link, list_sessions
 from app.domains.repository import Domains
-from app.jobs.audit_tasks import DIFF, SEARCH, AuditTask, AuditTasks, Question, Wanted
+from app.jobs.audit_tasks import DIFF, SEARCH, AuditTask, AuditTasks, Wanted
 from app.jobs.register_tasks import RegisterTask
+from app.jobs.results import Question
 from tests.api.console import Browser, signed_in, stored
 from tests.conftest import ON_SQLITE, STORAGE
 from tests.rows import each_row

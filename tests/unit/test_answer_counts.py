@@ -112,7 +112,9 @@ def _require_listed(world, before: dict[str, Any], after: dict[str, Any]) -> Non
     ]
     with suppress(OperatorError):  # A merge, or the first load of a register.
         compared = require_comparable(world.engine, last.id)
-        listed = [each for turns in compare(world.engine, compared, BASIS) for each in turns.plates]
+        config = world.configured(register_order=BASIS.order, mot_first_years=BASIS.mot_first_years)
+        pages = compare(world.engine, compared, config)
+        listed = [each for turns in pages for each in turns.plates]
         assert listed == sorted(each for each in sides if each[1] != each[2])
 
 

@@ -22,7 +22,6 @@ from app.errors import OperatorError
 from app.jobs.audit_tasks import (
     DIFF,
     EXPORT,
-    KEPT_SECONDS,
     OF_TRAIL,
     REPORT,
     SEARCH,
@@ -30,9 +29,9 @@ from app.jobs.audit_tasks import (
     AuditTask,
     AuditTasks,
     Found,
-    Question,
     Wanted,
 )
+from app.jobs.results import KEPT_SECONDS, Question
 from app.jobs.tasks import DONE, FAILED, INTERRUPTED
 from app.storage.versions import database_id
 from tests.conftest import ON_SQLITE, STORAGE
@@ -220,7 +219,7 @@ class TestCarryOut:
 
     def test_an_export_leaves_room_on_the_disk(self, tasks, monkeypatch):
         """One that is too large fails, and its file is removed."""
-        monkeypatch.setattr("app.jobs.audit_tasks._EXPORT_BYTES_MAX", 100)
+        monkeypatch.setattr("app.jobs.results._EXPORT_BYTES_MAX", 100)
         process = Process()
         task = tasks.begin(WANTED._replace(kind=EXPORT), Question(form="csv"), process)
         with pytest.raises(OperatorError, match="larger than 1 GB; choose a shorter period"):

@@ -16,7 +16,8 @@ from app.console.sessions import (
     open_session,
     require_link,
 )
-from app.jobs.audit_tasks import AuditTask, AuditTasks, Question, Wanted
+from app.jobs.audit_tasks import AuditTask, AuditTasks, Wanted
+from app.jobs.results import Question
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 

@@ -8,18 +8,17 @@ import pytest
 
 from app import clock
 from app.errors import Hindered, OperatorError
-from app.registers.applying.answers import Basis
-from app.registers.diff import Answer, Turn, compare, csv_lines, require_comparable
+from app.registers.diff import Turn, compare, require_comparable
 from app.registers.history import RegisterLoad
 from app.registers.rules import RULES
 from app.registers.undo import drop_register, roll_back
 from app.storage.registers import KeptRegister
 from app.storage.stores import store_of
+from app.vehicles.parts import Answer
 from tests.conftest import STORAGE
 from tests.unit.held import begun
 
 HEADER = "registration,number,insurer,validFrom,validTo,cancelledOn\n"
-BASIS = Basis("")
 NOBODY = Answer(*[False] * 6)
 COVERED = Answer(known=True, insured=True, mot=False, tax=False, fines=True, compliant=False)
 UNCOVERED = COVERED._replace(insured=False)
@@ -47,7 +46,9 @@ def loaded(world: Any, content: str, mode: str = "replace", **options: Any) -> i
 def listed(world: Any, load_id: int) -> list[Turn]:
     """Return all plates of a list."""
     compared = require_comparable(world.engine, load_id)
-    return [turn for turns in compare(world.engine, compared, BASIS) for turn in turns.plates]
+    return [
+        turn for turns in compare(world.engine, compared, world.config) for turn in turns.plates
+    ]
 
 
 def refusal(world: Any, load_id: int) -> str:
@@ -176,10 +177,12 @@ def test_nothing_is_shown_if_the_register_changes_meanwhile(world):
     compared = require_comparable(world.engine, number)
     loaded(world, policies(3))
     with pytest.raises(Hindered, match="was changed while it was compared"):
-        list(compare(world.engine, compared, BASIS))
+        list(compare(world.engine, compared, world.config))
 
 
 def test_a_file_has_two_columns_for_each_answer():
     """In the order of the heading."""
-    (line,) = csv_lines([Turn("AB1CDE", COVERED, NOBODY)])
-    assert line == "AB1CDE,true,false,true,false,false,false,false,false,true,false,false,false\r\n"
+    assert (
+        Turn("AB1CDE", COVERED, NOBODY).csv_line
+        == "AB1CDE,true,false,true,false,false,false,false,false,true,false,false,false\r\n"
+    )

@@ -21,6 +21,7 @@ from app.storage.tables import Kind, RegisterRef
 from app.vehicles.holdings import FACTS, rows_of
 from app.vehicles.parts import (
     NOTHING,
+    Answer,
     Part,
     joined,
     part_of_fines,
@@ -32,8 +33,7 @@ PLATES_ASKED = 5_000
 """Plates that are read with one statement for each table."""
 INSURERS_MAX = 100
 """The insurers that are counted by name; the others are counted together, with an empty name."""
-ANSWERS = ("known", "insured", "mot", "tax", "fines", "compliant")
-"""What is counted of a plate: whether it is known, passes each check, and passes all of them."""
+ANSWERS = Answer._fields
 _FOLLOWED_MAX = 50_000
 """How many policies and fines are followed from plate to plate; of more, a share of them is."""
 
@@ -124,8 +124,7 @@ class AnswerCounts:
 
     def add(self, before: Part, after: Part, plates: int = 1) -> None:
         """Count the answers about plates that have the same ones."""
-        for name in ANSWERS:
-            was, is_now = getattr(before, name), getattr(after, name)
+        for name, was, is_now in zip(ANSWERS, before.answer, after.answer, strict=True):
             if was != is_now:
                 self.answers[name] = self.answers[name].plus(is_now * plates, was * plates)
         if before.insurer != after.insurer:

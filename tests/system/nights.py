@@ -26,6 +26,11 @@ class Car(NamedTuple):
     insured: bool | None
     mot_expiry: str | None
 
+    def later(self, other: "Car") -> "Car":
+        """Return the same vehicle some time later: its make stays, and its MOT ends no earlier."""
+        ends = max(filter(None, (self.mot_expiry, other.mot_expiry)), default=None)
+        return other._replace(make=self.make, mot_expiry=ends)
+
 
 class Cover(NamedTuple):
     """A policy, by plate and number."""
@@ -61,7 +66,7 @@ class Rdw:
         """Change one car in twenty; remove a few and add more."""
         plates = list(self.cars)
         for plate in self._chance.sample(plates, len(plates) // 20):
-            self.cars[plate] = self._car()
+            self.cars[plate] = self.cars[plate].later(self._car())
         for plate in self._chance.sample(plates, 5):
             del self.cars[plate]
         newest = max(int(plate[1:]) for plate in plates)
@@ -95,17 +100,18 @@ class Fleet:
         self.next_night()
 
     def next_night(self) -> None:
-        """Describe some hundred cars, most of them known."""
+        """Describe some hundred cars, most of them known; few lose their cover."""
         chance = self._chance
-        self.tonight = {
-            f"F{chance.randrange(600):05}": Car(
+        self.tonight = {}
+        for plate in (f"F{chance.randrange(600):05}" for _ in range(300)):
+            before = self.cars.get(plate)
+            car = Car(
                 chance.choice(_MAKES),
                 chance.choice(_COLOURS),
-                chance.random() < 0.7,
+                chance.random() < (0.99 if before and before.insured else 0.5),
                 (FIRST_DAY + timedelta(days=chance.randrange(700))).isoformat(),
             )
-            for _ in range(300)
-        }
+            self.tonight[plate] = before.later(car) if before else car
 
     def apply(self) -> None:
         """Apply tonight's file."""
@@ -132,23 +138,26 @@ class Insurer:
         self.next_night()
 
     def next_night(self) -> None:
-        """Describe two hundred policies; some are known, and now cancelled."""
+        """Describe two hundred policies; some are known and renewed, and few are cancelled."""
         chance = self._chance
         self.tonight = {}
         for _ in range(200):
             number = chance.randrange(500)
             key = f"C{number:05}", f"P-{number}"
             start = FIRST_DAY + timedelta(days=chance.randrange(300))
-            cancelled = start + timedelta(days=30) if chance.random() < 0.2 else None
             # A cancelled policy stays cancelled.
             before = self.policies.get(key)
+            end = (start + timedelta(days=365)).isoformat()
+            # Most were cancelled before they are in a file for the first time.
+            is_cancelled = chance.random() < (0.002 if before else 0.2)
+            cancelled = start + timedelta(days=30) if is_cancelled else None
             self.tonight[key] = (
                 before
                 if before and before.cancelled_on
                 else Cover(
                     "Acme",
                     FIRST_DAY.isoformat(),
-                    (start + timedelta(days=365)).isoformat(),
+                    max(end, before.valid_to) if before else end,
                     cancelled.isoformat() if cancelled else None,
                 )
             )
@@ -192,12 +201,10 @@ class Dvsa:
         """Test two hundred vehicles; delete a few known ones."""
         chance = self._chance
         self._night += 1
-        self.tonight = {
-            f"D{chance.randrange(600):05}": (
-                FIRST_DAY + timedelta(days=chance.randrange(400))
-            ).isoformat()
-            for _ in range(200)
-        }
+        self.tonight = {}
+        for plate in (f"D{chance.randrange(600):05}" for _ in range(200)):
+            expiry = (FIRST_DAY + timedelta(days=chance.randrange(400))).isoformat()
+            self.tonight[plate] = max(expiry, self.expiries.get(plate) or "")
         for plate in chance.sample(sorted(self.expiries), min(5, len(self.expiries))):
             self.tonight[plate] = None
 

@@ -14,7 +14,13 @@ import pytest
 
 from app.storage.engine import close_quietly
 from tests.conftest import World
-from tests.system.processes import Service, environment, run_command, until
+from tests.system.processes import (
+    EVERY_RULE_ACCEPTED,
+    Service,
+    environment,
+    run_command,
+    until,
+)
 
 CARS = 2_000
 BACKUPS = 20
@@ -209,7 +215,7 @@ def importing(world: World, settings: dict[str, Any]):
 
     def load() -> None:
         while not is_over.is_set():
-            ended = run_command("import", files[len(loads) % 2], **settings)
+            ended = run_command("import", files[len(loads) % 2], *EVERY_RULE_ACCEPTED, **settings)
             assert ended.returncode == 0, ended.stderr
             loads.append(len(loads))
 

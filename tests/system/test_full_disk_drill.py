@@ -18,7 +18,7 @@ from app.domains.repository import Domain
 from app.storage.engine import close_quietly, open_engine
 from tests.system.creators import Creators
 from tests.system.full_disk import Disk, Greed
-from tests.system.processes import run_command, send
+from tests.system.processes import EVERY_RULE_ACCEPTED, run_command, send
 
 PATH = "/v1/vehicle/AB12CDE/insurance"
 BULK = "/v1/vehicle/bulk-insurance"
@@ -85,8 +85,8 @@ class Operator:
         while not self._over.is_set():
             file = self._files[self._chance.choice(MAKES)]
             commands: dict[str, tuple[object, ...]] = {
-                "merge": ("import", file),
-                "replace": ("import", file, "--mode", "replace"),
+                "merge": ("import", file, *EVERY_RULE_ACCEPTED),
+                "replace": ("import", file, "--mode", "replace", *EVERY_RULE_ACCEPTED),
                 "backup": ("backup", self._backups, "--keep", "2", "--registers"),
                 "rollback": ("imports", "rollback"),
             }
@@ -140,7 +140,9 @@ def test_a_disk_filled_and_emptied_under_load(serve, world, make_disk):
     assert creators.statuses("POST") == {201, 503}, told
     assert creators.statuses("GET") <= {200, 404}, told
     require_all_kept(settings, creators.acknowledged())
-    last = run_command("import", cars(world.directory, "SEAT", 8_000), **settings)
+    last = run_command(
+        "import", cars(world.directory, "SEAT", 8_000), *EVERY_RULE_ACCEPTED, **settings
+    )
     assert last.returncode == 0
     assert run_command("backup", world.directory / "last", **settings).returncode == 0
     assert service.get("/readyz").json()["warnings"] == []

@@ -88,8 +88,9 @@ def _largest(loads: list[Any]) -> tuple[int, int]:
     for load in loads:
         may_shrink = {SHRINK, f"{ACCEPTED}rows"}.intersection(json_list(load.accepted, str))
         change = change_of(load)
-        left = change.in_force[1] if change and load.mode == REPLACE else load.held
-        if left > in_force and (may_shrink or load.mode == REPLACE):
+        # Of a merge, and of a load of an earlier release, nobody knows how many are in force.
+        left = change.in_force[1] if change and load.mode == REPLACE else 0
+        if left > in_force:
             in_force, load_id = left, load.id
         if may_shrink:
             break

@@ -1,11 +1,15 @@
 """What a load changed, as the history of loads keeps it and as people read it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from app.registers.applying.answers import Turned
 from app.registers.applying.counts import VALUES_MAX, Counts
+
+INSURERS_MAX = 100
+"""The insurers that the history names."""
 
 
 class MemberChange(msgspec.Struct, omit_defaults=True):
@@ -91,9 +95,18 @@ def change_by(counts: Counts) -> Change:
         left=answers.left,
         moved=answers.moves.count,
         answers={name: each for name, each in answers.answers.items() if any(each)},
-        insurers=answers.insurers,
+        insurers=_worst(answers.insurers),
         members=members,
     )
+
+
+def _worst(insurers: Mapping[str, Turned]) -> dict[str, Turned]:
+    """Return the insurers that lose most by name, and the sum of all others without one."""
+    order = sorted(insurers, key=lambda name: (bool(name), *insurers[name][::-1]), reverse=True)
+    worst = {name: insurers[name] for name in order[:INSURERS_MAX] if name}
+    others = [each for name, each in insurers.items() if name not in worst]
+    rest = Turned(sum(each.gained for each in others), sum(each.lost for each in others))
+    return worst | ({"": rest} if any(rest) else {})
 
 
 def change_of(load: Any) -> Change | None:

@@ -6,11 +6,12 @@ to compare with, so it breaks none.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from app.errors import OperatorError
 from app.registers.applying.answers import Turned
-from app.registers.applying.counts import FAR_YEARS, VALUES_MAX
+from app.registers.applying.counts import FAR_YEARS, MEMBERS, VALUES_MAX
 from app.registers.baseline import Baseline
 from app.registers.change import Change, MemberChange
 from app.registers.request import ACCEPTED, LOSS, SHRINK, LoadRequest
@@ -41,17 +42,19 @@ RULES: Mapping[str, str] = {
     "insurers": f"over {INSURERS_PERCENT} % of the plates of one insurer would lose their cover",
     "mot": f"over {ANSWERS_PERCENT} % of the vehicles would lose their MOT",
     "tax": f"over {ANSWERS_PERCENT} % of the vehicles would lose their road tax",
+    "fines": f"over {ANSWERS_PERCENT} % of the vehicles would fail because of fines",
 }
 """By name: what breaks the rule."""
 _UNVARIED = frozenset("validFrom validTo motExpiry taxDue cancelledOn issuedOn".split())
 """Days: they are rightly the same if all policies are renewed at once."""
 _IDENTITY = ("make", "year", "firstRegistered")
-_FIRST_KNOWN = {
-    "cancelledOn": ("rows", "insured", "insurers"),
-    "settledOn": ("rows",),
-    "taxDue": ("tax",),
+_WORSENING = {
+    Kind.POLICIES: ("cancelledOn", ("rows", "insured", "insurers")),
+    Kind.FINES: ("settledOn", ("rows",)),
+    Kind.VEHICLES: ("taxDue", ("tax",)),
 }
-"""Members that make answers worse; once they become known, these rules do not apply."""
+"""By kind a member that ends what was in force. If no row knew it before, these rules excuse as
+many rows as know it now, up to half of the register."""
 
 
 class Facts(NamedTuple):
@@ -64,8 +67,10 @@ class Facts(NamedTuple):
     request: LoadRequest
     insured_by: Callable[[Sequence[str]], Mapping[str, int]]
     """Returns how many rows in force each of these insurers had before."""
-    is_new: Callable[[str], bool]
-    """Tells whether no row of the register knew a member before."""
+    count_known: Callable[[str], int]
+    """Returns how many rows of the register knew a member before."""
+    count_vehicles: Callable[[], int]
+    """Returns how many vehicles the largest register has."""
 
     def former(self, rule: str, word: str) -> Iterator[Change]:
         """Yield the changes of earlier loads whose losses add up to those of this one.
@@ -79,6 +84,27 @@ class Facts(NamedTuple):
                 return
             yield change
 
+    def added_up(
+        self, rule: str, counts_of: Callable[[Change], tuple[int, int]], word: str = ""
+    ) -> int:
+        """Return the losses of this load and of earlier ones, less what came back in later loads.
+
+        Args:
+            rule, word: see `former`.
+            counts_of: returns how much a load lost, and how much it brought.
+        """
+        total = 0
+        for change in (*reversed(list(self.former(rule, word))), self.change):
+            lost, gained = counts_of(change)
+            total = max(0, total - gained) + lost
+        return total
+
+    def excused(self, rule: str) -> int:
+        """Return how many rows or plates a rule excuses, because it is known now why they end."""
+        member, rules = _WORSENING[self.kind]
+        known = self.change.members.get(member, MemberChange()).known[1] if rule in rules else 0
+        return min(known, self.change.held[0] // 2) if known and not self.count_known(member) else 0
+
 
 def broken_rules(facts: Facts) -> dict[str, str]:
     """Return the rules that a load breaks, each with its explanation in numbers, without values."""
@@ -87,12 +113,7 @@ def broken_rules(facts: Facts) -> dict[str, str]:
         nothing = facts.is_replace and not change.held[1]
         return {"rows": f"the files hold no {facts.kind}"} if nothing else {}
     broken = {name: told for name, judge in _JUDGES.items() if (told := judge(facts))}
-    broken |= dict(_answers(facts))
-    for member, rules in _FIRST_KNOWN.items():
-        is_known = change.members.get(member, MemberChange()).known[1] > 0
-        if is_known and broken.keys() & set(rules) and facts.is_new(member):
-            broken = {name: told for name, told in broken.items() if name not in rules}
-    return broken
+    return broken | dict(_answers(facts))
 
 
 def require_rules(facts: Facts) -> list[str]:
@@ -145,13 +166,19 @@ def _rows(facts: Facts) -> str | None:
         since = f" since load {facts.baseline.load_id}" if most > before else ""
         gone, base = most - after, most
     else:
-        former = facts.former("rows", SHRINK)
-        gone += sum(each.in_force[0] - each.in_force[1] for each in former)
+        gone = facts.added_up("rows", _rows_lost, SHRINK)
     # A fine usually leaves the file because it was paid.
     many = max(gone, change.left if kind != Kind.FINES else 0)
+    if _is_many(facts, many, base, ROWS_PERCENT):
+        many -= facts.excused("rows")
     if not _is_many(facts, many, base, ROWS_PERCENT):
         return None
     return f"{many:,} of {base:,} {kind} in force would be gone{since}, over {ROWS_PERCENT} %"
+
+
+def _rows_lost(change: Change) -> tuple[int, int]:
+    before, after = change.in_force
+    return max(0, before - after), max(0, after - before)
 
 
 def _values(facts: Facts) -> str | None:
@@ -166,28 +193,49 @@ def _values(facts: Facts) -> str | None:
 
 
 def _lost(facts: Facts, name: str, member: MemberChange) -> tuple[int, int]:
-    """Return how many rows lose a member, net of what came back since, and how many had it."""
-    former = [
-        each.members.get(name, MemberChange()) for each in facts.former("values", f"{LOSS}{name}")
-    ]
-    net = sum(each.lost - each.gained for each in (member, *former))
+    """Return how many rows lose a member, less what came back since, and how many had it."""
+
+    def counts_of(change: Change) -> tuple[int, int]:
+        found = change.members.get(name, MemberChange())
+        return found.lost, found.gained
+
+    lost = facts.added_up("values", counts_of, f"{LOSS}{name}")
     if not facts.is_replace:
-        return net, sum(each.had for each in (member, *former))
+        return lost, _had(facts, name, lost, "values", f"{LOSS}{name}")
     change, (before, after) = facts.change, member.known
     if 2 * (change.held[0] - change.removed) >= change.held[0] or 2 * before < change.held[0]:
-        return max(member.lost, net), member.had
+        return lost, member.had
     # Most keys are new: the rows with them have as large a share of values, unless it is lost.
     return round(before * change.held[1] / change.held[0]) - after, before
 
 
+def _had(facts: Facts, name: str, lost: int, rule: str, word: str = "") -> int:
+    """Return how many of the rows that merges touched had a member, each counted once.
+
+    Args:
+        lost: how many lose it; the register is read only if they are some.
+    """
+    loads = (facts.change, *facts.former(rule, word))
+    had = sum(each.members.get(name, MemberChange()).had for each in loads)
+    # Merges of whole files touch the same rows every night.
+    return min(had, facts.count_known(name)) if lost >= _MANY and len(loads) > 1 else had
+
+
 def _variety(facts: Facts) -> str | None:
-    if not facts.is_replace or min(facts.change.held) < VARIETY_ROWS_MIN:
-        return None
     change, told = facts.change, []
+    if min(change.held) < VARIETY_ROWS_MIN:
+        return None
+    flags = {member.name for member in MEMBERS[facts.kind] if member.is_flag}
     exchanged = max(change.added, change.removed)
     for name, member in change.members.items():
+        if not facts.is_replace and 2 * max(member.known) < change.held[0]:
+            continue  # The rows of a small merge are often alike.
         before, after = member.values
-        touched = member.changed + exchanged
+        if name in flags and member.known[1] == change.held[1] > member.known[0]:
+            before += 1  # Of a flag, no value is one, too.
+        touched = member.changed + member.gained
+        if before > 2:
+            touched += exchanged
         # The rule about values judges members that all rows lose.
         is_poorer = before > 1 and 2 * after <= before and (after or not member.lost)
         if (
@@ -201,20 +249,37 @@ def _variety(facts: Facts) -> str | None:
 
 
 def _dates(facts: Facts) -> str | None:
-    many = max((each.misplaced for each in facts.change.members.values()), default=0)
-    return _of_rows(
-        facts, many, f"would end earlier than before, or be over {FAR_YEARS} years away"
-    )
+    names = [member.name for member in MEMBERS[facts.kind] if member.is_expiry]
+    what = f"would have a date that moved back, or is over {FAR_YEARS} years away"
+    return _of_rows(facts, "dates", names, attrgetter("misplaced"), what)
 
 
 def _identity(facts: Facts) -> str | None:
-    members = facts.change.members
-    many = max(members.get(name, MemberChange()).changed for name in _IDENTITY)
-    return _of_rows(facts, many, "would have another make, year or first registration")
+    what = "would have another make, year or first registration"
+    return _of_rows(facts, "identity", _IDENTITY, attrgetter("changed"), what)
 
 
-def _of_rows(facts: Facts, many: int, what: str) -> str | None:
-    repeated = max((each.had for each in facts.change.members.values()), default=0)
+def _of_rows(
+    facts: Facts,
+    rule: str,
+    names: Sequence[str],
+    count_of: Callable[[MemberChange], int],
+    what: str,
+) -> str | None:
+    """Return an explanation if one of the members is wrong in too many of the rows that had one."""
+
+    def count(name: str) -> int:
+        def counts_of(change: Change) -> tuple[int, int]:
+            return count_of(change.members.get(name, MemberChange())), 0
+
+        # Losses of merges add up.
+        return counts_of(facts.change)[0] if facts.is_replace else facts.added_up(rule, counts_of)
+
+    many, name = max(((count(name), name) for name in names), default=(0, ""))
+    members = facts.change.members.values()
+    repeated = max((each.had for each in members), default=0)
+    if not facts.is_replace:
+        repeated = max(repeated, _had(facts, name, many, rule))
     if not _is_many(facts, many, repeated, ROWS_CHANGED_PERCENT):
         return None
     return f"{many:,} of {repeated:,} {facts.kind} {what}, over {ROWS_CHANGED_PERCENT} %"
@@ -228,16 +293,24 @@ def _numbers(facts: Facts) -> str | None:
 
 
 def _insurers(facts: Facts) -> str | None:
-    lost = {
-        name: each.lost for name, each in facts.change.insurers.items() if name and each.lost > 1
-    }
+    def count(name: str) -> int:
+        def counts_of(change: Change) -> tuple[int, int]:
+            turned = change.insurers.get(name, Turned())
+            return turned.lost, turned.gained
+
+        if facts.is_replace:
+            return counts_of(facts.change)[0]
+        return facts.added_up("insurers", counts_of)
+
+    names = [name for name, each in facts.change.insurers.items() if name and each.lost]
+    lost = {name: many for name in names if (many := count(name)) > 1}
     if not lost:
         return None
-    had = facts.insured_by(list(lost))
+    had, excused = facts.insured_by(list(lost)), facts.excused("insurers")
     worst = [
         f"{many:,} of {had.get(name, many):,}"
-        for name, many in lost.items()
-        if _is_many(facts, many, had.get(name, many), INSURERS_PERCENT)
+        for name, many in sorted(lost.items(), key=itemgetter(1), reverse=True)
+        if _is_many(facts, many - excused, had.get(name, many), INSURERS_PERCENT)
     ]
     if not worst:
         return None
@@ -258,14 +331,37 @@ _JUDGES: Mapping[str, Callable[[Facts], str | None]] = {
 
 def _answers(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield the rules about checks that a load breaks."""
-    change = facts.change
-    base = (
-        change.in_force[0] if facts.kind == Kind.POLICIES and facts.is_replace else change.held[0]
-    )
-    for name, what in (("insured", "cover"), ("mot", "MOT"), ("tax", "road tax")):
-        lost = change.answers.get(name, Turned()).lost
+    change, kind = facts.change, facts.kind
+    base = change.in_force[0] if kind == Kind.POLICIES and facts.is_replace else change.held[0]
+    if kind == Kind.FINES and change.turned("fines").lost:
+        base = max(base, facts.count_vehicles())
+    for name, what in _CHECKS.items():
+        lost = _lost_answers(facts, name)
         if _is_many(facts, lost, base, ANSWERS_PERCENT):
-            yield (
-                name,
-                f"{lost:,} plates would lose their {what}, over {ANSWERS_PERCENT} % of {base:,}",
-            )
+            lost -= facts.excused(name)
+        if _is_many(facts, lost, base, ANSWERS_PERCENT):
+            told = f"{lost:,} plates would {what}, over {ANSWERS_PERCENT} % of {base:,}"
+            yield name, told
+
+
+def _lost_answers(facts: Facts, name: str) -> int:
+    """Return for how many plates an answer gets worse; those of merges add up."""
+
+    def counts_of(change: Change) -> tuple[int, int]:
+        turned = change.turned(name)
+        # The rule about rows judges vehicles that leave.
+        gone = change.turned("known").lost if facts.kind == Kind.VEHICLES else 0
+        return max(0, turned.lost - gone), turned.gained
+
+    if name == "fines" and facts.kind != Kind.FINES:
+        return 0
+    return counts_of(facts.change)[0] if facts.is_replace else facts.added_up(name, counts_of)
+
+
+_CHECKS = {
+    "insured": "lose their cover",
+    "mot": "lose their MOT",
+    "tax": "lose their road tax",
+    "fines": "fail because of fines",
+}
+"""By rule and answer what happens to plates."""

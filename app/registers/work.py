@@ -24,7 +24,7 @@ from app.registers.rules import Facts, require_rules
 from app.storage.engine import Engine
 from app.storage.identity import new_stamp
 from app.storage.register_store import OpenRegister
-from app.storage.registers import Entry
+from app.storage.registers import Entry, list_entries
 from app.storage.tables import Kind
 
 _HELD_MAX = 30_000
@@ -162,9 +162,9 @@ class Work:
             with self.generations.opened_unchanged(self.entry) as opened:
                 yield Table(opened, self.kind) if opened else None
 
-        def is_new(member: str) -> bool:
+        def count_known(member: str) -> int:
             with before() as table:
-                return table is None or not table.knows(member)
+                return table.count_known(member) if table else 0
 
         def insured_by(names: Sequence[str]) -> Mapping[str, int]:
             with before() as table:
@@ -177,7 +177,10 @@ class Work:
             baseline=self.intake.baseline or Baseline(),
             request=self.request,
             insured_by=insured_by,
-            is_new=is_new,
+            count_known=count_known,
+            count_vehicles=lambda: max(
+                (each.rows(Kind.VEHICLES) or 0 for each in list_entries(self.engine)), default=0
+            ),
         )
 
     def result(self) -> LoadResult:

@@ -11,8 +11,8 @@ from app.console.rendering import ROOT
 from app.console.sessions import Role
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
-from app.registers.applying.answers import INSURERS_MAX, Turned
-from app.registers.change import Change
+from app.registers.applying.answers import Turned
+from app.registers.change import INSURERS_MAX, Change
 from app.registers.history import RegisterLoad, insert_line, json_text
 from app.registers.rules import RULES
 from app.storage.versions import database_id

@@ -1,7 +1,7 @@
 """What a load changed, in words: short for tables, complete for pages (D159)."""
 
-from app.registers.applying.answers import ANSWERS, INSURERS_MAX, Turned
-from app.registers.change import Change, MemberChange
+from app.registers.applying.answers import ANSWERS, Turned
+from app.registers.change import INSURERS_MAX, Change, MemberChange
 from app.registers.change_words import brief, lines, sections
 from tests.rows import each_row
 

@@ -107,8 +107,8 @@ class TestRefusal:
     def test_former_options_accept_rules(self, load, broken):
         """`--allow-shrink` accepts rows, and `--allow-loss` the loss of one member."""
         load(cars(100))
-        assert broken(cars(50)) == ["rows", "mot"]
-        assert broken(cars(50), allow_shrink=True) == ["mot"]
+        assert broken(cars(50, mot="")) == ["rows", "values", "mot"]
+        assert broken(cars(50, mot=""), allow_shrink=True) == ["values", "mot"]
         assert broken(cars(100, mot=""), allow_loss=["motExpiry"]) == ["mot"]
 
     def test_a_first_load_breaks_none(self, load):
@@ -189,12 +189,62 @@ class TestValues:
     def test_new_keys_do_not_hide_a_loss(self, load, broken):
         """If most plates are others, they must know a member as often as the former ones."""
         load(cars(300))
-        assert broken(cars(300, first=300, mot=""), accept=["rows"]) == ["values", "mot"]
+        assert broken(cars(300, first=300, mot=""), accept=["rows"]) == ["values"]
 
     def test_a_member_that_becomes_known_breaks_no_rule(self, load):
         """Cancellations end the cover of half of the plates, but nobody knew them before."""
         load(policies(200))
         assert load(policies(200, cancelled=range(100))).changed == 100
+
+    def test_it_excuses_no_more_than_it_explains(self, load, broken):
+        """One cancellation does not excuse a file that was cut off, nor do cancellations of all."""
+        load(policies(200))
+        assert broken(policies(100, cancelled=range(1))) == ["rows", "insurers", "insured"]
+        assert broken(policies(200, cancelled=range(200))) == ["rows", "insurers", "insured"]
+
+    def test_road_tax_that_is_not_due_any_more_is_no_loss(self, load, broken):
+        """A vehicle that is off the road has no such day; one whose status stays does."""
+        header = "registration,taxStatus,taxDue\n"
+        load(header + "".join(f"AB{n},taxed,2027-01-01\n" for n in range(400)))
+        off = "".join(f"AB{n},sorn,\n" for n in range(12))
+        assert load(header + off, mode="merge").changed == 12
+        blank = "".join(f"AB{n},taxed,\n" for n in range(20, 32))
+        assert broken(header + blank, mode="merge") == ["values"]
+
+    def test_flags_that_become_true_everywhere_are_refused(self, load, broken):
+        """No value of a flag is one, too; in a merge of most rows as well."""
+        header = "registration,motExempt\n"
+        load(header + "".join(f"AB{n},{'true' if n < 30 else ''}\n" for n in range(600)))
+        everybody = header + "".join(f"AB{n},true\n" for n in range(600))
+        assert [broken(everybody, mode=mode) for mode in ("replace", "merge")] == [["variety"]] * 2
+
+    def test_vehicles_that_leave_do_not_lose_their_mot(self, load):
+        """The rule about rows judges them."""
+        load(cars(200))
+        assert load(cars(185)).changed == 15
+
+    def test_a_currency_may_leave_with_its_only_fine(self, load):
+        """One value of two is not half of the variety if its row is gone."""
+        rows = [f"AB{n},F{n},20.00,GBP\n" for n in range(600)]
+        header = "registration,reference,amount,currency\n"
+        load(header + "".join([*rows[:599], "AB599,F599,20.00,EUR\n"]))
+        new = [f"CD{n},G{n},20.00,GBP\n" for n in range(40)]
+        assert load(header + "".join([*rows[40:599], *new])).changed == 81
+
+    def test_many_new_fines_are_refused(self, world, load, broken):
+        """Of the vehicles, over 4 % would fail because of them."""
+        world.load_files(files(world, a=cars(1_000))[0], register="cars")
+        header = "registration,reference,amount\n"
+        load(header + "".join(f"AB{n:05},F{n},20.00\n" for n in range(20)))
+        assert load(header + "".join(f"AB{n:05},F{n},20.00\n" for n in range(50))).changed == 30
+        many = header + "".join(f"AB{n:05},F{n},20.00\n" for n in range(200))
+        assert broken(many) == ["fines"]
+
+    def test_a_load_of_an_earlier_release_is_not_compared(self, world, load):
+        """Nobody knows how many of its rows were in force."""
+        load(policies(200, cancelled=range(80)))
+        RegisterLoad.update(change=None).execute(world.engine)
+        assert load(policies(200, cancelled=range(80))).changed == 0
 
     def test_more_of_a_known_member_breaks_rules(self, load, broken):
         """Once cancellations are known, a sudden jump of them is refused."""
@@ -215,6 +265,26 @@ class TestMerges:
         assert broken(cars(9, first=9, mot=""), mode="merge") == ["values"]
         assert load(cars(9), mode="merge").changed == 9
         assert load(cars(9, first=9, mot=""), mode="merge").changed == 9
+
+    def test_gains_of_other_rows_make_nothing_up(self, load, broken):
+        """A column that moved down by one row loses as many values as it brings."""
+        load(policies(1_000, cancelled=range(0, 1_000, 20)))
+        shifted = policies(1_000, cancelled=range(1, 1_000, 20))
+        assert broken(shifted, mode="merge") == ["values", "insured"]
+
+    def test_merges_of_whole_files_add_up(self, load, broken):
+        """The same rows in each of them are counted once."""
+        load(policies(1_000, cancelled=range(60)))
+        load(policies(1_000, cancelled=range(5, 60)), mode="merge")
+        assert broken(policies(1_000, cancelled=range(10, 60)), mode="merge") == ["values"]
+
+    def test_worse_answers_add_up(self, load, broken):
+        """Nine rows a night, and better answers of later nights make them up."""
+        load(cars(200))
+        load(cars(9, mot="2026-02-01"), mode="merge")
+        assert broken(cars(9, first=9, mot="2026-02-01"), mode="merge") == ["dates", "mot"]
+        load(cars(9), mode="merge")
+        load(cars(9, first=9, mot="2026-02-01"), mode="merge", accept=["dates"])
 
     @each_row("ends", ["replace", "accept", "allow", "days"])
     def test_what_ends_the_sum(self, world, ends):

@@ -31,7 +31,7 @@ from app.vehicles.parts import (
 
 PLATES_ASKED = 5_000
 """Plates that are read with one statement for each table."""
-INSURERS_MAX = 100
+_INSURERS_MAX = 1_000
 """The insurers that are counted by name; the others are counted together, with an empty name."""
 ANSWERS = Answer._fields
 _FOLLOWED_MAX = 50_000
@@ -133,7 +133,7 @@ class AnswerCounts:
 
     def _add_insurer(self, name: str | None, gained: int = 0, lost: int = 0) -> None:
         if name is not None and gained + lost:
-            named = name if name in self.insurers or len(self.insurers) < INSURERS_MAX else ""
+            named = name if name in self.insurers or len(self.insurers) < _INSURERS_MAX else ""
             self.insurers[named] = self.insurers.get(named, Turned()).plus(gained, lost)
 
     def to_tuple(self) -> tuple[Any, ...]:

@@ -31,6 +31,8 @@ class Member(NamedTuple):
     """Whether a note must not quote its value, because a wrong column can contain anything."""
     is_expiry: bool = False
     """Whether it is a day that something ends, which seldom moves back."""
+    explained_by: int | None = None
+    """The position of a value that explains a loss if it changes as well."""
 
     def is_known(self, value: object) -> bool:
         """Tell whether a row with this value knows the member."""
@@ -50,7 +52,9 @@ MEMBERS: Mapping[Kind, tuple[Member, ...]] = {
         Member("motExempt", _V("mot_exempt"), is_flag=True, is_noted=True),
         Member("firstRegistered", _V("first_registered"), is_noted=True),
         Member("taxStatus", _V("tax_status"), is_noted=True),
-        Member("taxDue", _V("tax_due"), is_expiry=True, is_noted=True),
+        Member(
+            "taxDue", _V("tax_due"), is_expiry=True, is_noted=True, explained_by=_V("tax_status")
+        ),
     ),
     Kind.POLICIES: (
         Member("insurer", _P("insurer"), is_text=True),
@@ -181,6 +185,13 @@ class Differences:
                 if was_known and is_known:
                     self.changed[at] += 1
                     self.misplaced[at] += member.is_expiry and (new < old or new > self._far >= old)
+            if member.explained_by is not None:
+                self.lost[at] -= sum(
+                    member.is_known(value_of(old))
+                    and not member.is_known(value_of(new))
+                    and old[member.explained_by] != new[member.explained_by]
+                    for old, new in zip(before, after, strict=True)
+                )
 
     def add_others(self, counts: Sequence[list[int]]) -> None:
         """Add the counts of others, from `to_tuple`."""

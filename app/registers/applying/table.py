@@ -57,12 +57,12 @@ class Table:
         """Return the number of rows."""
         return int(self._model.select().count(self._engine))
 
-    def knows(self, member: str) -> bool:
-        """Tell whether any row has a value for a member."""
+    def count_known(self, member: str) -> int:
+        """Return how many rows have a value for a member."""
         position = next(each.position for each in MEMBERS[self._kind] if each.name == member)
         field: Any = self._model._meta.sorted_fields[position]
         has_value = field == True if isinstance(field, BooleanField) else field.is_null(False)  # noqa: E712
-        return bool(self._model.select().where(has_value).exists(self._engine))
+        return int(self._model.select().where(has_value).count(self._engine))
 
     def count_insurers(self, names: Sequence[str], day: str) -> Mapping[str, int]:
         """Return how many policies of each of these insurers are in force on a day, or later."""

@@ -31,8 +31,8 @@ _FEW = 2
 RULES: Mapping[str, str] = {
     "rows": f"over {ROWS_PERCENT} % of the rows in force would be gone, or all rows",
     "values": "rows would lose a member, in more than VERIFYD_LOSS_MAX % of those that had it",
-    "variety": "a member would have half as many different values as before, or fewer, in a "
-    f"replace of at least {VARIETY_ROWS_MIN} rows",
+    "variety": "a member would have half as many different values as before, or fewer, in at "
+    f"least {VARIETY_ROWS_MIN} rows",
     "dates": f"in over {ROWS_CHANGED_PERCENT} % of the rows, motExpiry, taxDue or validTo would "
     f"move back, or be more than {FAR_YEARS} years away",
     "identity": f"over {ROWS_CHANGED_PERCENT} % of the vehicles would have another make, year or "

@@ -1,7 +1,8 @@
 """Loads that rules refused in the drop directory, and whose files wait for an operator (D158).
 
-A hold is over once a later load of the register and kind succeeds, the register is rolled back,
-dropped, undropped or purged, or a file of the load is gone from `failed/`.
+A hold is over once a later load of the register and kind succeeds, unless it merges older files of
+the DVSA; once the register is rolled back, dropped, undropped or purged; or once a file of the load
+is gone from `failed/`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from app.registers.dropped.kept import FAILED, are_there, list_names
 from app.registers.dropped.uploads import is_marker
 from app.registers.formats import FileFault
 from app.registers.history import MERGE, REPLACE, RegisterLoad, find_load, json_list, json_text
-from app.registers.reading.sources import date_of
+from app.registers.reading.sources import DATED_PART, date_of, sorted_by_date
 from app.storage.engine import Engine
 
 HELD = "held"
@@ -115,18 +116,43 @@ def open_holds(engine: Engine) -> list[HeldLoad]:
     Raises peewee.PeeweeException if the database cannot be read.
     """
     load, later = RegisterLoad, RegisterLoad.alias()
-    ended = fn.EXISTS(later.select(later.id).where(_ends(later, load)))
+    # PERF: SQL leaves only those out of a year's holds that names of files have to decide.
+    may_be_older = (later.mode == MERGE) & later.files.contains(DATED_PART)
+    ended = fn.EXISTS(later.select(later.id).where(_may_end(later, load) & ~may_be_older))
     rows = load.select().where(load.hold.is_null(False) & ~ended).order_by(load.id)
     # Files that were refused again are held by the last line: nothing in `failed/` is overwritten.
     holds = {(each.directory, *each.hold.files): each for each in map(_held, rows.execute(engine))}
-    return [each for each in holds.values() if each.is_there]
+    return [each for each in holds.values() if each.is_there and _ended_by(engine, each) is None]
 
 
-def _ends(later: Any, load: Any) -> Any:
-    """Return the condition of a later line that ends the hold of a load."""
+def first_merge(holds: Iterable[HeldLoad]) -> HeldLoad | None:
+    """Return the held merge of one register and kind that must be decided first, if there is one.
+
+    Files of the DVSA count by date, others by the order in which they were held.
+    """
+    merges = [each for each in holds if each.mode == MERGE]
+    return next(iter(sorted_by_date(merges, lambda each: each.hold.files[0])), None)
+
+
+def _may_end(later: Any, load: Any) -> Any:
+    """Return the condition of a later line that ends the hold of a load, unless it is older."""
     # A rollback, drop, undrop or purge that changes several kinds names none.
     is_same = (later.register == load.register) & later.kind.in_((load.kind, ""))
     return (later.id > load.id) & is_same & (later.status == "done")
+
+
+def _ended_by(engine: Engine, held: HeldLoad) -> Any:
+    """Return the line that ended the hold of a load, None if it is not over."""
+    lines = RegisterLoad.select().where(_may_end(RegisterLoad, held)).order_by(RegisterLoad.id)
+    # An older delta comes before a held one: whoever loads it has not decided about the later one.
+    return next(
+        (
+            each
+            for each in lines.execute(engine)
+            if each.mode != MERGE or not _is_older(each.files.split("\n"), held.hold.files)
+        ),
+        None,
+    )
 
 
 def _held(row: Any) -> HeldLoad:
@@ -160,21 +186,26 @@ def spared_files(engine: Engine) -> set[Path]:
 
 
 def require_not_held_back(
-    engine: Engine, register: str, kind: str, mode: str, files: Iterable[str]
+    engine: Engine, register: str, kind: str, mode: str, files: Sequence[str]
 ) -> None:
     """Raise HeldBack if an earlier merge of a register and kind is held.
 
     Replaces are not held back. Nor are files of the DVSA that are older than the held ones: they
     come first.
     """
-    for held in open_holds(engine) if mode == MERGE else ():
-        is_same = (held.register, held.kind, held.mode) == (register, kind, MERGE)
-        if is_same and not _is_older(files, held.hold.files):
-            raise HeldBack(
-                f"load {held.id} of the register {register} is held, and must be decided first: "
-                f'accept it with "verifyd imports accept {held.id}", or remove its file from '
-                f"{held.directory}"
-            )
+    held = first_merge(
+        each
+        for each in (open_holds(engine) if mode == MERGE else ())
+        if (each.register, each.kind) == (register, kind) and not _is_older(files, each.hold.files)
+    )
+    if held is None:
+        return
+    older = [name for name in files if _is_older([name], held.hold.files)]
+    before = f"; before that, load {', '.join(older)} without the later files" if older else ""
+    raise HeldBack(
+        f"load {held.id} of the register {register} is held, and must be decided first: accept it "
+        f'with "verifyd imports accept {held.id}", or remove its file from {held.directory}{before}'
+    )
 
 
 def _is_older(files: Iterable[str], others: Iterable[str]) -> bool:
@@ -203,8 +234,7 @@ def require_acceptable(engine: Engine, load_id: int) -> HeldLoad:
             f"its command with {rules}"
         )
     held = _held(line)
-    later = RegisterLoad.select().where(_ends(RegisterLoad, line)).order_by(RegisterLoad.id)
-    ended_by = later.first(engine)
+    ended_by = _ended_by(engine, held)
     if ended_by is not None:
         raise OperatorError(f"load {load_id} cannot be accepted any more: {_why(held, ended_by)}")
     if not Path(held.hold.drop).is_dir():

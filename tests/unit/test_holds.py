@@ -391,8 +391,26 @@ class TestMerges:
         merges.run()
         assert merges.status(3) == "held"
         assert "cannot be accepted yet: load 3 is held, too" in merges.refused(2)
+        (held,) = merges.conditions().values()
+        assert held.remedy == "sudo verifyd imports show 3"
         merges.accept(3)
-        assert "succeeded since" in merges.refused(2)
+        assert merges.accept(2)["load"] == 5
+
+    def test_an_older_delta_does_not_end_the_hold(self, merges):
+        """It is loaded as it was asked for, and later ones still wait for the held one."""
+        name = "delta-light-vehicle_{}-01-2026.csv".format
+        merges.hold(EXPIRED, name("05"))
+        older, later = (merges.put(name(day), policies(1)) for day in ("04", "06"))
+        told = "\n".join(line["message"] for line in merges.run().log)
+        assert f"before that, load {older.name} without the later files" in told
+        later.unlink()
+        assert merges.run().status == 0
+        merges.put(later.name, policies(1))
+        assert merges.run().status == 1
+        assert (older.exists(), later.exists(), merges.status(3)) == (False, True, "done")
+        assert [*merges.conditions()] == ["held:fleet:policies"]
+        assert merges.accept(2)["load"] == 4
+        assert (merges.run().status, later.exists()) == (0, False)
 
 
 class TestOptionFiles:

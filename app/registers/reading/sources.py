@@ -27,8 +27,11 @@ from app.registers.reading.streams import (
     raising_file_faults,
 )
 
+DATED_PART = "-light-vehicle_"
+"""In any case, all names that the DVSA gives to its files have this part."""
 _DATED_NAME = re.compile(
-    r"(?P<type>bulk|delta)-light-vehicle_(?P<day>[0-9]{2})-(?P<month>[0-9]{2})-(?P<year>[0-9]{4})"
+    rf"(?P<type>bulk|delta){DATED_PART}"
+    r"(?P<day>[0-9]{2})-(?P<month>[0-9]{2})-(?P<year>[0-9]{4})"
     r"[^/\\]*\Z",
     re.IGNORECASE,
 )

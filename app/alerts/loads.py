@@ -23,7 +23,7 @@ from app.registers.history import (
     repeated_note,
     unopened_reason,
 )
-from app.registers.holds import HeldLoad, explained, first_merge, open_holds
+from app.registers.holds import HeldLoad, decided_first, explained, open_holds
 from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Engine
 from app.storage.registers import Entry, list_entries
@@ -224,10 +224,8 @@ def _held_conditions(holds: Sequence[HeldLoad]) -> Iterator[Condition]:
     """
     for kind in sorted({each.kind for each in holds}):
         held = [each for each in holds if each.kind == kind]
-        # Later merges wait for the first one; of replaces the last one is worth a decision.
-        merge = first_merge(held)
-        shown = merge or held[-1]
-        waits = " Later files of them wait until then." if merge else ""
+        shown = decided_first(held)
+        waits = " Later files of them wait until then." if shown.mode == MERGE else ""
         yield Condition(
             key=held_key(shown),
             title=f"a load of the register {shown.register} is held",

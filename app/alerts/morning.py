@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from msgspec import json
@@ -17,13 +18,14 @@ from app import clock
 from app.alerts.certificate import expires_at
 from app.alerts.conditions import gathered
 from app.alerts.disk import free_bytes_by_directory
-from app.alerts.loads import UNRECOGNISED, freshness
+from app.alerts.loads import UNRECOGNISED, freshness, held_key
 from app.alerts.message import REPORT, SHOWN_MAX, Condition, Message
 from app.alerts.nightly import NAMES, JobRun, Run, insert_run, shortened
 from app.alerts.spool import Spool, new_id
 from app.audit.state import AuditState, owner_fault, summary_of
 from app.config import Config
 from app.errors import OperatorError
+from app.registers.attempts import states_of_loads
 from app.registers.change import change_of
 from app.registers.change_words import brief
 from app.registers.history import (
@@ -37,6 +39,7 @@ from app.registers.history import (
     list_running,
     unopened_reason,
 )
+from app.registers.holds import ACCEPTED, HELD, decided_first, open_holds
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.files import size_text
@@ -133,15 +136,17 @@ def composed_report(engine: Engine, config: Config, faults: Sequence[str] = ()) 
     problems = gathered(engine, config, faults=faults).conditions
     failed = _failed(engine, since)
     counts = {"problems": len(problems), "failed loads": sum(count for _, count in failed)}
+    command = "check" if problems else "imports list --failed"
     summary = ", ".join(f"{what}: {count:,}" for what, count in counts.items() if count)
     summary = summary or "all is well"
     moment, begin = (datetime.fromtimestamp(each, config.timezone) for each in (now, since))
     head = f"verifyd, {moment:%a %d %b %H:%M %Z}, since {begin:%a %d %b %H:%M}, from {host}"
     below = ["", *_registers(engine, config, since), "", *_aligned(_state(engine, config))]
     wrong = [
-        f"- {each}" for each in shortened(_wrong(problems, failed), LINES_MAX - 2 - len(below))
+        f"- {each}"
+        for each in shortened(_wrong(problems, failed, _held(engine)), LINES_MAX - 2 - len(below))
     ]
-    more = "; sudo verifyd check shows more" if wrong else ""
+    more = f"; sudo verifyd {command} shows more" if wrong else ""
     text = [head, f"{summary.capitalize()}{more}", *wrong, *below]
     return Message(
         id=new_id(),
@@ -155,11 +160,19 @@ def composed_report(engine: Engine, config: Config, faults: Sequence[str] = ()) 
 
 
 _Failed = list[tuple[RegisterLoad, int]]
-"""The latest load of each register that failed since the last report, and how many failed."""
+"""A load of each register that failed or is held, and how many such loads there are."""
 
 
-def _wrong(problems: Sequence[Condition], failed: _Failed) -> list[str]:
-    """Return a line for each problem and each register whose loads failed, the worst first."""
+def _wrong(problems: Sequence[Condition], failed: _Failed, held: _Failed) -> list[str]:
+    """Return a line for each problem and each register whose loads failed, the worst first.
+
+    Args:
+        held: the load to decide first of each register and kind, and how many are held.
+    """
+    waiting = [
+        f"{load.register}: {count:,} held, load {load.id}: {refusal_of(load)}"
+        for load, count in held
+    ]
     refused = [
         f"{load.register or 'unknown register'}: {count:,} failed, load {load.id}: "
         f"{refusal_of(load)}"
@@ -168,19 +181,31 @@ def _wrong(problems: Sequence[Condition], failed: _Failed) -> list[str]:
     told = {f"load:{load.register or UNRECOGNISED}" for load, _ in failed}
     # The lines of the registers show most of these, so they may be left out.
     late = [each for each in problems if each.kind in ("load", "stale", "unchanged")]
-    others = [each.title for each in problems if each not in late]
-    return [*others, *refused, *(each.title for each in late if each.key not in told)]
+    others = [each.title for each in problems if each not in late and each.kind != "held"]
+    return [*others, *waiting, *refused, *(each.title for each in late if each.key not in told)]
 
 
 def _failed(engine: Engine, since: int) -> _Failed:
     """Return the loads that failed since a time, the latest first."""
     load = RegisterLoad
+    states = states_of_loads(engine)
+    decided = [number for number, state in states.items() if state.status in (HELD, ACCEPTED)]
     is_failed: Any = UNSEEN_FAILURE | load.id.in_(interrupted_loads(engine))
+    is_failed &= load.id.not_in(decided)
     is_recent = fn.COALESCE(load.finished_at, load.started_at) >= since
     counted = load.select(fn.MAX(load.id), fn.COUNT(load.id)).where(is_failed & is_recent)
     counts = dict(counted.group_by(load.register).tuples().execute(engine))
     last = load.select().where(load.id.in_(list(counts))).order_by(load.id.desc())
     return [(row, counts[row.id]) for row in last.execute(engine)]
+
+
+def _held(engine: Engine) -> _Failed:
+    """Return the load to decide first of each register and kind, and how many are held."""
+    holds = sorted(open_holds(engine), key=held_key)
+    groups = [list(group) for _, group in groupby(holds, held_key)]
+    counts = {decided_first(group).id: len(group) for group in groups}
+    lines = RegisterLoad.select().where(RegisterLoad.id.in_(list(counts)))
+    return [(line, counts[line.id]) for line in lines.order_by(RegisterLoad.id).execute(engine)]
 
 
 def _registers(engine: Engine, config: Config, since: int) -> list[str]:

@@ -167,7 +167,7 @@ def _load_files(args: argparse.Namespace) -> None:
     except OperatorError as error:
         change = error.details.get("change")
         if isinstance(change, Change) and not args.json:
-            print("\n".join(change_words.lines(change)), file=sys.stderr)
+            print("\n".join(change_words.lines(change, args.mode)), file=sys.stderr)
         raise
     item = result._asdict()
     print_item(args, item, result_sentence(result), item_lines(in_words(item)))
@@ -215,7 +215,9 @@ def in_words(item: Item) -> Item:
     """Return the members of a load for a person: at last, in words, what it changed."""
     members = dict(item)
     change = members.pop("change", None)
-    return members | {"change": change_words.lines(change) if isinstance(change, Change) else None}
+    if isinstance(change, Change):
+        change = change_words.lines(change, members["mode"])
+    return members | {"change": change}
 
 
 def result_sentence(result: LoadResult) -> str:

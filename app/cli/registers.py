@@ -27,6 +27,7 @@ from app.registers.history import (
 )
 from app.registers.holds import HELD
 from app.registers.reading.streams import printable
+from app.registers.request import allowed_in_words
 from app.registers.undo import (
     drop_register,
     purge_register,
@@ -46,13 +47,20 @@ _COLUMNS = (
 )
 LOADS = Table[PastLoad](
     f"{_COLUMNS} changed format is_terminated files sizes reasons notes broken accepted accepts "
-    "known finished_at",
+    "accepted_as known finished_at",
     columns=_COLUMNS,
     shown={
-        "change": lambda load: load.change and str(change_words.brief(load.change)),
+        # What an accepted load changes, is in the line of the one that loaded its files.
+        "change": lambda load: (
+            str(change_words.brief(load.change)) if load.change and not load.accepted_as else None
+        ),
         # The first digits are enough to tell files apart.
         "checksum": lambda load: load.checksum and load.checksum[:_CHECKSUM_DIGITS_SHOWN],
-        "reason": lambda load: load.reason and printable(load.reason),
+        "reason": lambda load: (
+            f"loaded as load {load.accepted_as}"
+            if load.accepted_as
+            else load.reason and printable(load.reason)
+        ),
     },
 )
 _REGISTER = Argument("NAME", "name of the register", dest="register", type=register_name)
@@ -70,8 +78,9 @@ _REGISTER = Argument("NAME", "name of the register", dest="register", type=regis
 def _list(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         states = states_of_loads(engine)
-        failed_or = states if args.failed else None
-        found = list_loads(engine, args.register, failed_or=failed_or, limit=args.limit)
+        accepted = {number for number, state in states.items() if state.accepted_as}
+        options = {"failed_or": states.keys(), "but": accepted} if args.failed else {}
+        found = list_loads(engine, args.register, limit=args.limit, **options)
     loads = [past_load(each, states) for each in found]
     more = "; --limit shows more" if len(loads) == args.limit else ""
     LOADS.print_list(args, loads, counted(len(loads), "attempt") + more)
@@ -97,6 +106,7 @@ def _show(args: argparse.Namespace) -> None:
         del members["sizes"]
         members["files"] = list(map(_sized, load.files, load.sizes))
         members["broken"] = [f"{rule}: {told}" for rule, told in load.broken.items()]
+        members["accepted"] = allowed_in_words(load.accepted)
         members["known"] = [f"{member} {rows:,}" for member, rows in (load.known or {}).items()]
     print_item(args, members if args.json else in_words(members), _sentence(load))
 
@@ -113,6 +123,8 @@ def _sentence(load: PastLoad) -> str:
     number, register = f"load {load.id}", f"register {load.register}"
     if load.status == HELD:
         return f'{number} is held; load its files with "verifyd imports accept {load.id}"'
+    if load.accepted_as:
+        return f"{number} was held; load {load.accepted_as} has loaded its files"
     verbs = {"running": "is running", "failed": "failed", INTERRUPTED: "was interrupted"}
     if load.status in verbs:
         return f"{number} {verbs[load.status]}"

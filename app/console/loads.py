@@ -17,16 +17,17 @@ from app.console.resources import Resource, missing, number_in_path, view
 from app.console.sessions import RIGHTS, Right
 from app.errors import OperatorError
 from app.jobs.tasks import DONE, FAILED, RUNNING
-from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
+from app.registers.attempts import PastLoad, State, find_rejects, past_load, states_of_loads
 from app.registers.change_words import sections
 from app.registers.diff import require_comparable
 from app.registers.history import INTERRUPTED, RegisterLoad, find_load
-from app.registers.holds import HELD
+from app.registers.holds import ACCEPTED, HELD
 from app.registers.reading.rejects import Rejected, first_rejected
+from app.registers.request import allowed_in_words
 from app.storage.engine import Engine
 
 REJECTS_SHOWN = 20
-STATUSES = (RUNNING, DONE, FAILED, HELD, INTERRUPTED)
+STATUSES = (RUNNING, DONE, FAILED, HELD, ACCEPTED, INTERRUPTED)
 _SORTABLE = {
     "started": RegisterLoad.id,
     "register": RegisterLoad.register,
@@ -78,7 +79,8 @@ class LoadPage(Resource):
         may_read = Right.CHANGE in RIGHTS[req.session.role]
         return {
             "load": load,
-            "change": load.change and sections(load.change),
+            "change": load.change and sections(load.change, load.mode),
+            "allowed": allowed_in_words(load.accepted),
             "can_compare": may_read and _can_compare(self.engine, load),
             "files": list(zip(load.files, load.sizes, strict=True)),
             "percent": _percent(load),
@@ -104,10 +106,10 @@ def _registers(engine: Engine) -> list[str]:
     return [name for (name,) in names.tuples().execute(engine) if name]
 
 
-def _has_status(status: str, states: Mapping[int, str]) -> peewee.Expression:
-    if status in (INTERRUPTED, HELD):
+def _has_status(status: str, states: Mapping[int, State]) -> peewee.Expression:
+    if status in (INTERRUPTED, HELD, ACCEPTED):
         has_it: peewee.Expression = RegisterLoad.id.in_(
-            [number for number, state in states.items() if state == status]
+            [number for number, state in states.items() if state.status == status]
         )
         return has_it
     matches: peewee.Expression = RegisterLoad.status == status

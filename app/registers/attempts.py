@@ -24,7 +24,7 @@ from app.registers.history import (
     prune_history,
     unopened_notes,
 )
-from app.registers.holds import HELD, HeldBack, open_holds
+from app.registers.holds import ACCEPTED, HELD, HeldBack, accepted_holds, open_holds
 from app.registers.intake import Intake
 from app.registers.reading.reader import Progress, Show
 from app.registers.reading.rejects import Reason, RejectsFile, rejects_path
@@ -180,7 +180,7 @@ class PastLoad(NamedTuple):
     mode: str | None
     format: str | None
     status: str
-    """`running`, `done`, `failed`, `interrupted` or `held`."""
+    """`running`, `done`, `failed`, `interrupted`, `held` or `accepted`."""
     reason: str | None
     rows: int
     loaded: int
@@ -201,6 +201,8 @@ class PastLoad(NamedTuple):
     accepted: list[str]
     accepts: int | None
     """The held load that it loaded again."""
+    accepted_as: int | None
+    """The load that loaded its files, if it is `accepted`."""
     broken: Mapping[str, str]
     """The rules that refused it: by name, the explanation in numbers."""
     known: Mapping[str, int] | None
@@ -216,28 +218,41 @@ class PastLoad(NamedTuple):
         return None if self.finished_at is None else self.finished_at - self.started_at
 
 
-def states_of_loads(engine: Engine) -> dict[int, str]:
+class State(NamedTuple):
+    """How a load is shown."""
+
+    status: str
+    accepted_as: int | None = None
+
+
+def states_of_loads(engine: Engine) -> dict[int, State]:
     """Return the status of each load that is not as its line says, by number.
 
     A load that was killed is `interrupted` until the next load of its register finds out whether
-    its rows were committed. A load that failed is `held` while an operator can accept it.
+    its rows were committed. A load that failed is `held` while an operator can accept it, and
+    `accepted` once its files were loaded.
     """
-    states = dict.fromkeys(interrupted_loads(engine), INTERRUPTED)
-    return states | dict.fromkeys((held.id for held in open_holds(engine)), HELD)
+    return {
+        **dict.fromkeys(interrupted_loads(engine), State(INTERRUPTED)),
+        **dict.fromkeys((held.id for held in open_holds(engine)), State(HELD)),
+        **{held: State(ACCEPTED, by) for held, by in accepted_holds(engine).items()},
+    }
 
 
-def past_load(load: RegisterLoad, states: Mapping[int, str]) -> PastLoad:
+def past_load(load: RegisterLoad, states: Mapping[int, State]) -> PastLoad:
     """Return an attempt.
 
     Args:
         states: the result of `states_of_loads`.
     """
-    stored: dict[str, Any] = {name: getattr(load, name) for name in PastLoad._fields}
+    state = states.get(load.id, State(load.status))
+    names = set(PastLoad._fields) - set(State._fields)
+    stored: dict[str, Any] = {name: getattr(load, name) for name in names}
     files = load.files.split("\n") if load.files else []
     empty_if_unknown = ("register", "kind", "mode", "format")
     decoded = {
         **{name: stored[name] or None for name in empty_if_unknown},
-        "status": states.get(load.id, load.status),
+        **state._asdict(),
         "files": files,
         "sizes": json_list(load.sizes, int | None) or [None] * len(files),
         "reasons": json_list(load.reasons, Reason),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from app.registers.applying.answers import ANSWERS, Turned
 from app.registers.applying.counts import VALUES_MAX
 from app.registers.change import Change, MemberChange
+from app.registers.history import MERGE
 from app.registers.reading.streams import printable
 from app.registers.rules import ANSWERS_PERCENT
 
@@ -85,27 +86,31 @@ class Section(NamedTuple):
     lines: list[tuple[str, str]]
 
 
-def sections(change: Change) -> list[Section]:
+def sections(change: Change, mode: object = None) -> list[Section]:
     """Return every count of a change in words.
+
+    Args:
+        mode: the mode of the load: of a merge, some counts are only of the rows that it touched.
 
     SEC: names of insurers are values of a register, so alerts and logs must not show this.
     """
+    rows = "touched rows" if mode == MERGE else "rows"
     found = [
-        Section("Rows", list(_rows(change))),
+        Section("Rows", list(_rows(change, rows))),
         Section("Answers", list(_answers(change))),
         Section("Insurers", list(_insurers(change.insurers))),
-        Section("Members", list(_members(change.members))),
+        Section("Members", list(_members(change.members, rows))),
     ]
     return [each for each in found if each.lines]
 
 
-def lines(change: Change) -> list[str]:
+def lines(change: Change, mode: object = None) -> list[str]:
     """Return the full list as lines of text, after the short form."""
-    told = [f"{what}: {text}" for each in sections(change) for what, text in each.lines]
+    told = [f"{what}: {text}" for each in sections(change, mode) for what, text in each.lines]
     return [str(brief(change)), *told]
 
 
-def _rows(change: Change) -> Iterator[tuple[str, str]]:
+def _rows(change: Change, rows: str) -> Iterator[tuple[str, str]]:
     before, after = change.held
     changed = f"{change.added:,} added, {change.removed:,} removed, {change.updated:,} changed"
     yield "rows", f"{after:,}, before {before:,}: {changed}"
@@ -113,8 +118,9 @@ def _rows(change: Change) -> Iterator[tuple[str, str]]:
         yield "rules", "none applies, because there is nothing to compare with: check this load"
     if any(change.in_force):
         before, after = change.in_force
+        in_force = "in force" if rows == "rows" else f"{rows} in force"
         yield (
-            f"in force on {change.day}" if change.day else "in force",
+            f"{in_force} on {change.day}" if change.day else in_force,
             f"{after:,}, before {before:,}",
         )
     if change.plates:
@@ -142,15 +148,15 @@ def _insurers(insurers: Mapping[str, Turned]) -> Iterator[tuple[str, str]]:
         yield insurer, f"plates: {turned.gained:,} gained, {turned.lost:,} without cover now"
 
 
-def _members(members: Mapping[str, MemberChange]) -> Iterator[tuple[str, str]]:
+def _members(members: Mapping[str, MemberChange], rows: str) -> Iterator[tuple[str, str]]:
     """Yield the members that are not as they were."""
     for name, member in members.items():
         differs = len({*member.known}) > 1 or len({*member.values}) > 1
         if differs or member.lost or member.gained or member.changed:
-            yield name, _member(member)
+            yield name, _member(member, rows)
 
 
-def _member(member: MemberChange) -> str:
+def _member(member: MemberChange, rows: str) -> str:
     (known, knows), (values, has) = member.known, member.values
     parts = {
         "lost": member.lost,
@@ -160,7 +166,7 @@ def _member(member: MemberChange) -> str:
     }
     return "; ".join(
         [
-            f"rows with a value: {knows:,}, before {known:,}",
+            f"{rows} with a value: {knows:,}, before {known:,}",
             f"different values: {_count_of(has)}, before {_count_of(values)}",
             *(f"{count:,} {what}" for what, count in parts.items() if count),
         ]

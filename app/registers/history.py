@@ -216,6 +216,7 @@ def list_loads(
     register: str | None = None,
     *,
     failed_or: Collection[int] | None = None,
+    but: Collection[int] = (),
     limit: int | None = None,
 ) -> list[RegisterLoad]:
     """Return the lines of the history, latest first.
@@ -223,6 +224,7 @@ def list_loads(
     Args:
         register: return only lines of this register; all if None.
         failed_or: return only lines that failed, and the lines with these numbers; all if None.
+        but: leave out the lines with these numbers.
         limit: return at most this many; all if None.
     """
     query = RegisterLoad.select().order_by(RegisterLoad.id.desc()).limit(limit)
@@ -231,6 +233,8 @@ def list_loads(
     if failed_or is not None:
         is_failed = RegisterLoad.status == "failed"
         query = query.where(is_failed | RegisterLoad.id.in_(list(failed_or)))
+    if but:
+        query = query.where(RegisterLoad.id.not_in(list(but)))
     return list(query.execute(engine))
 
 

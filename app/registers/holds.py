@@ -20,8 +20,8 @@ from app.registers.history import MERGE, REPLACE, RegisterLoad, find_load, json_
 from app.registers.reading.sources import DATED_PART, date_of, sorted_by_date
 from app.storage.engine import Engine
 
-HELD = "held"
-"""How lists show the status of a load whose hold is not over."""
+HELD, ACCEPTED = "held", "accepted"
+"""How lists show the status of a load whose hold is not over, or whose files were loaded since."""
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -125,13 +125,27 @@ def open_holds(engine: Engine) -> list[HeldLoad]:
     return [each for each in holds.values() if each.is_there and _ended_by(engine, each) is None]
 
 
-def first_merge(holds: Iterable[HeldLoad]) -> HeldLoad | None:
-    """Return the held merge of one register and kind that must be decided first, if there is one.
+def accepted_holds(engine: Engine) -> dict[int, int]:
+    """Return the load that loaded the files of each accepted one, by the number of that one."""
+    columns = (RegisterLoad.id, RegisterLoad.accepts, RegisterLoad.status)
+    lines = RegisterLoad.select(*columns).where(RegisterLoad.accepts.is_null(False))
+    found: dict[int, int] = {}
+    # A load that was held again can have been accepted under its later number.
+    for number, accepts, status in lines.order_by(RegisterLoad.id.desc()).tuples().execute(engine):
+        done = number if status == "done" else found.get(number)
+        if done:
+            found[accepts] = done
+    return found
 
-    Files of the DVSA count by date, others by the order in which they were held.
+
+def decided_first(holds: Sequence[HeldLoad]) -> HeldLoad:
+    """Return which of the held loads of one register and kind must be decided first.
+
+    Later merges wait for the first one; of replaces only the last is worth a decision. Files of the
+    DVSA count by date, others by the order in which they were held.
     """
     merges = [each for each in holds if each.mode == MERGE]
-    return next(iter(sorted_by_date(merges, lambda each: each.hold.files[0])), None)
+    return sorted_by_date(merges, lambda each: each.hold.files[0])[0] if merges else holds[-1]
 
 
 def _may_end(later: Any, load: Any) -> Any:
@@ -193,13 +207,15 @@ def require_not_held_back(
     Replaces are not held back. Nor are files of the DVSA that are older than the held ones: they
     come first.
     """
-    held = first_merge(
+    holds = [
         each
         for each in (open_holds(engine) if mode == MERGE else ())
-        if (each.register, each.kind) == (register, kind) and not _is_older(files, each.hold.files)
-    )
-    if held is None:
+        if (each.register, each.kind, each.mode) == (register, kind, MERGE)
+        and not _is_older(files, each.hold.files)
+    ]
+    if not holds:
         return
+    held = decided_first(holds)
     older = [name for name in files if _is_older([name], held.hold.files)]
     before = f"; before that, load {', '.join(older)} without the later files" if older else ""
     raise HeldBack(
@@ -237,6 +253,12 @@ def require_acceptable(engine: Engine, load_id: int) -> HeldLoad:
     ended_by = _ended_by(engine, held)
     if ended_by is not None:
         raise OperatorError(f"load {load_id} cannot be accepted any more: {_why(held, ended_by)}")
+    again = RegisterLoad.select().where(RegisterLoad.accepts == load_id, RegisterLoad.hold != "")
+    later = again.order_by(RegisterLoad.id.desc()).first(engine)
+    if later is not None:
+        raise OperatorError(
+            f"load {load_id} was held again, with further rules; accept load {later.id} instead"
+        )
     if not Path(held.hold.drop).is_dir():
         raise OperatorError(
             f"{held.hold.drop} is not on this host; accept load {load_id} where it is"

@@ -17,8 +17,32 @@ SHRINK, UNTERMINATED, EMPTY = "shrink", "unterminated", "empty"
 """What an operator can allow, as `RegisterLoad.accepted` has it."""
 LOSS = "loss:"
 """The prefix of a member that may be lost, as in `loss:insured`."""
+MISSING = "missing:"
+"""The prefix of a column that may be missing."""
 ACCEPTED = "accept:"
 """The prefix of a rule that may be broken, as in `accept:insured`."""
+
+
+_ALLOWED = {
+    SHRINK: "rule rows",
+    UNTERMINATED: "a last line without a line end",
+    EMPTY: "files without rows",
+}
+_ALLOWED_OF = {LOSS: "loss of ", MISSING: "missing column ", ACCEPTED: "rule "}
+
+
+def allowed_in_words(accepted: Sequence[str]) -> list[str]:
+    """Return in words what the operator allowed.
+
+    Args:
+        accepted: the column `RegisterLoad.accepted`.
+    """
+    words = []
+    for each in accepted:
+        prefix, _, name = each.partition(":")
+        said = _ALLOWED_OF.get(f"{prefix}:")
+        words.append(said + name if said else _ALLOWED.get(each, each))
+    return words
 
 
 def counts_as_loaded(valid: int, accepted: Sequence[str]) -> bool:
@@ -90,7 +114,7 @@ class LoadRequest(NamedTuple):
         return [
             *(word for word, is_allowed in allowed.items() if is_allowed),
             *(f"{LOSS}{member}" for member in self.allow_loss),
-            *(f"missing:{column}" for column in self.allow_missing),
+            *(f"{MISSING}{column}" for column in self.allow_missing),
             *(f"{ACCEPTED}{rule}" for rule in self.accept),
         ]
 

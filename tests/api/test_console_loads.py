@@ -115,7 +115,10 @@ class TestDetail:
         assert facts["What"].startswith("replace of vehicles")
         assert "new.csv" in page.text
         assert "1 row has the registration of another row" in page.text
-        assert page.html.select_one("section[aria-labelledby=files]").text.count("shrink") == 1
+        assert (
+            page.html.select_one("section[aria-labelledby=files]").text.count("allowed: rule rows")
+            == 1
+        )
         assert list_loads(world.engine)[0].checksum in page.text
 
     def test_a_failed_load_says_why(self, several, browser):

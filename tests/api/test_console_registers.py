@@ -376,6 +376,9 @@ class TestAcceptance:
         file = held_load(world)
         page = browser.get(f"{ROOT}/loads/2")
         assert facts_of(page)["Status"] == "held"
+        assert "Held afterwards" not in facts_of(page)
+        assert page.html.select_one("#change").text == "What it would change"
+        assert page.html.select_one("dt code").text == "insurer"
         assert "40 of 60 policies in force would be gone" in page.html.select_one(".notice").text
         (button,) = page.html.select(".notice a.button")
         assert button["href"].endswith("console/registers/fleet/accept/2")
@@ -392,6 +395,13 @@ class TestAcceptance:
         assert (action.after["held"], action.after["accepts"]) == (20, 2)
         link = browser.get(f"{ROOT}/loads/3").html.select_one('.facts a[href$="loads/2"]')
         assert link.text == "load 2"
+        page = browser.get(f"{ROOT}/loads/2")
+        assert facts_of(page)["Status"] == "accepted"
+        assert "Load 3 has loaded its files" in page.html.select_one(".notice").text
+        row, *_ = browser.get(f"{ROOT}/loads?status=accepted").html.select("tbody tr")
+        assert row.select_one('[data-title="Change"]').text == "\u2013"
+        assert not browser.get(f"{ROOT}/loads?status=failed").html.select("tbody tr")
+        assert "accept load 2" in browser.get(f"{REGISTERS}/fleet").text
         again = browser.get(self.ACCEPT)
         assert (again.status_int, "it was accepted before" in again.text) == (409, True)
 

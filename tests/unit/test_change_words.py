@@ -108,6 +108,14 @@ def test_the_full_list_has_every_count():
     ]
 
 
+def test_a_merge_counts_the_rows_that_it_touched():
+    """Its counts must not read as if they were of the whole register."""
+    change = Change(held=(900, 900), in_force=(9, 0), members={"make": MemberChange((9, 0))})
+    told = lines(change, "merge")
+    assert "touched rows in force: 0, before 9" in told
+    assert any(line.startswith("make: touched rows with a value: 0, before 9") for line in told)
+
+
 def test_every_answer_has_its_words():
     """None of the answers that are counted is left out."""
     change = Change(held=(1, 1), answers=dict.fromkeys(ANSWERS, Turned(1, 2)))

@@ -137,7 +137,11 @@ class TestAcceptance:
         assert (result["load"], result["held"], replaces.held()) == (3, 20, 20)
         assert replaces.files() == ["fleet/loaded/next.csv"]
         line = replaces.show(3)
-        assert (line["status"], line["accepts"], replaces.status(2)) == ("done", 2, "failed")
+        assert (line["status"], line["accepts"], replaces.status(2)) == ("done", 2, "accepted")
+        assert [each["id"] for each in replaces.cli.json("imports", "list", "--failed")] == []
+        listed = replaces.cli.run("imports", "list").stdout
+        assert ("loaded as load 3" in listed, listed.count("-40")) == (True, 1)
+        assert "rule rows; rule" in replaces.cli.run("imports", "show", "3").stdout
         action = replaces.change(list_actions)[0]
         assert (action.action, action.subject, action.via) == ("imports.accept", "fleet", "command")
         assert (action.after["held"], action.after["accepts"]) == (20, 2)
@@ -181,8 +185,10 @@ class TestAcceptance:
         assert (replaces.status(2), replaces.status(3)) == ("failed", "held")
         assert {*replaces.show(3)["broken"]} == {*replaces.show(2)["broken"], "values"}
         assert [*replaces.conditions()] == ["held:fleet:policies"]
+        assert "was held again, with further rules; accept load 3 instead" in replaces.refused(2)
         assert replaces.accept(3)["load"] == 4
         assert replaces.files() == ["fleet/loaded/next.csv"]
+        assert [replaces.show(number)["accepted_as"] for number in (2, 3)] == [4, 4]
 
     @LONG
     def test_other_loads_cannot_be_accepted(self, replaces):

@@ -20,6 +20,7 @@ from app.registers.undo import roll_back
 from app.setting_values import Destination
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE, STORAGE
+from tests.unit.held import held_load
 
 HOUR, DAY = 3600, 86_400
 NOW = 1_900_000_000
@@ -144,7 +145,7 @@ class TestText:
         early.fail("mid")
         early.world.load([CAR], register="mid")
         early.at(NOW)
-        assert early.text()[1].startswith("Failed loads: 1;")
+        assert early.text()[1] == "Failed loads: 1; sudo verifyd imports list --failed shows more"
         assert early.line("- ").startswith("- mid: 1 failed")
         assert early.line("rdw").endswith("not loaded")
         assert early.send(NOW)
@@ -160,6 +161,19 @@ class TestText:
         assert early.line("- ") == "- a load of the register rdw failed"
         early.fail()
         assert early.line("- ").startswith("- rdw: 1 failed")
+
+    def test_held_loads_are_problems_and_have_not_failed(self, early):
+        """They have a line with rules and counts until somebody decides, however old they are."""
+        file = held_load(early.world)
+        for time in (NOW, NOW + 2 * DAY):
+            early.at(time)
+            assert early.text()[1:3] == [
+                "Problems: 1; sudo verifyd check shows more",
+                "- fleet: 1 held, load 2: rows, insurers, insured, 20 rows read, 0 rejected",
+            ]
+        file.unlink()
+        early.at(NOW)
+        assert early.line("- ").startswith("- fleet: 1 failed, load 2: rows")
 
     def test_what_happened_to_a_register(self, early):
         """Changes are added up; a rollback, a running load and a stale register are named."""

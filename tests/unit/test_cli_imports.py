@@ -58,6 +58,7 @@ def test_a_load_is_remembered(cli):
         "known": dict.fromkeys(KNOWN, 0) | {"rows": 1, "make": 1},
         "accepted": [],
         "accepts": None,
+        "accepted_as": None,
         "broken": {},
         "is_terminated": True,
         "sizes": [(cli.directory / "vehicles.csv").stat().st_size],

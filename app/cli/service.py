@@ -73,41 +73,44 @@ def _check(args: argparse.Namespace) -> None:
     if args.scheduled and not args.deep:
         args.command.error("argument --scheduled: only allowed with argument --deep")
     args.is_job = args.deep
+    # The other findings come afterwards: a sound run ends the warning about an earlier one.
+    damage, failure = _damage(args) if args.deep else ([], None)
     config, faults = Config.read()
     # A wrong setting is reported once.
     reported = {fault.partition(":")[0] for fault in faults}
     found, warnings, audit = findings(config)
     faults += [fault for fault in found if fault.partition(":")[0] not in reported]
-    if args.deep:
-        faults += _damage(args, is_explained=bool(faults))
+    if failure is not None and not faults:
+        raise failure
+    faults += damage
     if args.ready:
         with waiting_for(args, f"the service at {args.ready}, up to {DEADLINE_SECONDS} s"):
             faults += _unreadiness(args.ready)
     members = {"ok": not faults, "faults": faults, "warnings": warnings}
     members |= {"audit": audit and _audit_item(audit)}
-    text = [] if faults else [*_check_lines(audit, warnings)]
+    text = [] if faults else [*_check_lines(audit, warnings, is_deep=args.deep)]
     print_item(args, members, text=text)
     if faults:
         raise OperatorError("\n".join(faults))
 
 
-def _damage(args: argparse.Namespace, *, is_explained: bool) -> list[str]:
-    """Return a sentence for each damage that a deep check finds.
+def _damage(args: argparse.Namespace) -> tuple[list[str], OperatorError | None]:
+    """Return a sentence for each damage that a deep check finds, and why it failed if it did.
 
-    Args:
-        is_explained: whether other faults say why the deep check may fail.
+    Other faults may explain better why it failed.
     """
     job = DeepCheck(is_scheduled=args.scheduled, waiting=partial(waiting_for, args))
     try:
-        damage: list[str] = run(job)
-    except OperatorError:
-        if not is_explained:
-            raise
-        return []
-    return damage
+        return run(job), None
+    except OperatorError as error:
+        return job.found, error
 
 
-def _check_lines(audit: AuditState | None, warnings: Sequence[str]) -> Iterator[str]:
+def _check_lines(
+    audit: AuditState | None, warnings: Sequence[str], *, is_deep: bool
+) -> Iterator[str]:
+    if is_deep:
+        yield "deep check: all data was read, and no damage was found"
     if audit and audit.text != "off":
         yield f"audit trail: {audit.text}"
     yield from (f"warning: {warning}" for warning in warnings)

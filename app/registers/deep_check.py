@@ -13,7 +13,20 @@ from app.storage.register_store import OpenRegister
 from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register, list_entries
 from app.storage.tables import Kind
 
-_KEPT_AS = {Register: "", KeptRegister: "a snapshot of ", DroppedRegister: "the dropped data of "}
+_AGAIN = "Restore it from a backup, or drop it and load it again."
+_KEPT_AS = {
+    Register: ("The register {name}", _AGAIN),
+    KeptRegister: (
+        "The snapshot of the register {name} that load {load} left",
+        "Answers do not use it. Do not roll back to it; later loads remove it.",
+    ),
+    DroppedRegister: (
+        "The dropped data of the register {name}",
+        'Answers do not use it. Do not undrop it; free its space with "verifyd imports drop {name} '
+        '--purge".',
+    ),
+}
+"""By table of the index: what is damaged, and what to do."""
 
 
 def deep_faults(engine: Engine) -> Iterator[str]:
@@ -28,7 +41,7 @@ def deep_faults(engine: Engine) -> Iterator[str]:
     """
     if damage := engine.integrity_fault():
         yield f"The database is damaged: {damage}. Restore it from a backup."
-    for model, kept_as in _KEPT_AS.items():
+    for model, texts in _KEPT_AS.items():
         for entry in list_entries(engine, model):
             if not entry.kinds:
                 continue
@@ -36,13 +49,9 @@ def deep_faults(engine: Engine) -> Iterator[str]:
             fault = _fault(generations, model, entry)
             # A load may have replaced or removed the data meanwhile.
             if fault and entry in generations.entries(model):
-                yield _sentence(kept_as, entry.name, fault)
-
-
-def _sentence(kept_as: str, name: str, fault: str) -> str:
-    what = f"{kept_as}the register {name}"
-    remedy = "Restore it, or drop it and load it again."
-    return f"{what[:1].upper()}{what[1:]} is damaged: {fault}. {remedy}"
+                last_load = entry.last_load or entry.generation
+                what, remedy = (each.format(name=entry.name, load=last_load) for each in texts)
+                yield f"{what} is damaged: {fault}. {remedy}"
 
 
 def _fault(generations: Generations, model: type[Register], entry: Entry) -> str | None:

@@ -177,10 +177,11 @@ def test_a_deep_check_finds_what_was_not_loaded(world):
     assert list(deep_faults(world.engine)) == []
     for model in (Register, KeptRegister):
         model.update(vehicles=3).execute(world.engine)
-    found = "is damaged: it holds 1 vehicles, but 3 were loaded. Restore it, or drop it"
+    found = "is damaged: it holds 1 vehicles, but 3 were loaded."
     first, second = deep_faults(world.engine)
-    assert first.startswith(f"The register native {found}")
-    assert second.startswith(f"A snapshot of the register native {found}")
+    assert first.startswith(f"The register native {found} Restore it from a backup, or drop it")
+    snapshot = "The snapshot of the register native that load 1 left"
+    assert second.startswith(f"{snapshot} {found} Answers do not use it. Do not roll back to it")
 
 
 def test_a_deep_check_does_not_count_a_merge_that_is_not_recorded(world):

@@ -307,7 +307,8 @@ def _why(facts: LoadFacts) -> str:
     reason = unopened_reason(facts.failed[0])
     if reason is None:
         return f'"verifyd imports show {facts.failed[0].id}" shows why.'
-    return f"Load {facts.failed[0].id} ended before a file was opened: {reason}."
+    end = "" if reason.endswith(("?", "...")) else "."
+    return f"Load {facts.failed[0].id} ended before a file was opened: {reason}{end}"
 
 
 def _numbers(facts: LoadFacts) -> str:

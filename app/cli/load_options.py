@@ -189,7 +189,9 @@ class _OptionsParser(Parser):
     def _require_known_options(self, words: Sequence[str]) -> None:
         # It would accept every night what somebody has looked at once.
         if any(word.partition("=")[0] == "--accept" for word in words):
-            self.error("--accept is not allowed here; accept one load with: imports accept ID")
+            self.error(
+                "--accept is not allowed here; accept one load with: verifyd imports accept ID"
+            )
         super()._require_known_options(words)
 
     def error(self, message: str) -> NoReturn:

@@ -91,6 +91,7 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
         *check.data_warnings(config),
         *check.audit_warnings(config),
         *check.unknown_accounts(engine, config),
+        *check.unknown_registers(engine, config),
     ]
     found = conditions_of(engine, config, ages=ages).conditions
     conditions = [each for each in found if each.key != REFUSED]

@@ -16,11 +16,11 @@ from app.audit.state import AuditState, audit_state, owner_fault
 from app.config import SETTINGS, Config, setting_fault
 from app.errors import OperatorError
 from app.serve import listening
-from app.setting_values import sqlite_path
+from app.setting_values import EVERY_REGISTER, sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
-from app.storage.registers import require_readable
+from app.storage.registers import Unreadable, list_entries, list_unreadable
 from app.storage.session import opened_database
 from app.storage.versions import Versions, versions
 
@@ -33,6 +33,16 @@ def unknown_accounts(engine: Engine, config: Config) -> list[str]:
     return [
         f"{SETTINGS['metrics_accounts'].variable} names {name}: there is no such account"
         for name in sorted(names - {account.name for account in known.execute(engine)})
+    ]
+
+
+def unknown_registers(engine: Engine, config: Config) -> list[str]:
+    """Return a warning for each register that a setting by register names and nobody has loaded."""
+    known = {entry.name for entry in list_entries(engine)} | {EVERY_REGISTER}
+    return [
+        f"{SETTINGS[setting].variable} names {name}: there is no such register"
+        for setting in ("mot_first_years", "stale_after", "unchanged_after")
+        for name in sorted(getattr(config, setting).keys() - known)
     ]
 
 
@@ -152,12 +162,14 @@ def _database_findings(config: Config) -> Findings:
         with opened_database(config, check_schema=False) as engine:
             found = reserve.with_reserve(engine, partial(versions, engine))
             faults += [setting_fault("database_url", each) for each in engine.missing_rights()]
-            _require_readable(engine, found)
-            if found.refusal() is None:
+            unreadable = _unreadable(engine, found)
+            faults += [setting_fault("database_url", str(each)) for each in unreadable]
+            if found.refusal() is None and not unreadable:
                 audit = audit_state(engine, config)
                 conditions = gathered(engine, config).conditions
                 warnings += [each.warning for each in conditions if each.key != REFUSED]
                 warnings += unknown_accounts(engine, config)
+                warnings += unknown_registers(engine, config)
                 # NOTE: a full disk is no fault. The service must start, and wait for room.
                 if config.audit and (fault := owner_fault(engine, config)):
                     faults.append(setting_fault("audit_dir", fault))
@@ -166,12 +178,12 @@ def _database_findings(config: Config) -> Findings:
     return Findings(faults, warnings, audit)
 
 
-def _require_readable(engine: Engine, found: Versions) -> None:
-    """Raise OperatorError if `serve` could not read the database or a register."""
+def _unreadable(engine: Engine, found: Versions) -> list[Unreadable]:
+    """Return what `serve` could not read. Raises OperatorError if that is the database."""
     refusal = found.refusal()
     if refusal is not None:
         # `serve` migrates an older database by itself.
         if found.can_migrate and found.database:
-            return
+            return []
         raise OperatorError(refusal)
-    require_readable(engine)
+    return list_unreadable(engine)

@@ -35,7 +35,7 @@ class Brief(NamedTuple):
     """Such as `+12 -320, 8,000 changed` or `no change`."""
     effects: tuple[str, ...] = ()
     """At most the two largest effects on answers, such as `960 lose cover`. A usual night has none:
-    each is about over 1 % of the rows that the register held."""
+    each concerns over 1 % of the rows that the register held."""
     is_bad: bool = False
     """Whether over 4 % became worse; a load that does that is refused, or was accepted."""
 

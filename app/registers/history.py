@@ -274,7 +274,9 @@ def unopened_reason(load: RegisterLoad) -> str | None:
     """
     if UNOPENED not in json_list(load.notes, str):
         return None
-    return str(load.reason)[:_REASON_CHARACTERS_MAX].removesuffix(".")
+    reason = str(load.reason).removesuffix(".")
+    most = _REASON_CHARACTERS_MAX
+    return reason if len(reason) <= most else f"{reason[: most - 3]}..."
 
 
 def interrupted_loads(engine: Engine) -> set[int]:

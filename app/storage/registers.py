@@ -214,18 +214,26 @@ class Unreadable(NamedTuple):
 def find_unreadable(engine: Engine) -> Unreadable | None:
     """Return the first register that look-ups cannot read; None if they can read all.
 
+    Raises peewee.PeeweeException if the database itself cannot be read.
+    """
+    return next(iter(list_unreadable(engine)), None)
+
+
+def list_unreadable(engine: Engine) -> list[Unreadable]:
+    """Return the registers that look-ups cannot read, ordered by name.
+
     The identity of each register is compared again (D153).
 
     Raises peewee.PeeweeException if the database itself cannot be read.
     """
-    missing = None
+    missing: list[Unreadable] = []
     # The register may have been dropped or replaced after the state was read.
     for _ in range(1 + REPEATS_MAX):
         registers = in_precedence(read_state(engine), ())
         if read_fault(engine, registers) is None:
-            return None
+            return []
         each = ((ref.name, read_fault(engine, (ref,))) for ref in registers)
-        missing = next((Unreadable(name, fault) for name, fault in each if fault is not None), None)
+        missing = [Unreadable(name, fault) for name, fault in each if fault is not None]
     return missing
 
 

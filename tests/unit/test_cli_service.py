@@ -179,6 +179,33 @@ def test_check_warns_of_accounts_for_the_metrics_that_do_not_exist(cli, monkeypa
     ]
 
 
+def test_check_warns_of_registers_in_settings_that_do_not_exist(cli, monkeypatch):
+    """A mistyped register would silently have no limit of its own."""
+    cli.run("import", cli.file("a.csv", "registration,make", "AB12CDE,FORD"))
+    for setting, value in {
+        "STALE_AFTER": "9d",
+        "UNCHANGED_AFTER": "2d",
+        "MOT_FIRST_YEARS": "3",
+    }.items():
+        with monkeypatch.context() as typed:
+            typed.setenv(f"VERIFYD_{setting}", f"nativ={value},native={value},*={value}")
+            told = f"VERIFYD_{setting} names nativ: there is no such register"
+            assert cli.json("check")["warnings"] == [told]
+
+
+def test_a_warning_ends_with_one_sign(cli):
+    """A reason that is a question keeps its question mark."""
+    options, drop = (cli.directory / name for name in ("options", "drop"))
+    (drop / "fleet").mkdir(parents=True)
+    options.mkdir()
+    (options / "fleet").write_text("--mode replac")
+    path = drop / "fleet" / "a.csv"
+    path.write_text("registration,make\n")
+    os.utime(path, (0, 0))
+    assert cli.run("import", "--drop", drop, "--options", options).status == 1
+    assert cli.json("check")["warnings"][0].endswith("did you mean replace?")
+
+
 def test_check_shows_warnings(cli):
     """Warnings are printed, and the exit status stays 0 (D76)."""
     assert cli.run("import", cli.file("a.csv", "registration,make", "!,FORD")).status == 1

@@ -93,6 +93,15 @@ def test_first_registration(first_used: str | None, registered: str | None, day:
     assert row == VehicleRow("AB1", year=2001, first_registered=day)
 
 
+def test_a_date_that_cannot_be_read_is_noted_although_the_next_one_can() -> None:
+    """Otherwise nobody learns why an MOT is due from the day of registration on."""
+    dates = {"firstUsedDate": "2025-13-02", "registrationDate": "2025-03-18"}
+    record = json.dumps({"registration": "AB1", "motTests": [], **dates})
+    (row,), heard = read(record, "dvsa")
+    assert row == VehicleRow("AB1", year=2025, first_registered="2025-03-18")
+    assert heard.unread == {"firstUsedDate": 1}
+
+
 @each_row(
     ("due", "tests", "expiry", "day"),
     [

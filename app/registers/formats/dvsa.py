@@ -255,17 +255,20 @@ def _text(label: str, value: object) -> str:
 def _first(
     parse: Callable[[str], T | None], spellings: Iterable[object], label: str, unread: list[str]
 ) -> T | None:
-    """Return the first value that can be parsed. If none can, return None and note the label."""
-    is_unread = False
+    """Return the first value that can be parsed; None if none can.
+
+    Note the label once if a value before it cannot be parsed.
+    """
+    is_unread, found = False, None
     for value in spellings:
         text = "" if value is None else _text("date", value)
         found = parse(text) if text else None
         if found is not None:
-            return found
+            break
         is_unread |= not _is_blank(text)
     if is_unread:
         unread.append(label)
-    return None
+    return found
 
 
 def _is_blank(text: str) -> bool:

@@ -89,6 +89,8 @@ class Facts(NamedTuple):
     ) -> int:
         """Return the losses of this load and of earlier ones, less what came back in later loads.
 
+        Fewer than ten do not add up: somebody corrects a row of a small register again and again.
+
         Args:
             rule, word: see `former`.
             counts_of: returns how much a load lost, and how much it brought.
@@ -97,7 +99,7 @@ class Facts(NamedTuple):
         for change in (*reversed(list(self.former(rule, word))), self.change):
             lost, gained = counts_of(change)
             total = max(0, total - gained) + lost
-        return total
+        return total if total >= _MANY else counts_of(self.change)[0]
 
     def excused(self, rule: str) -> int:
         """Return how many rows or plates a rule excuses, because it is known now why they end."""

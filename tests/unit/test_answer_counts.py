@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from app.errors import OperatorError
-from app.registers.applying.answers import ANSWERS, Basis
+from app.registers.applying.answers import ANSWERS, Basis, Moves
 from app.registers.change import change_of
 from app.registers.diff import compare, require_comparable
 from app.registers.history import list_loads
@@ -184,3 +184,18 @@ def test_counts_are_those_of_asking_every_plate(world, monkeypatch, seed, loads)
         if number % 4 == 0:
             _require_listed(world, before, after)
         before = after
+
+
+def test_of_many_moves_a_share_is_followed():
+    """Memory is bounded, also by what pages and processes add; the count is an estimate."""
+    moves, page = Moves(), 5_000
+    for start in range(0, 300_000, page):
+        numbers = {f"P{number}" for number in range(start, start + page)}
+        left, came = Moves(), Moves()
+        left.add(numbers, set())
+        came.add(set(), numbers)
+        moves.add_others(*left.to_tuple())
+        moves.add_others(*came.to_tuple())
+    _, *followed = moves.to_tuple()
+    assert max(map(len, followed)) <= 50_000
+    assert abs(moves.count - 300_000) < 15_000

@@ -76,16 +76,17 @@ class Moves:
 
     def add(self, before: set[str], after: set[str]) -> None:
         """Add the numbers of a plate."""
-        self._left.update(map(_checksum, before - after))
-        self._came.update(map(_checksum, after - before))
-        while max(len(self._left), len(self._came)) > _FOLLOWED_MAX:
-            self._thin_out(self._mask * 2 + 1)
+        self.add_others(0, map(_checksum, before - after), map(_checksum, after - before))
 
     def add_others(self, mask: int, left: Iterable[int], came: Iterable[int]) -> None:
         """Add what another process counted, from `to_tuple`."""
-        self._left.update(left)
-        self._came.update(came)
-        self._thin_out(max(mask, self._mask))
+        if mask > self._mask:
+            self._thin_out(mask)
+        kept = self._mask
+        self._left.update(each for each in left if not each & kept)
+        self._came.update(each for each in came if not each & kept)
+        while max(len(self._left), len(self._came)) > _FOLLOWED_MAX:
+            self._thin_out(self._mask * 2 + 1)
 
     def _thin_out(self, mask: int) -> None:
         self._mask = mask
@@ -250,19 +251,26 @@ class Answers:
     ) -> Iterator[tuple[str, Part, Part]]:
         """Yield the plates whose part of the load's kind changes, with both answers about them."""
         turned: dict[str, tuple[Part, Part]] = {}
-        for plate, (rows_before, rows_after) in own.items():
-            rows = {name: found.get(plate, ()) for name, found in same.items()}
-            before = self._part(self._kind, {**rows, self._register: rows_before})
-            after = self._part(self._kind, {**rows, self._register: rows_after})
+        others = [found for name, found in same.items() if name != self._register]
+        # PERF: nearly all plates of a national register are in no other register.
+        shared = {plate for found in others for plate in found}
+        for plate, sides in own.items():
+            rows: dict[str, Sequence[Any]] = {}
+            if plate in shared:
+                rows = {name: found.get(plate, ()) for name, found in same.items()}
+            before, after = (self._part(self._kind, {**rows, self._register: its}) for its in sides)
             if before != after:
                 turned[plate] = before, after
         plates = list(turned)
         held = [(kind, self._rows(registers, kind, plates)) for kind in Kind if kind != self._kind]
+        has_rows = [{plate for rows in found.values() for plate in rows} for _, found in held]
         at = list(Kind).index(self._kind)
-        for plate, (before, after) in turned.items():
-            others = [self._part(kind, _of_plate(found, plate)) for kind, found in held]
-            sides = ([*others[:at], part, *others[at:]] for part in (before, after))
-            was, is_now = (joined(*parts) for parts in sides)
+        for plate, parts in turned.items():
+            rest = [
+                self._part(kind, _of_plate(found, plate)) if plate in plates_of_kind else NOTHING
+                for (kind, found), plates_of_kind in zip(held, has_rows, strict=True)
+            ]
+            was, is_now = (joined(*[*rest[:at], part, *rest[at:]]) for part in parts)
             yield plate, was, is_now
 
     def _attached(self, state: str) -> tuple[RegisterRef, ...]:

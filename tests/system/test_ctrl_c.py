@@ -12,7 +12,6 @@ import pytest
 from tests.system.processes import environment, until
 
 MOMENTS = 12
-GAP_NS = 3_000_000
 MAIN = [sys.executable, "-m", "app"]
 SCRIPT = [str(Path(sys.executable).with_name("verifyd"))]
 
@@ -39,16 +38,13 @@ def begin(*words: str, **settings: Any) -> subprocess.Popen[str]:
 
 def wait_for_program(process: subprocess.Popen[str]) -> None:
     """Wait for our first lines to run: before them, Python handles Ctrl-C itself."""
-    looks: list[int] = []
+    seen = [False]
 
     def is_ours() -> bool:
         # Python ignores PIPE a moment before it catches INT, and our first lines let go of INT.
-        used_ns = int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[0])
         has_begun = handles(process.pid, "Ign", signal.SIGPIPE)
-        is_let_go = has_begun and not handles(process.pid, "Cgt", signal.SIGINT)
-        looks[:] = [*looks, used_ns] if is_let_go else []
-        # On a busy machine the moment can last, but takes the process much less work than this.
-        return is_let_go and used_ns - looks[0] > GAP_NS
+        seen.append(has_begun and not handles(process.pid, "Cgt", signal.SIGINT))
+        return all(seen[-2:])
 
     until(is_ours, "the program to start")
 

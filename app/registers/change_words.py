@@ -8,7 +8,7 @@ from app.registers.applying.counts import VALUES_MAX
 from app.registers.change import Change, MemberChange
 from app.registers.history import MERGE
 from app.registers.reading.streams import printable
-from app.registers.rules import ANSWERS_PERCENT
+from app.registers.rules import ANSWERS_PERCENT, is_some
 
 _TURNS: Mapping[str, tuple[str, str]] = {
     "known": ("become known", "become unknown"),
@@ -24,8 +24,6 @@ if set(_TURNS) != set(ANSWERS):
 _BRIEF = ("insured", "mot", "tax", "fines")
 """Answers that the short form names; being compliant follows from them."""
 _BRIEF_PERCENT = 1
-_MANY, _FEW = 10, 2
-"""Fewer than 10 are only many if they are most of the register, and more than 2."""
 
 
 class Brief(NamedTuple):
@@ -75,8 +73,7 @@ def _effects(change: Change) -> Iterator[tuple[int, str, bool]]:
 
 
 def _is_many(count: int, held: int, percent: float) -> bool:
-    is_some = count >= _MANY or (count > _FEW and 2 * count > held)
-    return bool(held) and is_some and 100 * count > percent * held
+    return bool(held) and is_some(count, held) and 100 * count > percent * held
 
 
 class Section(NamedTuple):

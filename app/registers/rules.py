@@ -153,8 +153,12 @@ def _is_many(facts: Facts, count: int, base: int, percent: float) -> bool:
     Args:
         base: of how many; of a merge often only of those that it touches.
     """
-    is_some = count >= _MANY or (count > _FEW and 2 * count > facts.change.held[0])
-    return is_some and 100 * count > percent * base
+    return is_some(count, facts.change.held[0]) and 100 * count > percent * base
+
+
+def is_some(count: int, held: int) -> bool:
+    """Tell whether these are so many rows or plates of a register that a rule can be broken."""
+    return count >= _MANY or (count > _FEW and 2 * count > held)
 
 
 def _rows(facts: Facts) -> str | None:
@@ -211,16 +215,18 @@ def _lost(facts: Facts, name: str, member: MemberChange) -> tuple[int, int]:
     return round(before * change.held[1] / change.held[0]) - after, before
 
 
-def _had(facts: Facts, name: str, lost: int, rule: str, word: str = "") -> int:
+def _had(facts: Facts, name: str, many: int, rule: str, word: str = "") -> int:
     """Return how many of the rows that merges touched had a member, each counted once.
 
     Args:
-        lost: how many lose it; the register is read only if they are some.
+        many: how many break the rule; the register is read only if they are some.
     """
-    loads = (facts.change, *facts.former(rule, word))
-    had = sum(each.members.get(name, MemberChange()).had for each in loads)
+    former = [each.members.get(name, MemberChange()) for each in facts.former(rule, word)]
+    had = sum(each.had for each in (facts.change.members.get(name, MemberChange()), *former))
+    if many < _MANY or not former:
+        return had
     # Merges of whole files touch the same rows every night.
-    return min(had, facts.count_known(name)) if lost >= _MANY and len(loads) > 1 else had
+    return min(had, facts.count_known(name) + sum(each.lost for each in former))
 
 
 def _variety(facts: Facts) -> str | None:
@@ -246,7 +252,8 @@ def _variety(facts: Facts) -> str | None:
             and _is_many(facts, touched, member.known[0], ROWS_CHANGED_PERCENT)
         ):
             most = "over " if before == VALUES_MAX else ""
-            told.append(f"{name} would have {after:,} different values, before {most}{before:,}")
+            values = "value" if after == 1 else "different values"
+            told.append(f"{name} would have {after:,} {values}, before {most}{before:,}")
     return ", ".join(told) or None
 
 

@@ -276,7 +276,10 @@ class TestMerges:
         """The same rows in each of them are counted once."""
         load(policies(1_000, cancelled=range(60)))
         load(policies(1_000, cancelled=range(5, 60)), mode="merge")
-        assert broken(policies(1_000, cancelled=range(10, 60)), mode="merge") == ["values"]
+        third = policies(1_000, cancelled=range(10, 60))
+        assert broken(third, mode="merge") == ["values"]
+        with pytest.raises(RulesBroken, match="10 of 60 rows would lose cancelledOn"):
+            load(third, mode="merge")
 
     def test_worse_answers_add_up(self, load, broken):
         """Nine rows a night, and better answers of later nights make them up."""

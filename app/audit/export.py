@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from app.audit.record import AuditError, Plate, Record, find_record
-from app.audit.search import Period, segments_in
-from app.audit.segments import line_groups
+from app.audit.record import Plate, Record, find_record
+from app.audit.search import Period
+from app.audit.view import View
 from app.csv_cells import csv_line
 
 _MEMBERS = Record.__struct_fields__[: Record.__struct_fields__.index("criteria")]
@@ -25,28 +24,23 @@ class Exported(NamedTuple):
     """Lines that are no records, because somebody changed them."""
 
 
-def records_in(directory: Path, period: Period) -> Iterator[tuple[bytes, Record | None]]:
+def records_in(view: View, period: Period) -> Iterator[tuple[bytes, Record | None]]:
     """Yield each line of a period with its record, in the order of the trail.
 
     A line that is no record, because somebody changed it, comes with None.
 
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
-    segments, _ = segments_in(directory, period)
-    for segment in segments:
-        path = directory / segment.file_name
-        try:
-            for _, group in line_groups(path):
-                for line in group:
-                    record = find_record(line)
-                    if record is None or period.has(record.time):
-                        yield line, record
-        except FileNotFoundError as error:
-            raise AuditError(f"{path} was removed meanwhile; export again") from error
+    for stretch in view.stretches:
+        if stretch.seal is None or period.overlaps(stretch.seal):
+            for line in stretch.lines():
+                record = find_record(line)
+                if record is None or period.has(record.time):
+                    yield line, record
 
 
 def write_export(
-    write: Callable[[bytes], object], directories: Iterable[Path], period: Period, form: str
+    write: Callable[[bytes], object], views: Iterable[View], period: Period, form: str
 ) -> Exported:
     """Write the records of a period, and return how many there were.
 
@@ -59,7 +53,7 @@ def write_export(
     written = left_out = 0
     if form == "csv":
         write(csv_heading())
-    for line, record in chain.from_iterable(records_in(each, period) for each in directories):
+    for line, record in chain.from_iterable(records_in(each, period) for each in views):
         if form == "ndjson":
             write(line + b"\n")
         elif record is not None:

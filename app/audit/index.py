@@ -32,6 +32,7 @@ from app.storage.files import sync
 HEADER = b"verifyd index 1\n"
 BLOCK_BYTES = 64 * 1024
 ENTRY = struct.Struct(">8sII")
+_READ_ENTRIES = 1_024
 _NAME = re.compile(r"(?P<first>\d{8})-(?P<last>\d{8})\.(?P<level>\d)", re.ASCII)
 
 
@@ -73,7 +74,7 @@ class IndexReader:
             os.close(self._descriptor)
             raise ValueError("no index")
         self.reads = 0
-        """How many entries were read."""
+        """How many entries were read to find the first one of a key."""
 
     def __enter__(self) -> Self:
         return self
@@ -84,19 +85,20 @@ class IndexReader:
     def find(self, key: bytes) -> Iterator[tuple[int, int]]:
         """Yield the segments and blocks of a key, as `key_of` returns it, in order."""
         place = bisect_left(range(self._entries), key, key=self._key_at)
-        while place < self._entries:
-            found, number, block = ENTRY.unpack(self._entry_at(place))
-            if found != key:
-                return
-            yield number, block
-            place += 1
+        # PERF: an account has an entry for nearly every block, 50,000 in ten million records.
+        while entries := self._read(place, _READ_ENTRIES):
+            for found, number, block in ENTRY.iter_unpack(entries):
+                if found != key:
+                    return
+                yield number, block
+            place += _READ_ENTRIES
 
     def _key_at(self, place: int) -> bytes:
-        return self._entry_at(place)[: len(b"12345678")]
-
-    def _entry_at(self, place: int) -> bytes:
         self.reads += 1
-        return os.pread(self._descriptor, ENTRY.size, len(HEADER) + place * ENTRY.size)
+        return self._read(place, 1)[: len(b"12345678")]
+
+    def _read(self, place: int, number: int) -> bytes:
+        return os.pread(self._descriptor, ENTRY.size * number, len(HEADER) + place * ENTRY.size)
 
 
 def list_index_files(directory: Path) -> list[IndexFile]:

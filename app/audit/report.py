@@ -18,6 +18,7 @@ from app.audit.record import Record, time_of
 from app.audit.search import Period, Query, search
 from app.audit.segments import list_segments
 from app.audit.verify import verify
+from app.audit.view import View
 from app.storage.engine import Engine
 from app.version import VERSION
 
@@ -211,10 +212,10 @@ def first_reported_day() -> str:
     return (clock.today(UTC) - timedelta(days=REPORTED_DAYS)).isoformat()
 
 
-def report(
-    directories: Sequence[Path], period: Period, refusals: list[Refusal] | None = None
-) -> Report:
+def report(views: Sequence[View], period: Period, refusals: list[Refusal] | None = None) -> Report:
     """Read and verify the trails, and summarise the look-ups of a period.
+
+    It ends now, or later with the latest record, which was made while the clock was ahead.
 
     Args:
         refusals: those of the period; None if they are not known.
@@ -222,14 +223,15 @@ def report(
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
     counted = _Counted()
-    for directory in directories:
-        for _, record in records_in(directory, period):
+    for view in views:
+        for _, record in records_in(view, period):
             if record is not None:
                 counted.add(record)
+    now = time_of(clock.now_ns())
     return Report(
-        generated_at=time_of(clock.now_ns()),
+        generated_at=now,
         since=period.since,
-        until=period.until,
+        until=min(period.until, max(now, counted.latest)),
         look_ups=counted.look_ups,
         plates=counted.plates_asked,
         not_found=counted.not_found,
@@ -238,11 +240,11 @@ def report(
         by_reason=counted.reasons.most(),
         by_operation=counted.operations.most(),
         by_day=counted.days.by_name(),
-        top_plates=_top_plates(counted, directories, period),
+        top_plates=_top_plates(counted, views, period),
         users_above_usual=counted.users.peaks()[:_PEAKS_SHOWN],
         are_all_users_compared=counted.users.are_all,
         refusals=refusals,
-        trails=[_held(directory) for directory in directories],
+        trails=[_held(view.directory) for view in views],
     )
 
 
@@ -254,9 +256,11 @@ class _Counted:
         self.accounts, self.reasons = Tallies(), Tallies()
         self.operations, self.days = Tallies(), Tallies()
         self.plates, self.users = Frequent[str](_PLATES_MAX), Users()
+        self.latest = ""
 
     def add(self, record: Record) -> None:
         plates = len(record.plates)
+        self.latest = max(self.latest, record.time)
         self.operations.add(record.operation, plates)
         if record.operation in _USES:
             return
@@ -272,18 +276,18 @@ class _Counted:
             self.plates.add(each.plate)
 
 
-def _top_plates(counted: _Counted, directories: Sequence[Path], period: Period) -> list[Requested]:
+def _top_plates(counted: _Counted, views: Sequence[View], period: Period) -> list[Requested]:
     """Return the most requested plates. If there are too many plates, search for these again."""
     top = [Requested(plate, times) for plate, times in counted.plates.top(_PLATES_SHOWN)]
     if not counted.plates.is_exact:
         for each in top:
             query = Query("plate", each.plate, period)
-            each.times = sum(_times(directory, query) for directory in directories)
+            each.times = sum(_times(view, query) for view in views)
     return sorted(top, key=lambda each: -each.times)
 
 
-def _times(directory: Path, query: Query) -> int:
-    found = search(directory, query)
+def _times(view: View, query: Query) -> int:
+    found = search(view, query)
     return sum(len(record.plates) for record in found if record.operation not in _USES)
 
 
@@ -329,7 +333,6 @@ def refusals_in(engine: Engine, period: Period, zone: tzinfo) -> list[Refusal]:
     """Return how many look-ups of each account were not answered on the days of a period.
 
     Args:
-        period: one that has an end.
         zone: the time zone of the service, whose days the usage has.
 
     Raises peewee.PeeweeException if the database cannot answer.
@@ -350,4 +353,4 @@ def _day_of(moment: str, zone: tzinfo) -> date:
     try:
         return datetime.fromisoformat(moment).astimezone(zone).date()
     except (OverflowError, ValueError):  # Before the first or after the last day of all.
-        return date.max if moment[:4] == "9999" else date.min
+        return date.max if moment > "9999" else date.min

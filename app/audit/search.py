@@ -1,33 +1,28 @@
 """Finds the records of a plate, an account or a user."""
 
-import os
 import re
+import sys
 from calendar import monthrange
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
 from app import clock
-from app.audit.chain import Seal, pruned_of, readable_lines, seals_of
-from app.audit.index import (
-    BLOCK_BYTES,
-    IndexReader,
-    key_of,
-    keys_in,
-    list_index_files,
-)
-from app.audit.record import AuditError, Record, Row, find_record, row_of, time_of
-from app.audit.segments import INDEX, Segment, line_groups, lines_beginning_in, list_segments
-from app.storage.files import opened
+from app.audit.chain import Seal
+from app.audit.index import IndexReader, key_of, keys_in, list_index_files
+from app.audit.record import AuditError, Record, find_record
+from app.audit.segments import INDEX
+from app.audit.view import Stretch, View
 
 _KEEP = re.compile(r"(?P<number>[1-9]\d{0,4})(?P<unit>[dmy])", re.ASCII)
 _MONTHS = {"m": 1, "y": 12}
-_LATEST = "9999"
+_LATEST = chr(sys.maxunicode)
+"""Later than any text."""
 
 
 class Period(NamedTuple):
@@ -35,6 +30,11 @@ class Period(NamedTuple):
 
     since: str = ""
     until: str = _LATEST
+
+    @classmethod
+    def of(cls, since: str | None, until: str | None) -> Self:
+        """Return the period between two times; None is no limit."""
+        return cls(since or "", until or _LATEST)
 
     def has(self, time: str) -> bool:
         """Tell whether a record of this time is in the period."""
@@ -67,18 +67,6 @@ def _moment(text: str, added: timedelta) -> str:
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
-def until_now(since: str | None, until: str | None) -> Period:
-    """Return the period between two times, but not beyond now.
-
-    Later records, such as that of the search itself, are not in the period.
-
-    Args:
-        since, until: as records have them; None for no limit.
-    """
-    now = time_of(clock.now_ns())
-    return Period(since or "", min(until or now, now))
-
-
 def time_before(keep: str) -> str:
     """Return the time that is an age such as `24m`, `730d` or `2y` ago, as records have it.
 
@@ -99,22 +87,6 @@ def time_before(keep: str) -> str:
         return first_moment(date.min.isoformat())
 
 
-def segments_in(directory: Path, period: Period) -> tuple[list[Segment], dict[str, Seal]]:
-    """Return the segments that can have records of a period by number, and all seals by name.
-
-    Raises OSError.
-    """
-    lines = readable_lines(directory)
-    seals, pruned = seals_of(lines), pruned_of(lines)
-    segments = [
-        segment
-        for segment in list_segments(directory)
-        if segment.name not in pruned
-        and (segment.name not in seals or period.overlaps(seals[segment.name]))
-    ]
-    return segments, seals
-
-
 _PLANS_MAX = 5
 """How often a search begins again because `seal` merged files of the index meanwhile."""
 
@@ -131,13 +103,19 @@ class Query(NamedTuple):
 class Part(NamedTuple):
     """A segment that has to be read."""
 
-    segment: Segment
+    stretch: Stretch
     blocks: list[int] | None
     """The blocks in which matching records may begin; None for all."""
 
+    def every_block(self) -> Sequence[int]:
+        """Return all blocks that are read."""
+        return self.stretch.every_block() if self.blocks is None else self.blocks
 
-def search(directory: Path, query: Query, *, scan: bool = False) -> Iterator[Record]:
-    """Yield the records that match, in the order of the trail.
+
+def search(
+    view: View, query: Query, *, scan: bool = False, newest_first: bool = False
+) -> Iterator[Record]:
+    """Yield the records of a trail that match, in the order of the trail or in the opposite one.
 
     A record that was found by a plate has only the entries of this plate: the others are other
     people's vehicles.
@@ -147,54 +125,82 @@ def search(directory: Path, query: Query, *, scan: bool = False) -> Iterator[Rec
 
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
-    for part in plan(directory, query, scan=scan):
-        yield from _found_in(directory, part, query)
+    parts = plan(view, query, scan=scan)
+    for part in reversed(parts) if newest_first else parts:
+        yield from _found_in(part, query, part.blocks, newest_first=newest_first)
 
 
-def newest(directory: Path, query: Query, most: int) -> tuple[list[Row], bool]:
-    """Return the newest rows that match, latest first, and whether these are all.
+def _found_in(
+    part: Part, query: Query, blocks: list[int] | None, *, newest_first: bool = False
+) -> Iterator[Record]:
+    # As it is in a record. PERF: decoding a line takes ten times as long as finding this in it.
+    needle = msgspec.json.encode(query.value.encode(errors="replace").decode())
+    for line in part.stretch.lines(blocks, needle, newest_first=newest_first):
+        record = _matching(line, query)
+        if record is not None:
+            yield record
 
-    Memory is bounded by `most`, however large the records are. Raises as `search` does.
+
+class Estimate(NamedTuple):
+    """What a search for everything would find."""
+
+    records: int
+    """Of these only the first two digits are meant."""
+    seconds: float
+
+
+_SAMPLE_BLOCKS = 16
+
+
+def estimate(view: View, query: Query, use: Callable[[Record], object]) -> Estimate:
+    """Estimate a search for everything from blocks in equal distances, which are read and used.
+
+    Args:
+        use: what is done with each record.
+
+    Raises as `search` does.
     """
-    rows: list[Row] = []
-    for part in reversed(plan(directory, query, scan=False)):
-        room = most + 1 - len(rows)
-        latest = deque(map(row_of, _found_in(directory, part, query)), maxlen=room)
-        rows += reversed(latest)
-        if len(rows) > most:
-            return rows[:most], False
-    return rows, True
+    began_ns = clock.monotonic_ns()
+    blocks = [(part, part.every_block()) for part in plan(view, query, scan=False)]
+    planned_ns = clock.monotonic_ns()
+    total = sum(len(each) for _, each in blocks)
+    step = max(1, total // _SAMPLE_BLOCKS)
+    every = ((part, block) for part, each in blocks for block in each)
+    records = read = 0
+    for part, block in islice(every, step // 2, None, step):
+        for record in _found_in(part, query, [block]):
+            use(record)
+            records += 1
+        read += 1
+    ended_ns = clock.monotonic_ns()
+    factor = total / max(1, read)
+    took_ns = planned_ns - began_ns + (ended_ns - planned_ns) * factor
+    return Estimate(int(float(f"{records * factor:.1e}")), took_ns / 10**9)
 
 
-def _found_in(directory: Path, part: Part, query: Query) -> Iterator[Record]:
-    path = directory / part.segment.file_name
-    try:
-        yield from filter(None, (_matching(line, query) for line in _lines(path, part, query)))
-    except FileNotFoundError as error:
-        raise AuditError(f"{path} was removed meanwhile; search again") from error
-
-
-def plan(directory: Path, query: Query, *, scan: bool) -> list[Part]:
+def plan(view: View, query: Query, *, scan: bool) -> list[Part]:
     """Return the segments to read, oldest first. Raises AuditError, OSError."""
+    stretches = [
+        stretch
+        for stretch in view.stretches
+        if stretch.seal is None or query.period.overlaps(stretch.seal)
+    ]
     for _ in range(_PLANS_MAX):
-        segments, seals = segments_in(directory, query.period)
         try:
-            blocks = {} if scan else _indexed(directory, query, segments, seals)
+            blocks = {} if scan else _indexed(view.directory, query, stretches)
         except FileNotFoundError:
             continue  # It was merged into another file.
         return [
-            Part(segment, blocks.get(segment.number))
-            for segment in segments
-            if blocks.get(segment.number) != []
+            Part(stretch, found)
+            for stretch in stretches
+            if (found := blocks.get(stretch.segment.number)) != []
         ]
-    raise AuditError(f"the index of {directory} changes all the time; search again")
+    raise AuditError(f"the index of {view.directory} changes all the time; search again")
 
 
-def _indexed(
-    directory: Path, query: Query, segments: list[Segment], seals: Mapping[str, Seal]
-) -> dict[int, list[int]]:
+def _indexed(directory: Path, query: Query, stretches: Iterable[Stretch]) -> dict[int, list[int]]:
     """Return the blocks to read, by number of each sealed segment that the index covers."""
-    wanted = {segment.number for segment in segments if segment.name in seals}
+    wanted = {stretch.segment.number for stretch in stretches if stretch.seal is not None}
     key = key_of(query.kind, query.value)
     blocks: dict[int, list[int]] = {}
     for file in list_index_files(directory / INDEX):
@@ -211,21 +217,6 @@ def _indexed(
                 if number in covered:
                     blocks[number].append(block)
     return blocks
-
-
-def _lines(path: Path, part: Part, query: Query) -> Iterator[bytes]:
-    """Yield the lines of a segment that can match."""
-    # As it is in a record. PERF: decoding a line takes ten times as long as finding this in it.
-    needle = msgspec.json.encode(query.value.encode(errors="replace").decode())
-    if part.blocks is None:
-        for _, lines in line_groups(path):
-            yield from (line for line in lines if needle in line)
-        return
-    with opened(path, os.O_RDONLY | os.O_NOFOLLOW) as descriptor:
-        for block in part.blocks:
-            start = block * BLOCK_BYTES
-            found = lines_beginning_in(descriptor, start, start + BLOCK_BYTES)
-            yield from (line for line in found if needle in line)
 
 
 def _matching(line: bytes, query: Query) -> Record | None:

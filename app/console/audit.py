@@ -39,7 +39,6 @@ from app.console.resources import PageError, Resource, missing, number_in_path, 
 from app.jobs.audit_tasks import (
     DIFF,
     EXPORT,
-    FOUND_MAX,
     OF_TRAIL,
     REPORT,
     SEARCH,
@@ -125,7 +124,12 @@ class _AuditForm(RowlessForm):
         return {"version": secrets.token_hex(8), "trail": _state(self.engine, self.config)}
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
-        asked = Question(_criteria(form), form.values.get("format", ""), _digest(form))
+        asked = Question(
+            criteria=_criteria(form),
+            form=form.values.get("format", ""),
+            finds_all="all" in read_fields(req),
+            digest=_digest(form),
+        )
         if not form.is_sound:
             return
         begin_task(self, req, resp, self.kind, asked, (PLACE, "tasks"))
@@ -282,7 +286,7 @@ class AuditTaskPage(Resource):
             "result": result,
             "is_here": task.host == tasks.host,
             "files": {} if result is None else _sizes(tasks.results, task, question),
-            "most": FOUND_MAX,
+            "version": secrets.token_hex(8),
             "faults_most": _FAULTS_MAX,
             "shown_most": _SHOWN_MAX,
             "listing": _pages_of(req, result),

@@ -5,6 +5,7 @@ So are lists of the plates whose answers a load changed, which the trail records
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -13,11 +14,12 @@ import peewee
 from app import clock, processes
 from app.audit.export import csv_of, write_export
 from app.audit.owner import require_own
-from app.audit.record import AuditError, Criteria, Plate, Record, Row, time_of
+from app.audit.record import AuditError, Plate, Record, Row, row_of, time_of
 from app.audit.report import refusals_in, report
-from app.audit.search import Period, Query, newest, until_now
+from app.audit.search import Period, Query, estimate, search
 from app.audit.trail import Trail, durable, record_use
 from app.audit.verify import verify
+from app.audit.view import View, view_of
 from app.config import Config
 from app.jobs.results import BYTE_ORDER_MARK, KEPT_SECONDS, RESULT, LimitedFile, Question, Results
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
@@ -68,16 +70,23 @@ class Task(AnyTask, frozen=True):
 
 PLATES_SHOWN = 1_000
 """How many plates the page of a diff shows."""
+NEWEST = 100
+"""How many records a search finds, unless it finds all."""
 FOUND_MAX = 5_000
-"""How many records a search shows."""
+"""How many records the page of a search shows; its file has all that were found."""
 
 
 class Found(NamedTuple):
     """The result of a search."""
 
     rows: list[Row]
-    """Latest first."""
+    """The newest, at most FOUND_MAX, latest first."""
     are_all: bool
+    """Whether all records that match were found."""
+    total: int = 0
+    """How many match; an estimate if not all were found."""
+    seconds: float = 0
+    """How long it takes to find all; an estimate if not all were found."""
 
 
 def _start(task_id: int, descriptor: int) -> None:
@@ -140,11 +149,12 @@ class AuditTasks(TaskTable[Task]):
         if question is None:
             raise AuditError("what was asked is not there any more; ask again")
         directory, criteria = self._config.audit_dir, question.criteria
-        # The period ends before the record of this use, so that no result has that record.
-        period = until_now(criteria.since, criteria.until)
         if task.kind != DIFF:
             owner = require_own(directory, database_id(self._engine))
+        views = list[View]()
         if task.kind in (SEARCH, EXPORT, REPORT):
+            # The trail as it is before the record of this use, so that no result has that record.
+            views.append(view_of(directory))
             # SEC: the console wrote the name to the row, with the session of the request.
             use = Record(
                 time=time_of(clock.now_ns()),
@@ -156,7 +166,7 @@ class AuditTasks(TaskTable[Task]):
             record_use(directory, owner, use)
         try:
             result = _WORK[task.kind](
-                Work(self._engine, self._config, self.results, task, question, period)
+                Work(self._engine, self._config, self.results, task, question, views)
             )
             with self.results.opened(task, RESULT) as file:
                 file.write(msgspec.json.encode(result))
@@ -180,32 +190,51 @@ class Work(NamedTuple):
     results: Results
     task: Task
     question: Question
-    period: Period
+    views: list[View]
+    """The trail of this host; empty if it is not needed."""
+
+    @property
+    def period(self) -> Period:
+        """The period that is asked for."""
+        return Period.of(self.question.criteria.since, self.question.criteria.until)
 
 
 def _search(work: Work) -> Found:
-    query = _query(work.question.criteria, work.period)
-    found = Found(*newest(work.config.audit_dir, query, FOUND_MAX))
+    """Write the records that were found to a file, and return the newest of them."""
+    (view,), query, rows, total = work.views, _query(work), list[Row](), 0
+    began_ns = clock.monotonic_ns()
+    found = search(view, query, newest_first=True)
     with work.results.opened(work.task, "csv") as file:
-        file.write(BYTE_ORDER_MARK + csv_of([Row._fields, *found.rows]))
-    return found
+        limited = LimitedFile(
+            file, "choose a shorter period, or run “verifyd audit search --all” on the host"
+        )
+        limited.write(BYTE_ORDER_MARK + csv_of([Row._fields]))
+        for row in map(row_of, islice(found, None if work.question.finds_all else NEWEST)):
+            limited.write(csv_of([row]))
+            total += 1
+            if total <= FOUND_MAX:
+                rows.append(row)
+    if next(found, None) is not None:
+        records, seconds = estimate(view, query, lambda record: csv_of([row_of(record)]))
+        return Found(rows, False, max(records, total + 1), seconds)
+    return Found(rows, True, total, (clock.monotonic_ns() - began_ns) / 10**9)
 
 
-def _query(criteria: Criteria, period: Period) -> Query:
+def _query(work: Work) -> Query:
     for kind in ("plate", "account", "user"):
-        value = getattr(criteria, kind)
+        value = getattr(work.question.criteria, kind)
         if value is not None:
-            return Query(kind, value, period)
+            return Query(kind, value, work.period)
     raise AuditError("a search needs a plate, an account or a user")
 
 
 def _export(work: Work) -> object:
-    directory, form = work.config.audit_dir, work.question.form
+    form = work.question.form
     with work.results.opened(work.task, form) as file:
         limited = LimitedFile(
             file, "choose a shorter period, or run “verifyd audit export” on the host"
         )
-        return write_export(limited.write, [directory], work.period, form)
+        return write_export(limited.write, work.views, work.period, form)
 
 
 def _report(work: Work) -> object:
@@ -213,7 +242,7 @@ def _report(work: Work) -> object:
     from app.audit.report import render  # noqa: PLC0415
 
     refusals = refusals_in(work.engine, work.period, work.config.timezone)
-    done = report([work.config.audit_dir], work.period, refusals)
+    done = report(work.views, work.period, refusals)
     with work.results.opened(work.task, "html") as file:
         file.write(render(done))
     return done

@@ -41,6 +41,8 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a search, an export or a report. Times are those of records."""
     form: str = ""
     """Of an export: `csv` or `ndjson`."""
+    finds_all: bool = False
+    """Of a search: find all records, not only the newest."""
     digest: str | None = None
     """Of a verification: one that was kept elsewhere."""
     load: int = 0

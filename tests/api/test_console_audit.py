@@ -4,7 +4,9 @@ import csv
 import json
 import logging
 import os
+import re
 from contextlib import suppress
+from urllib.parse import urljoin
 
 import pytest
 
@@ -175,6 +177,34 @@ class TestSearch:
         rows = list(csv.reader(file.body.decode("utf-8-sig").splitlines()))
         assert len(rows) == 61
         assert rows[1][4] == "'=59"
+
+    def test_the_newest_come_first_with_a_way_to_all(self, browser, trail, monkeypatch):
+        """The page says how long that takes; then it shows the newest, and the file has all."""
+        monkeypatch.setattr("app.jobs.audit_tasks.FOUND_MAX", 110)
+        for number in range(120):
+            trail.append(look_up("MANY1", user=f"{MARKUP[:40]}{number}"))
+        dates = {"from": "2020-01-01", "to": "2099-12-31"}
+        page = ask(browser, by="plate", value="MANY1", **dates)
+        assert page.html.find(id="found").text == "The newest 100 records"
+        assert "1 to 50 of 100 records" in page.html.text
+        notice = page.html.select_one(".notice")
+        assert re.match(
+            r"\s*About 120 records match. To find all takes about [1-9] s\.", notice.text
+        )
+        fields = {each["name"]: each["value"] for each in notice.select("input")}
+        assert fields | {"version": ""} == {
+            "by": "plate", "value": "MANY1", "all": "yes", "version": "", **dates
+        }  # fmt: skip
+        assert urljoin(page.request.path, notice.form["action"]) == AUDIT
+        answer = browser.post(AUDIT, fields)
+        whole = browser.get(f"{ROOT}/{answer.headers['Location'].partition('console/')[2]}")
+        # The first search is one of them.
+        assert whole.html.find(id="found").text == "121 records"
+        assert "The newest 110 are shown, and the file has all." in whole.html.text
+        file = browser.get(f"{whole.request.path}/csv").body.decode("utf-8-sig")
+        assert len(list(csv.reader(file.splitlines()))) == 1 + 121
+        assert "plate MANY1, all records from 2020-01-01" in browser.get(AUDIT).html.text
+        assert not whole.html.select("script:not([src]), [onerror]")
 
     def test_plates_are_in_no_url_title_log_and_row(self, world, trail, process, caplog):
         """They are sent with POST only; tasks have numbers, and their questions are in files."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,10 +20,11 @@ from app.audit.index import IndexReader
 from app.audit.owner import claim
 from app.audit.record import Plate, Record, time_of
 from app.audit.seal import seal
-from app.audit.search import Query, plan, search
+from app.audit.search import Query, estimate, plan, search
 from app.audit.segments import Segment, list_segments
 from app.audit.trail import Trail
 from app.audit.verify import verify
+from app.audit.view import view_of
 
 _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 _PLATES = 5_000_000
@@ -112,16 +114,26 @@ def measure_appends(directory: Path) -> None:
 
 
 def measure_searches(directory: Path) -> None:
-    """Print what a search for one plate costs when nothing of the trail is in memory."""
+    """Print what searches cost when nothing of the trail is in memory."""
+    for query in (Query("account", "acme7"), Query("user", "user7"), Query("user", "nobody")):
+        forget(directory)
+        newest = islice(search(view_of(directory), query, newest_first=True), 100)
+        found: list[Record]
+        took, found = timed(partial(list, newest))
+        about = estimate(view_of(directory), query, lambda _record: None)
+        print(
+            f"newest {len(found)} by {query.kind}: {took:.3f} s; "
+            f"all {about.records:,} take about {about.seconds:.1f} s"
+        )
     runs, records = [], 0
     for _ in range(20):
         forget(directory)
         query = Query("plate", f"P{random.randrange(_PLATES):07}")
-        find: Callable[[], list[Record]] = partial(list, search(directory, query))
+        find: Callable[[], list[Record]] = partial(list, search(view_of(directory), query))
         took, found = timed(find)
         runs.append(took)
         records += len(found)
-    parts = plan(directory, query, scan=False)
+    parts = plan(view_of(directory), query, scan=False)
     blocks = sum(len(part.blocks or []) for part in parts)
     files = list((directory / "index").iterdir())
     reads = 0

@@ -16,6 +16,7 @@ from app.audit.seal import seal
 from app.audit.search import Query, search
 from app.audit.trail import Trail
 from app.audit.verify import verify
+from app.audit.view import view_of
 from tests.system.audit_writers import Writer, change, kill_at_random
 from tests.system.full_disk import Disk
 from tests.system.processes import run_command, until
@@ -77,9 +78,9 @@ def test_killed_runs_of_seal_converge(directory, kills):
     seal(directory, current=True)
     assert verify(directory).faults == []
     assert not list((directory / "index").glob("*.new"))
-    assert len(list(search(directory, Query("plate", "B77")))) == kills
+    assert len(list(search(view_of(directory), Query("plate", "B77")))) == kills
     for run in range(kills):
-        assert len(list(search(directory, Query("plate", f"R{run}N7")))) == 1
+        assert len(list(search(view_of(directory), Query("plate", f"R{run}N7")))) == 1
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(60, marks=pytest.mark.system_long)])
@@ -148,7 +149,7 @@ class TestDisks:
         assert seal(directory, current=True).digest
         verdict = verify(directory)
         assert (verdict.faults, verdict.segments) == ([], 2)
-        assert len(list(search(directory, Query("plate", "B8999")))) == 1
+        assert len(list(search(view_of(directory), Query("plate", "B8999")))) == 1
 
     def test_a_read_only_disk_is_refused_until_it_is_writable(self, little_disk):
         """A trail is opened again without a restart."""
@@ -231,7 +232,7 @@ def test_a_clock_that_is_set_back_by_an_hour_costs_nothing(directory, monkeypatc
     assert verify(directory).faults == []
     times = [line["time"] for line in lines(directory)]
     assert times != sorted(times)
-    assert len(list(search(directory, Query("plate", "A1")))) == 4
+    assert len(list(search(view_of(directory), Query("plate", "A1")))) == 4
 
 
 def test_the_commands_work_as_an_operator_types_them(world, directory):

@@ -17,6 +17,7 @@ from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
 from app.audit.search import Query, first_moment, search
 from app.audit.verify import verify
+from app.audit.view import view_of
 from tests.unit.audit_trails import Clock, look_up, names, opened, plates
 
 
@@ -311,7 +312,7 @@ def test_what_is_no_file_is_not_searched(trail):
     trail.path(2).unlink()
     os.mkfifo(trail.path(2))
     with pytest.raises(OSError, match="not a regular file"):
-        list(search(trail.directory, Query("plate", "H1N1"), scan=True))
+        list(search(view_of(trail.directory), Query("plate", "H1N1"), scan=True))
 
 
 def without_entry(data, key):

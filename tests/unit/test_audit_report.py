@@ -13,6 +13,7 @@ from app.audit.record import Criteria, Plate, Record, invalid_plate, time_of
 from app.audit.report import Frequent, Refusal, Tallies, Tally, Users, render, report
 from app.audit.seal import seal
 from app.audit.search import Period
+from app.audit.view import views_of
 from tests.rows import each_row
 from tests.unit.audit_trails import Clock, look_up, opened
 
@@ -45,7 +46,7 @@ def directory(tmp_path, hours):
 
 def test_look_ups_are_counted(directory):
     """By account, reason, operation and day; searches of the trail are no look-ups."""
-    done = report([directory], Period())
+    done = report(views_of([directory]), Period())
     assert (done.look_ups, done.plates, done.not_found, done.invalid) == (82, 84, 1, 1)
     assert done.by_account == [Tally("acme", 77, 79), Tally("other", 5, 5)]
     assert done.by_reason == [Tally("claim", 76, 76), Tally(HOSTILE, 5, 5), Tally("(none)", 1, 3)]
@@ -60,16 +61,31 @@ def test_look_ups_are_counted(directory):
 
 def test_a_period_is_respected(directory):
     """Only its records are counted, but the whole trail is verified."""
-    whole = report([directory], Period())
+    whole = report(views_of([directory]), Period())
     day = whole.by_day[1].name
-    done = report([directory], Period(f"{day}T00", f"{day}T24"))
+    done = report(views_of([directory]), Period(f"{day}T00", f"{day}T24"))
     assert done.look_ups == 5
     assert done.trails == whole.trails
 
 
+def test_it_ends_with_the_latest_record(directory, hours):
+    """A clock that was three years ahead is right again, and its records are counted."""
+    before = report(views_of([directory]), Period())
+    assert before.until == before.generated_at
+    hours.pass_hours(24 * 1_100)
+    with opened(directory) as trail:
+        record = look_up("AHEAD")
+        trail.append(record)
+    hours.pass_hours(-24 * 1_100)
+    after = report(views_of([directory]), Period())
+    assert (after.look_ups, after.until) == (before.look_ups + 1, record.time)
+    limited = report(views_of([directory]), Period(until=before.until))
+    assert (limited.look_ups, limited.until) == (before.look_ups, before.until)
+
+
 def test_a_user_far_above_the_usual_is_named(directory):
     """With the day, and what is usual."""
-    (peak,) = report([directory], Period()).users_above_usual
+    (peak,) = report(views_of([directory]), Period()).users_above_usual
     assert (peak.account, peak.user, peak.plates, peak.usual) == ("acme", "ann", 60, 4)
 
 
@@ -100,18 +116,18 @@ def test_what_is_not_unusual_is_not_named(days):
 def test_the_trail_is_verified(directory, hours):
     """Retention, size and faults are those of each directory."""
     prune(directory, time_of(hours.now_ns - 3 * 24 * 3600 * 10**9))
-    (held,) = report([directory], Period()).trails
+    (held,) = report(views_of([directory]), Period()).trails
     assert (held.faults, held.removed_segments > 0) == ([], True)
     assert held.oldest > held.removed_before > ""
     sealed = sorted(directory.glob("*-*.ndjson"))[-2]
     sealed.unlink()
-    (held,) = report([directory], Period()).trails
+    (held,) = report(views_of([directory]), Period()).trails
     assert [fault.kind for fault in held.faults] == ["removed"]
 
 
 def test_the_page_is_self_contained_and_escapes_what_clients_chose(directory):
     """It loads nothing, runs nothing, and shows texts as texts."""
-    page = render(report([directory], Period())).decode()
+    page = render(report(views_of([directory]), Period())).decode()
     assert HOSTILE not in page
     assert "&lt;script&gt;" in page
     assert not re.search(r"<(script|img|link|iframe)|https?://|\son\w+=", page)
@@ -127,7 +143,7 @@ def test_the_page_names_faults(directory):
     """A trail that does not verify is seen at once."""
     path = min(directory.glob("*-*.ndjson"))
     path.unlink()
-    page = render(report([directory], Period())).decode()
+    page = render(report(views_of([directory]), Period())).decode()
     assert "does not verify" in page
     assert f"segment {path.name.removesuffix('.ndjson')} was removed" in page
 
@@ -145,9 +161,9 @@ def test_what_is_rare_is_forgotten_and_what_is_frequent_is_kept():
 
 def test_plates_are_counted_again_if_some_were_forgotten(directory, monkeypatch):
     """What a report shows is exact."""
-    exact = report([directory], Period()).top_plates
+    exact = report(views_of([directory]), Period()).top_plates
     monkeypatch.setattr(tallies, "_PLATES_MAX", 12)
-    counted = report([directory], Period()).top_plates
+    counted = report(views_of([directory]), Period()).top_plates
     by_plate = {each.plate: each.times for each in exact}
     assert all(by_plate.get(each.plate, each.times) == each.times for each in counted)
     assert counted[0].times == 9
@@ -187,20 +203,19 @@ class _Tags(HTMLParser):
 def test_refusals_are_those_of_the_usage(directory):
     """Without the database the page says that they are not known."""
     refusals = [Refusal(HOSTILE, 3, 2, 1_000)]
-    page = render(report([directory], Period(), refusals)).decode()
+    page = render(report(views_of([directory]), Period(), refusals)).decode()
     assert "&lt;script&gt;" in page.partition("Refusals")[2]
     assert ">1,000</td>" in page.partition("Refusals")[2]
     assert "not known" not in page
-    assert (
-        "none</td>" in render(report([directory], Period(), [])).decode().partition("Refusals")[2]
-    )
-    assert "not known here" in render(report([directory], Period())).decode()
+    page = render(report(views_of([directory]), Period(), [])).decode()
+    assert "none</td>" in page.partition("Refusals")[2]
+    assert "not known here" in render(report(views_of([directory]), Period())).decode()
 
 
 def test_json_has_names(directory):
     """Each member of the report has a name."""
-    document = json.loads(msgspec.json.encode(report([directory], Period(until="2100"))))
-    assert document["to"] == "2100"
+    document = json.loads(msgspec.json.encode(report(views_of([directory]), Period(until="2100"))))
+    assert document["to"] == document["generated_at"]
     assert document["by_account"][0] == {"name": "acme", "look_ups": 77, "plates": 79}
     assert document["top_plates"][0] == {"plate": "D4N0", "times": 9}
     assert document["trails"][0]["faults"] == []

@@ -24,6 +24,7 @@ from app.audit.record import Criteria, Plate, Record, invalid_plate
 from app.audit.seal import seal
 from app.audit.search import Period, Query, first_moment, last_moment, plan, search, time_before
 from app.audit.segments import lines_beginning_in, list_segments
+from app.audit.view import view_of
 from tests.rows import each_row
 from tests.unit.audit_trails import Clock, look_up, opened
 
@@ -55,8 +56,11 @@ def directory(tmp_path, hours):
 def found(directory, kind, value, **options):
     """Return the records that a search finds, which are the same with and without the index."""
     query = Query(kind, value, **options)
-    records = list(search(directory, query))
-    assert records == list(search(directory, query, scan=True))
+    records = list(search(view_of(directory), query))
+    assert records == list(search(view_of(directory), query, scan=True))
+    for scan in (False, True):
+        newest_first = search(view_of(directory), query, scan=scan, newest_first=True)
+        assert records == list(newest_first)[::-1]
     return records
 
 
@@ -119,8 +123,8 @@ class TestSearch:
 class TestIndex:
     def test_only_blocks_with_the_plate_are_read(self, directory):
         """Without a match a sealed segment is not read at all."""
-        parts = plan(directory, Query("plate", "H1N399"), scan=False)
-        assert [(part.segment.number, part.blocks is None) for part in parts] == [
+        parts = plan(view_of(directory), Query("plate", "H1N399"), scan=False)
+        assert [(part.stretch.segment.number, part.blocks is None) for part in parts] == [
             (2, False),
             (4, True),
         ]
@@ -302,7 +306,7 @@ class TestPeriods:
 class TestExport:
     def test_lines_are_exported_as_they_were_recorded(self, directory):
         """The digest of a segment fits its export."""
-        exported = b"".join(line + b"\n" for line, _ in records_in(directory, Period()))
+        exported = b"".join(line + b"\n" for line, _ in records_in(view_of(directory), Period()))
         segments = list_segments(directory)
         assert exported == b"".join((directory / s.file_name).read_bytes() for s in segments)
 

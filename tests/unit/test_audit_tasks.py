@@ -191,15 +191,23 @@ class TestCarryOut:
         assert len(searched(tasks, user="nobody").rows) == 0
 
     def test_a_search_has_a_limit(self, tasks, trail, directory, monkeypatch):
-        """The oldest are left out, of sealed and open segments. A search finds earlier ones."""
-        monkeypatch.setattr("app.jobs.audit_tasks.FOUND_MAX", 3)
+        """The oldest are left out, unless all are asked for. A search finds earlier ones."""
+        monkeypatch.setattr("app.jobs.audit_tasks.NEWEST", 3)
+        monkeypatch.setattr("app.jobs.audit_tasks.FOUND_MAX", 4)
         seal(directory, current=True)
         trail.append(look_up("LAST"))
         assert searched(tasks, account="acme").are_all
         trail.append(look_up("AFTER"))
         found = searched(tasks, account="acme")
-        assert not found.are_all
+        assert (found.are_all, found.total) == (False, 5)
+        assert 0 < found.seconds < 60
         assert [row.plate for row in found.rows] == ["AFTER", "", "LAST"]
+        everything = Question(Criteria(account="acme"), finds_all=True)
+        task = done(tasks, WANTED._replace(seen="all"), everything)
+        whole = tasks.results.find(task, Found)
+        assert (whole.are_all, whole.total) == (True, 6)
+        assert [row.plate for row in whole.rows] == ["", "AFTER", "", "LAST"]
+        assert tasks.results.path(task, "csv").read_bytes().count(b"\n") == 1 + 6
 
     def test_a_file_of_rows_has_no_formulas(self, tasks):
         """Clients choose the names of users."""

@@ -4,18 +4,19 @@ import errno
 import json
 import os
 import shutil
-from datetime import date
+from datetime import UTC, date, timedelta
+from itertools import chain
 
 import pytest
 
 from app import clock
 from app.audit.owner import claim
-from app.audit.record import Plate
+from app.audit.record import Plate, time_of
 from app.audit.trail import Trail
 from app.storage.engine import close_quietly, open_engine
 from app.storage.versions import database_id
 from tests.conftest import ON_SQLITE
-from tests.unit.audit_trails import lines, look_up
+from tests.unit.audit_trails import lines, look_up, opened
 
 pytestmark = ON_SQLITE
 
@@ -187,7 +188,7 @@ class TestSearching:
     def test_a_plate_is_shown_with_who_asked_and_the_answer(self, cli, trail):
         """In any spelling, and without the other plates of a bulk."""
         ended = cli.run("audit", "search", "--plate", "ab12 cde")
-        heading, first, second, empty, sentence = ended.stdout.splitlines()
+        heading, second, first, empty, sentence = ended.stdout.splitlines()
         assert heading.split() == [
             "time",
             "operation",
@@ -218,13 +219,37 @@ class TestSearching:
         assert [record["plates"] for record in records] == [[{"plate": "ZZ99ZZZ", "found": False}]]
         assert cli.json("audit", "search", "--user", "nobody") == []
 
+    def test_the_newest_come_first(self, cli, trail):
+        """A table has the newest 100, or as many as asked for; JSON has all as before."""
+        for number in range(120):
+            trail.append(look_up("MANY1", reference=f"C-{number}"))
+        before = ("--to", time_of(clock.now_ns()))  # The searches are found by this plate, too.
+        words = ("audit", "search", "--plate", "MANY1", *before)
+        table = cli.run(*words).stdout.splitlines()
+        assert [line.split()[6] for line in table[1:-2]] == [f"C-{n}" for n in range(119, 19, -1)]
+        assert table[-1] == "the newest 100 records; use --all to list all"
+        everything = cli.run(*words, "--all").stdout.splitlines()
+        assert [line.split()[6] for line in everything[1:4]] == ["C-0", "C-1", "C-2"]
+        assert everything[-1] == "120 records found"
+        assert [r["reference"] for r in cli.json(*words)] == [f"C-{n}" for n in range(120)]
+        two = cli.json(*words, "--limit", "2", "--scan")
+        assert [r["reference"] for r in two] == ["C-119", "C-118"]
+        assert cli.run(*words, "--limit", "120").stdout.endswith("\n120 records found\n")
+
     def test_several_directories_are_merged_by_time(self, cli, trail, directory, tmp_path):
-        """Each record names its directory."""
-        copy = tmp_path / "other"
+        """Each record names its directory; what a copy of a trail has, too, is listed once."""
+        copy, other = tmp_path / "copy", tmp_path / "other"
         shutil.copytree(directory, copy)
-        both = ("--directory", directory, "--directory", copy)
-        records = cli.json("audit", "search", "--plate", "AB12CDE", *both)
-        assert [record["directory"] for record in records] == [str(directory), str(copy)] * 2
+        trail.append(look_up("AB12CDE", account="last"))
+        with opened(other) as another:
+            another.append(look_up("AB12CDE", account="other"))
+        trails = [("--directory", path) for path in (directory, copy, other)]
+        words = ("audit", "search", "--plate", "AB12CDE", *chain.from_iterable(trails))
+        wanted = [(str(directory), "acme")] * 2 + [(str(directory), "last"), (str(other), "other")]
+        assert [(r["directory"], r["account"]) for r in cli.json(*words)] == wanted
+        newest_first = cli.json(*words, "--limit", "9")
+        # The search itself was recorded last.
+        assert [r.get("account") for r in newest_first][1:] == ["other", "last", "acme", "acme"]
 
     def test_a_search_is_recorded_before_it_is_answered(self, cli, trail, directory, monkeypatch):
         """With what was asked for and by whom, as far as that is known; not in its own result."""
@@ -286,9 +311,25 @@ class TestPeriods:
         """Days that were given in the wrong order must not look as if nobody had asked."""
         period = ("--from", "2026-06-30", "--to", "2026-01-01")
         assert "--from must not be after --to" in cli.refusal("audit", *words, *period)
-        for later in ((), ("--to", "2100-01-02")):
-            refused = cli.refusal("audit", *words, "--from", "2100-01-01", *later)
-            assert "--from must not be after now" in refused
+
+    def test_records_of_a_clock_that_was_ahead_are_found(self, cli, trail, words, monkeypatch):
+        """A use ends where the trail ended, whatever the time was; `--to` still limits times."""
+        time = clock.now_ns
+        for days in (0, 1, 1_100, 0):
+            ahead_ns = days * 86_400 * 10**9
+            monkeypatch.setattr(clock, "now_ns", lambda ahead_ns=ahead_ns: time() + ahead_ns)
+            trail.append(look_up("AB12CDE"))
+        tomorrow = (clock.today(UTC) + timedelta(days=1)).isoformat()
+        assert told(cli.run("audit", *words)) == {"search": 6, "export": 7, "report": 7}[words[0]]
+        limited = told(cli.run("audit", *words, "--to", tomorrow))
+        # Each has the record of the use before; that is no look-up.
+        assert limited == {"search": 6, "export": 7, "report": 6}[words[0]]
+        assert told(cli.run("audit", *words, "--from", "2029-01-01")) == 1
+
+
+def told(ended):
+    """Return the number of records that the last sentence of a command tells."""
+    return int((ended.stderr or ended.stdout).splitlines()[-1].split()[0])
 
 
 class TestExporting:

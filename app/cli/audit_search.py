@@ -5,7 +5,7 @@ import heapq
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import msgspec
@@ -34,7 +34,7 @@ _Located = tuple[str, Record]
 """A directory and one of its records."""
 _COLUMNS = ("time", "operation", "account", "key", "user", "reason", "reference", "plate", "answer")
 _LIMIT = 100
-_LIMIT_MAX = 100_000
+_LIMIT_MAX = 10_000
 _MEASURED_ROWS = 1_000
 """How many rows decide how wide the columns are. A search by account can find millions."""
 
@@ -170,7 +170,7 @@ def _search(args: argparse.Namespace) -> None:
     views = _views(args)
     record_use("search", _criteria(args, **{query.kind: query.value}))
     limit = args.limit or (None if args.all or args.json else _LIMIT)
-    found = _found(views, query, scan=args.scan, newest_first=limit is not None)
+    found = _found(views, query, limit, scan=args.scan)
     listed = islice(found, limit)
     if args.json:
         args.has_printed = True
@@ -184,11 +184,24 @@ def _search(args: argparse.Namespace) -> None:
 
 
 def _found(
-    views: Sequence[View], query: Query, *, scan: bool, newest_first: bool
+    views: Sequence[View], query: Query, limit: int | None, *, scan: bool
 ) -> Iterator[_Located]:
-    """Yield the records of all trails, merged by time."""
-    located = (_located(view, query, scan=scan, newest_first=newest_first) for view in views)
-    return heapq.merge(*located, key=lambda each: each[1].time, reverse=newest_first)
+    """Yield the records of all trails, merged by time.
+
+    Args:
+        limit: how many of the newest are wanted, the newest first; None for all, the oldest first.
+    """
+    located = [_located(view, query, scan=scan, newest_first=limit is not None) for view in views]
+    if limit is None:
+        return heapq.merge(*located, key=_time)
+    newest = chain.from_iterable(islice(each, limit + 1) for each in located)
+    # A record of a clock that was wrong must not hold back those before it in its trail.
+    return newest if len(views) == 1 else iter(sorted(newest, key=_time, reverse=True))
+
+
+def _time(located: _Located) -> str:
+    _, record = located
+    return record.time
 
 
 def _query(args: argparse.Namespace) -> Query:

@@ -205,12 +205,14 @@ def _search(work: Work) -> Found:
     began_ns = clock.monotonic_ns()
     found = search(view, query, newest_first=True)
     with work.results.opened(work.task, "csv") as file:
-        limited = LimitedFile(
-            file, "choose a shorter period, or run “verifyd audit search --all” on the host"
-        )
-        limited.write(BYTE_ORDER_MARK + csv_of([Row._fields]))
-        for row in map(row_of, islice(found, None if work.question.finds_all else NEWEST)):
-            limited.write(csv_of([row]))
+        limit: int | None = NEWEST
+        write: Callable[[bytes], object] = file.write
+        if work.question.finds_all:
+            way_out = "choose a shorter period, or run “verifyd audit search --all” on the host"
+            limit, write = None, LimitedFile(file, way_out).write
+        write(BYTE_ORDER_MARK + csv_of([Row._fields]))
+        for row in map(row_of, islice(found, limit)):
+            write(csv_of([row]))
             total += 1
             if total <= FOUND_MAX:
                 rows.append(row)

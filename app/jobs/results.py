@@ -134,6 +134,6 @@ class LimitedFile:
         self._looked_at = self._bytes + _LOOK_EVERY_BYTES
         disk = os.fstatvfs(self._file.fileno())
         if self._bytes > _EXPORT_BYTES_MAX:
-            raise AuditError(f"the export is larger than 1 GB; {self._way_out}")
+            raise AuditError(f"the file is larger than 1 GB; {self._way_out}")
         if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:
             raise AuditError(f"the disk has less than 512 MB left; {self._way_out}")

@@ -251,6 +251,20 @@ class TestSearching:
         # The search itself was recorded last.
         assert [r.get("account") for r in newest_first][1:] == ["other", "last", "acme", "acme"]
 
+    def test_a_clock_that_was_wrong_holds_nothing_back(self, cli, trail, directory, tmp_path):
+        """The newest record of a trail says 1970; those before it are among the newest of all."""
+        with opened(tmp_path / "other") as other:
+            for _ in range(5):
+                other.append(look_up("AB12CDE", account="other"))
+        trail.append(look_up("AB12CDE", account="new"))
+        record = look_up("AB12CDE", account="1970")
+        record.time = "1970-01-01T00:00:07.000000Z"
+        trail.append(record)
+        both = ("--directory", directory, "--directory", tmp_path / "other")
+        words = ("audit", "search", "--plate", "AB12CDE", *both)
+        assert [r["account"] for r in cli.json(*words, "--limit", "2")] == ["new", "other"]
+        assert cli.json(*words, "--limit", "20")[-1]["account"] == "1970"
+
     def test_a_search_is_recorded_before_it_is_answered(self, cli, trail, directory, monkeypatch):
         """With what was asked for and by whom, as far as that is known; not in its own result."""
         monkeypatch.setenv("SUDO_USER", "root\x1b[2J")

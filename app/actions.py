@@ -96,6 +96,7 @@ Name = Literal[
     "imports.undrop",
     "imports.purge",
     "backups.restore",
+    "clock.accept",
     "console.link",
     "console.sign-in",
     "console.end",
@@ -104,7 +105,7 @@ ACTIONS: tuple[Name, ...] = get_args(Name)
 """All actions, in the order of the table in deploy/REFERENCE.md."""
 GROUPS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in ACTIONS))
 """The groups of actions, such as `keys`."""
-SubjectKind = Literal["account", "plan", "key", "domain", "register", "backup", "person"]
+SubjectKind = Literal["account", "plan", "key", "domain", "register", "backup", "person", "host"]
 State = Mapping[str, object]
 """Members of the subject of an action, as a JSON object. It holds no secrets."""
 _CHANGE_LOCK = 0x766661  # Postgres locks by numbers; any number serves.

@@ -4,6 +4,9 @@ import re
 import time
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
+from pathlib import Path
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def now() -> int:
@@ -19,6 +22,11 @@ def now_ns() -> int:
 def monotonic_ns() -> int:
     """Return the nanoseconds since the host booted. All its processes share this clock."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def boot_id() -> str:
+    """Return the identifier of the current boot of the host. Raises OSError."""
+    return _BOOT_ID.read_text(encoding="ascii").strip()
 
 
 def today(zone: tzinfo) -> date:

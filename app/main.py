@@ -122,7 +122,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Methods(SUGGESTED_PATHS, IMAGINED_PATHS),
         ],
     )
-    app.usage = UsageWriter(counts, engine, config.timezone)
+    app.usage = UsageWriter(counts, engine, config.timezone, config.data_dir)
     problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS)
     by_type = {type(resource): resource for resource in resources}
     for endpoint in ENDPOINTS:

@@ -17,6 +17,7 @@ from app.alerts.message import Condition
 from app.alerts.nightly import LastRuns, Run, is_catching_up, job_conditions, last_runs
 from app.alerts.spool import Spool
 from app.audit.state import owner_fault, space_fault, summary_of
+from app.clock_steps import clock_fault
 from app.config import Config
 from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
@@ -73,6 +74,19 @@ def audit_conditions(engine: Engine, config: Config) -> Iterator[Condition]:
         )
 
 
+def clock_conditions(config: Config) -> Iterator[Condition]:
+    """Yield a condition while the clock is not trusted (D162)."""
+    fault = clock_fault(config.data_dir)
+    if fault:
+        yield Condition(
+            key="clock:jumped",
+            title="the clock jumped",
+            warning=f"Nothing is removed by its age, because {fault}.",
+            since=clock.now(),
+            remedy="set the clock; if it is right: sudo verifyd clock --accept",
+        )
+
+
 UNREADABLE_REGISTER = "unreadable"
 """The kind of the condition that look-ups fail because of a register."""
 
@@ -118,10 +132,12 @@ def queue_conditions(config: Config) -> Iterator[Condition]:
 
 _IN_DATABASE = frozenset(
     {UNREADABLE_REGISTER, "load", "held", "stale", "unchanged", "job", "missed", "disk", "audit"}
+    | {"clock"}
 )
 _BY_SETTING = {
     "VERIFYD_DATABASE_URL": _IN_DATABASE | {"database"},
-    "VERIFYD_STATE_DIR": frozenset({"missed"}),
+    "VERIFYD_STATE_DIR": frozenset({"missed", "clock"}),
+    "VERIFYD_DATA_DIR": frozenset({"clock"}),
     "VERIFYD_STALE_AFTER": frozenset({"stale"}),
     "VERIFYD_UNCHANGED_AFTER": frozenset({"unchanged"}),
     "VERIFYD_MISSED_AFTER": frozenset({"missed"}),
@@ -178,6 +194,7 @@ def conditions_of(
         *disk.conditions,
         *certificate,
         *audit_conditions(engine, config),
+        *clock_conditions(config),
         *queue_conditions(config),
     ]
     unknown = frozenset(kind for kind, is_unsure in unsure.items() if is_unsure)

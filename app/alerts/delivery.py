@@ -26,6 +26,7 @@ import msgspec
 from app import clock
 from app.alerts.message import Message
 from app.alerts.spool import Entry, Spool
+from app.clock_steps import old_times
 from app.config import Config
 from app.setting_values import SECRET_PREFIX, Destination
 
@@ -288,7 +289,7 @@ def _try_deliver(spool: Spool, entry: Entry, config: Config) -> bool:
         entry = msgspec.structs.replace(entry, delivered=[*entry.delivered, destination.digest])
         _note(spool, entry)
     is_taken = bool(config.notify) and not missing
-    is_too_old = clock.now() - message.created_at > GIVEN_UP_SECONDS
+    is_too_old = message.created_at in old_times(config.data_dir, GIVEN_UP_SECONDS)
     with spool.locked():
         if is_taken or is_too_old:
             spool.finish(entry)

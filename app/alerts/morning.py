@@ -103,7 +103,8 @@ def send(engine: Engine, config: Config, faults: Sequence[str] = ()) -> Message 
                 pause = _OWN_PAUSE_SECONDS if is_ours else _OTHERS_PAUSE_SECONDS
                 if clock.now() - last.started_at < pause:
                     return last
-            insert_run(engine, Run(_JOB, is_scheduled=True, started_at=message.created_at))
+            run = Run(_JOB, is_scheduled=True, started_at=message.created_at)
+            insert_run(engine, config.data_dir, run)
             spool.put(message, dict(spool.alerted()))
             return message
 

@@ -13,6 +13,7 @@ from peewee import fn
 
 from app import clock
 from app.alerts.message import Condition
+from app.clock_steps import old_times
 from app.config import Config
 from app.setting_values import EVERY_REGISTER, JOBS
 from app.storage import reserve
@@ -90,25 +91,26 @@ class LastRuns(NamedTuple):
     backup_bytes: int | None
 
 
-def record(engine: Engine, run: Run) -> None:
+def record(engine: Engine, data_dir: Path, run: Run) -> None:
     """Record how a run ended, also on a full disk (D57). Raises peewee.PeeweeException."""
 
     def write() -> None:
         with engine.atomic():
-            insert_run(engine, run)
+            insert_run(engine, data_dir, run)
 
     reserve.with_reserve(engine, write)
 
 
-def insert_run(engine: Engine, run: Run) -> None:
+def insert_run(engine: Engine, data_dir: Path, run: Run) -> None:
     """Add a run that ends now, and remove old ones. Needs a transaction."""
-    now = clock.now()
-    JobRun.delete().where(JobRun.finished_at < now - _KEPT_SECONDS).execute(engine)
+    old = old_times(data_dir, _KEPT_SECONDS)
+    is_old = JobRun.finished_at.between(old.start, old.stop - 1)
+    JobRun.delete().where(is_old).execute(engine)
     values = run._asdict() | {
         "host": socket.gethostname(),
         "is_done": not run.faults,
         "faults": msgspec.json.encode(run.faults).decode(),
-        "finished_at": now,
+        "finished_at": clock.now(),
     }
     JobRun.insert(**values).execute(engine)
 

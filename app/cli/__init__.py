@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "actions": ("actions",),
     "backup": ("backup", "restore"),
     "notify": ("notify", "watch", "report"),
+    "clock": ("clock",),
     "console": ("console",),
     "copy": ("copy",),
     "program": ("completion", "version"),

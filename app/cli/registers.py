@@ -229,6 +229,6 @@ def _undrop(args: argparse.Namespace) -> None:
 
 commands.carry_out(
     lambda task_id: run(
-        TaskJob(lambda engine, config: Tasks(engine, config.state_dir, held_request), task_id)
+        TaskJob(lambda engine, config: Tasks(engine, config, held_request), task_id)
     )
 )

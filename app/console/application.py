@@ -189,7 +189,7 @@ def create_console(
         outermost: middleware of the API, too, which counts, logs and reads requests.
     """
     pages = Renderer(config.timezone, menu())
-    tasks, audit_tasks = Tasks(engine, config.state_dir), AuditTasks(engine, config)
+    tasks, audit_tasks = Tasks(engine, config), AuditTasks(engine, config)
     services = Services(engine, config, limits, pages, trail, tasks, audit_tasks)
     entrance = Entrance(engine, config, {page.resource: page.rights for page in PAGES})
     middleware = [*outermost, SecurityHeaders(), entrance, Attempts(limits, config)]

@@ -99,7 +99,9 @@ class AuditTasks(TaskTable[Task]):
 
     def __init__(self, engine: Engine, config: Config) -> None:
         directory = config.state_dir / "audit-tasks"
-        super().__init__(engine, AuditTask, Task, directory, KEPT_SECONDS)
+        super().__init__(
+            engine, AuditTask, Task, directory, lambda: range(clock.now() - KEPT_SECONDS)
+        )
         self._config = config
         self.results = Results(config.data_dir)
 

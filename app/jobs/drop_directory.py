@@ -3,9 +3,11 @@
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NamedTuple
@@ -15,6 +17,7 @@ import peewee
 
 from app import actions, clock
 from app.alerts.loads import numbers_of_failed, shown_files
+from app.clock_steps import old_times
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import Job, reason_of
@@ -240,12 +243,12 @@ class DropDirectory(Job[None]):
 
     def _prune(self, config: Config) -> None:
         """Remove kept files that are too old, and the oldest above the size limit (D74)."""
-        limit = config.drop_limit
-        kept.prune(self.directory, kept.LOADED, config.keep_loaded, limit, self._warn)
+        prune, limit = partial(kept.prune, self.directory), config.drop_limit
+        prune(kept.LOADED, _old(config, config.keep_loaded), limit, self._warn)
         # Without the history nobody knows which files are held.
         with suppress(OperatorError, peewee.PeeweeException), opened_database(config) as engine:
             spared = spared_files(engine)
-            kept.prune(self.directory, kept.FAILED, config.keep_failed, limit, self._warn, spared)
+            prune(kept.FAILED, _old(config, config.keep_failed), limit, self._warn, spared)
 
     def _warn(self, sentence: str) -> None:
         """Log a warning for the operator, once."""
@@ -273,3 +276,8 @@ class DropDirectory(Job[None]):
         finally:
             for number, handler in zip(numbers, former, strict=True):
                 signal.signal(number, handler)
+
+
+def _old(config: Config, keep_seconds: int) -> range:
+    """Return the times since which files were kept for too long; with 0 that is any time."""
+    return old_times(config.data_dir, keep_seconds) if keep_seconds else range(sys.maxsize)

@@ -108,7 +108,7 @@ def run(job: Job[R]) -> R:
                 suppress(OperatorError, OSError, peewee.PeeweeException),
                 opened_database(config) as engine,
             ):
-                record(engine, ended)
+                record(engine, config.data_dir, ended)
         if job.is_alerted and (failure is None or not is_attended()):
             queue_alert(config, wrong, ended)
 

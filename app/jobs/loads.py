@@ -132,8 +132,10 @@ def note_refused(
     load_id = None
     notes = history.unopened_notes(is_attended=is_attended)
     line = file_columns(files) | {"register": register or "", "mode": mode, "notes": notes}
-    with suppress(OperatorError), opened_database() as engine:
-        load_id = note_attempt(engine, reason_of(error), line)
+    with suppress(OperatorError):
+        config = Config.from_env()
+        with opened_database(config) as engine:
+            load_id = note_attempt(engine, config.data_dir, reason_of(error), line)
     error.details = {"load": load_id, "reasons": []}
     return load_id
 

@@ -8,13 +8,14 @@ history says how it ended.
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import peewee
 
 from app import processes
 from app.actions import Actor
+from app.clock_steps import old_times
+from app.config import Config
 from app.errors import OperatorError
 from app.jobs.acceptance import MakeRequest, accept
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
@@ -75,14 +76,14 @@ class Tasks(TaskTable[Task]):
     """The tasks of an installation.
 
     Args:
-        state_dir: has a lock file for each task that runs on this host.
         make_request: makes the request of a load; only `carry_out` needs it.
     """
 
     def __init__(
-        self, engine: Engine, state_dir: Path, make_request: MakeRequest | None = None
+        self, engine: Engine, config: Config, make_request: MakeRequest | None = None
     ) -> None:
-        super().__init__(engine, RegisterTask, Task, state_dir / "tasks", _KEPT_SECONDS)
+        old = partial(old_times, config.data_dir, _KEPT_SECONDS)
+        super().__init__(engine, RegisterTask, Task, config.state_dir / "tasks", old)
         self._make_request = make_request
 
     def latest(self, register: str, limit: int) -> list[Task]:

@@ -77,7 +77,7 @@ class TaskTable(ABC, Generic[T]):
     Args:
         task: a struct whose members are columns of the model.
         directory: has a lock file for each task that runs on this host.
-        kept_seconds: age from which tasks are removed.
+        old_times: returns the times whose tasks are removed, in Unix seconds.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class TaskTable(ABC, Generic[T]):
         model: type[TaskModel],
         task: type[T],
         directory: Path,
-        kept_seconds: int,
+        old_times: Callable[[], range],
     ) -> None:
         self._engine = engine
         self._model = model
         self._task = task
         self._columns = [getattr(model, name) for name in task.__struct_fields__]
         self._directory = directory
-        self._kept_seconds = kept_seconds
+        self._old_times = old_times
         self.host = socket.gethostname()
 
     def find(self, task_id: int) -> T | None:
@@ -186,10 +186,10 @@ class TaskTable(ABC, Generic[T]):
         return None
 
     def _insert(self, columns: dict[str, object]) -> int:
-        now, model = clock.now(), self._model
-        is_old = (model.asked_at < now - self._kept_seconds) & (model.status != RUNNING)
+        old, model = self._old_times(), self._model
+        is_old = (model.asked_at.between(old.start, old.stop - 1)) & (model.status != RUNNING)
         model.delete().where(is_old).execute(self._engine)
-        row = {**columns, "asked_at": now, "host": self.host, "status": RUNNING}
+        row = {**columns, "asked_at": clock.now(), "host": self.host, "status": RUNNING}
         return int(model.insert(**row).execute(self._engine))
 
     def _finish(self, task_id: int, **columns: object) -> None:

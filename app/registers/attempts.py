@@ -83,7 +83,9 @@ class Attempt:
 
 
 @contextmanager
-def refusal_noted(engine: Engine, attempt: Attempt, *, dry_run: bool) -> Iterator[None]:
+def refusal_noted(
+    engine: Engine, data_dir: Path, attempt: Attempt, *, dry_run: bool
+) -> Iterator[None]:
     """Add a history line if an attempt fails before its load begins; not for a dry run."""
     try:
         yield
@@ -91,14 +93,16 @@ def refusal_noted(engine: Engine, attempt: Attempt, *, dry_run: bool) -> Iterato
         # A file that is held back waits as one that is incomplete does.
         if attempt.load_id is None and not dry_run and not isinstance(error, HeldBack):
             attempt.refused(error)
-            attempt.load_id = note_attempt(engine, reason_of(error), attempt.columns)
+            attempt.load_id = note_attempt(engine, data_dir, reason_of(error), attempt.columns)
             if attempt.load_id is not None:
                 shows = f'"verifyd imports show {attempt.load_id}" shows why'
                 _log.warning("load %d: refused; %s", attempt.load_id, shows)
         raise
 
 
-def note_attempt(engine: Engine, reason: str, columns: dict[str, Any]) -> int | None:
+def note_attempt(
+    engine: Engine, data_dir: Path, reason: str, columns: dict[str, Any]
+) -> int | None:
     """Add a history line for an attempt that failed before its load began.
 
     Returns its number, None if the database cannot be written.
@@ -106,7 +110,8 @@ def note_attempt(engine: Engine, reason: str, columns: dict[str, Any]) -> int | 
     load_id = None
     with suppress(OSError, peewee.PeeweeException):
         load_id = reserve.with_reserve(engine, note_refused, engine, reason, **columns)
-        prune_history(engine)  # If every load of a night is refused, nothing else prunes it.
+        # If every load of a night is refused, nothing else prunes it.
+        prune_history(engine, data_dir)
     return load_id
 
 

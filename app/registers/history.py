@@ -11,6 +11,7 @@ import peewee
 from peewee import Case, fn
 
 from app import clock
+from app.clock_steps import old_times
 from app.registers.generations import is_being_loaded
 from app.storage.engine import Engine
 from app.storage.tables import Kind
@@ -351,8 +352,8 @@ def changed_at_by_register(engine: Engine) -> dict[str, int]:
     return dict(query.tuples().execute(engine))
 
 
-def prune_history(engine: Engine) -> None:
-    """Remove history lines older than 400 days.
+def prune_history(engine: Engine, data_dir: Path) -> None:
+    """Remove history lines older than 400 days, unless the clock jumped (D162).
 
     Running loads stay, and so do the last seven of each register, kind, mode and format: later
     loads are compared with them.
@@ -368,6 +369,7 @@ def prune_history(engine: Engine) -> None:
     )
     numbered = RegisterLoad.select(RegisterLoad.id, place.alias("place")).where(COUNTS)
     needed = numbered.select_from(numbered.c.id).where(numbered.c.place <= REPLACES_COMPARED)
-    is_old = RegisterLoad.started_at < clock.now() - _KEPT_SECONDS
+    old = old_times(data_dir, _KEPT_SECONDS)
+    is_old = RegisterLoad.started_at.between(old.start, old.stop - 1)
     has_ended = RegisterLoad.status != "running"
     RegisterLoad.delete().where(is_old & has_ended & RegisterLoad.id.not_in(needed)).execute(engine)

@@ -52,7 +52,7 @@ def load(
     """
     attempt = attempt or Attempt(request)
     with (
-        refusal_noted(engine, attempt, dry_run=request.dry_run),
+        refusal_noted(engine, data_dir, attempt, dry_run=request.dry_run),
         opened_intake(request, engine.scratch_directory, show) as intake,
     ):
         work = Work(engine, request.register or intake.format.register, intake)
@@ -177,7 +177,7 @@ def _clean_up(work: Work, data_dir: Path) -> None:
 def _prune_records(engine: Engine, data_dir: Path) -> None:
     """Remove old history lines and old rejects files."""
     with suppress(OSError, peewee.PeeweeException):
-        prune_history(engine)
+        prune_history(engine, data_dir)
     with suppress(OSError):
         keep_newest(data_dir)
 

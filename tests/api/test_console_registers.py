@@ -42,7 +42,7 @@ def browser(world, application):
 @pytest.fixture
 def tasks(world):
     """The tasks of the installation."""
-    return Tasks(world.engine, world.config.state_dir)
+    return Tasks(world.engine, world.config)
 
 
 @pytest.fixture

@@ -251,12 +251,13 @@ class TestConditions:
         file.write_text("registration\n!\n")
         with pytest.raises(OperatorError):
             world.load_files(file, max_rejects=RejectLimit.parse("0"))
-        record(world.engine, Run("backup", True, clock.now(), ("secret",)))
-        record(world.engine, Run("import", True, clock.now() - 30 * 3600))
+        record(world.engine, world.config.data_dir, Run("backup", True, clock.now(), ("secret",)))
+        record(world.engine, world.config.data_dir, Run("import", True, clock.now() - 30 * 3600))
         return world
 
     def test_each_is_a_sentence(self, troubled, monkeypatch):
         """Each warning is a sentence without file names, as any key shows it; 200 all the same."""
+        monkeypatch.setattr(clock, "boot_id", lambda: "another one")
         monkeypatch.setattr(clock, "monotonic_ns", lambda: 10**18)
         client = troubled.client(troubled.alice_key)
         response = client.get("/readyz")

@@ -302,9 +302,11 @@ class TestInstallation:
     def test_the_last_backup_is_a_metric(self, world, alice):
         """They are the last successful backup's end and size; before the first there are none."""
         assert not [key for key in read(alice) if key[0].startswith("verifyd_backup")]
-        record(world.engine, Run("backup", False, 1_000, (), 4321))
+        record(world.engine, world.config.data_dir, Run("backup", False, 1_000, (), 4321))
         at = counted(read(alice), "backup_last_success_timestamp_seconds")
-        record(world.engine, Run("backup", True, 2_000, ("It failed.",), None))
+        record(
+            world.engine, world.config.data_dir, Run("backup", True, 2_000, ("It failed.",), None)
+        )
         samples = read(alice)
         assert counted(samples, "backup_size_bytes") == 4321
         assert counted(samples, "backup_last_success_timestamp_seconds") == at > 1.7e9

@@ -37,8 +37,12 @@ def told(world, stranger) -> dict[str, set[str]]:
     cut_off.write_text("registration,make\nAB12")
     with suppress(OperatorError):
         world.load_files(cut_off)
-    record(world.engine, Run("backup", is_scheduled=True, started_at=1_000, size_bytes=4321))
-    record(world.engine, Run("check", is_scheduled=True, started_at=1_000))
+    record(
+        world.engine,
+        world.config.data_dir,
+        Run("backup", is_scheduled=True, started_at=1_000, size_bytes=4321),
+    )
+    record(world.engine, world.config.data_dir, Run("check", is_scheduled=True, started_at=1_000))
     make_certificate(world.directory)
     certificate = world.directory / "fullchain.pem"
     claim(world.directory / "audit", database_id(world.engine))

@@ -222,7 +222,7 @@ class TestNights:
             assert (ended.returncode, "is running" in ended.stderr) == (1, True)
         refused_at = clock.now()
         until(lambda: clock.now() > refused_at, "the next second")
-        record(world.engine, Run("import", True, began_at))
+        record(world.engine, world.config.data_dir, Run("import", True, began_at))
         assert nights.run("watch").returncode == 0
         nights.run("notify", "--deliver")
         told = sorted(json.loads(path.read_text())["type"] for path in nights.got.iterdir())

@@ -123,7 +123,7 @@ def native(world):
 @pytest.fixture
 def tasks(world):
     """The tasks of the installation."""
-    return Tasks(world.engine, world.config.state_dir)
+    return Tasks(world.engine, world.config)
 
 
 def ended(tasks, page):

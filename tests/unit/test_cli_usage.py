@@ -48,7 +48,8 @@ class Usage:
         counts = Counts(OPERATIONS)
         for answer in answers:
             counts.add(caller, *answer)
-        UsageWriter(counts, self.engine, Config.from_env().timezone).flush()
+        config = Config.from_env()
+        UsageWriter(counts, self.engine, config.timezone, config.data_dir).flush()
         self.travel(0)
 
 

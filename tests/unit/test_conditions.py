@@ -213,30 +213,34 @@ class TestLoads:
 class TestJobs:
     def test_a_failed_run_is_wrong_until_one_succeeds(self, world):
         """A failed run is reported until a later run on the same host succeeds."""
-        record(world.engine, Run("backup", True, NOW - 9, ("It failed: No space left on device.",)))
+        record(
+            world.engine,
+            world.config.data_dir,
+            Run("backup", True, NOW - 9, ("It failed: No space left on device.",)),
+        )
         assert found(world)["job:backup"].details == ("It failed: No space left on device.",)
-        record(world.engine, Run("backup", True, NOW - 5))
+        record(world.engine, world.config.data_dir, Run("backup", True, NOW - 5))
         assert found(world) == {}
 
     def test_a_run_by_hand_says_nothing_of_the_nightly_one(self, world):
         """Runs by hand and nightly runs, such as two backups, do not hide each other."""
         by_hand = Run("backup", False, NOW - 7, ("It failed.",))
-        record(world.engine, by_hand)
+        record(world.engine, world.config.data_dir, by_hand)
         assert found(world)["job:backup"].title == "the backup failed"
         assert gathered(world.engine, world.config, by_hand).conditions[0].key == "job:backup"
-        record(world.engine, Run("backup", True, NOW - 6))
+        record(world.engine, world.config.data_dir, Run("backup", True, NOW - 6))
         assert found(world) == {}
-        record(world.engine, by_hand)
+        record(world.engine, world.config.data_dir, by_hand)
         assert found(world) == {}
         assert gathered(world.engine, world.config, by_hand).conditions == []
-        record(world.engine, Run("backup", True, NOW - 5, ("It failed.",)))
-        record(world.engine, Run("backup", False, NOW - 4))
+        record(world.engine, world.config.data_dir, Run("backup", True, NOW - 5, ("It failed.",)))
+        record(world.engine, world.config.data_dir, Run("backup", False, NOW - 4))
         assert found(world)["job:backup"].title == "the nightly backup failed"
         assert conditions_of(world.engine, world.config).ran_until == {"backup": NOW}
 
     def test_a_scheduled_run_that_does_not_come_is_missed(self, world):
         """A run is missed after 26 hours, or what `VERIFYD_MISSED_AFTER` says."""
-        record(world.engine, Run("import", True, NOW - 26 * 3600))
+        record(world.engine, world.config.data_dir, Run("import", True, NOW - 26 * 3600))
         assert found(world) == {}
         JobRun.update(started_at=NOW - 26 * 3600 - 1).execute(world.engine)
         warning = found(world)["missed:import"].warning
@@ -249,26 +253,31 @@ class TestJobs:
 
     def test_a_job_that_was_never_scheduled_is_not_missed(self, world):
         """A machine without timers misses no run."""
-        record(world.engine, Run("backup", False, NOW - 30 * DAY))
+        record(world.engine, world.config.data_dir, Run("backup", False, NOW - 30 * DAY))
         assert found(world) == {}
 
     def test_a_run_of_another_host_is_not_ours(self, world):
         """Hosts that share a database have their own timers."""
-        record(world.engine, Run("import", True, NOW - 30 * DAY, ("It failed.",)))
+        record(
+            world.engine,
+            world.config.data_dir,
+            Run("import", True, NOW - 30 * DAY, ("It failed.",)),
+        )
         JobRun.update(host="another").execute(world.engine)
         assert found(world) == {}
 
     def test_a_host_that_was_off_catches_up_first(self, world, monkeypatch):
         """After a boot, timers have an hour to catch up before a run counts as missed."""
-        record(world.engine, Run("import", True, NOW - 3 * DAY))
+        record(world.engine, world.config.data_dir, Run("import", True, NOW - 3 * DAY))
         assert conditions_of(world.engine, world.config).unknown == frozenset()
+        monkeypatch.setattr(clock, "boot_id", lambda: "the next one")
         monkeypatch.setattr(clock, "monotonic_ns", lambda: 3500 * 10**9)
         assert found(world) == {}
         assert conditions_of(world.engine, world.config).unknown == {"missed"}
 
     def test_a_run_under_way_is_not_missed_unless_it_does_not_end(self, world, monkeypatch):
         """A run in progress, whose lock is held, is reported only after a day or more."""
-        record(world.engine, Run("import", True, NOW - 3 * DAY))
+        record(world.engine, world.config.data_dir, Run("import", True, NOW - 3 * DAY))
         with running(world.config.state_dir, "import"):
             assert found(world) == {}
             monkeypatch.setattr(clock, "now", lambda: NOW + 2 * DAY)
@@ -277,14 +286,15 @@ class TestJobs:
 
     def test_old_runs_are_forgotten(self, world, monkeypatch):
         """Runs are forgotten after 400 days."""
-        record(world.engine, Run("import", True, NOW))
+        record(world.engine, world.config.data_dir, Run("import", True, NOW))
         monkeypatch.setattr(clock, "now", lambda: NOW + 401 * DAY)
-        record(world.engine, Run("backup", True, NOW + 401 * DAY))
+        monkeypatch.setattr(clock, "monotonic_ns", lambda: (365 + 401) * DAY * 10**9)
+        record(world.engine, world.config.data_dir, Run("backup", True, NOW + 401 * DAY))
         assert [row.job for row in JobRun.select().execute(world.engine)] == ["backup"]
 
     def test_the_last_backup_counts_for_all_hosts(self, world):
         """Hosts that share a database share its last backup."""
-        record(world.engine, Run("backup", False, NOW - 9, (), 1234))
+        record(world.engine, world.config.data_dir, Run("backup", False, NOW - 9, (), 1234))
         JobRun.update(host="another").execute(world.engine)
         assert (last_runs(world.engine).backup_at, last_runs(world.engine).backup_bytes) == (
             NOW,

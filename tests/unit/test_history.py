@@ -154,7 +154,7 @@ class TestPrune:
 
     def left(self, world) -> list[int]:
         """Return the numbers of the remaining lines."""
-        prune_history(world.engine)
+        prune_history(world.engine, world.config.data_dir)
         return sorted(each.id for each in list_loads(world.engine))
 
     def test_failures_go_after_400_days(self, world, line):

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from app import clock
 from app.serve.limits import file as limit_file
 from app.serve.limits.bucket import rate
 from app.serve.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
@@ -57,12 +58,10 @@ class TestStart:
         start(path, DATABASE)
         assert left(opened(path)) == 2
 
-    def test_a_reboot_starts_afresh(self, store, path, tmp_path, monkeypatch):
+    def test_a_reboot_starts_afresh(self, store, path, monkeypatch):
         """The clock starts again with the host, so the buckets do, too."""
         spend(store, 3)
-        boot_id = tmp_path / "boot_id"
-        boot_id.write_text("9f3a1c52-0000-4000-8000-000000000000\n")
-        monkeypatch.setattr(limit_file, "_BOOT_ID", boot_id)
+        monkeypatch.setattr(clock, "boot_id", lambda: "9f3a1c52-0000-4000-8000-000000000000")
         start(path, DATABASE)
         assert left(opened(path)) == 5
 

@@ -105,7 +105,7 @@ def test_the_former_program_writes_beside_the_record(engine, at_schema):
     assert [each.subject for each in list_actions(engine)] == ["new"]
 
 
-def test_usage_is_counted_after_a_migration(engine, at_schema):
+def test_usage_is_counted_after_a_migration(engine, at_schema, tmp_path):
     """A database with accounts gets empty tables of usage; the release before can use it (D29)."""
     at_schema(7)
     engine.execute_sql(FORMER[0])
@@ -116,7 +116,7 @@ def test_usage_is_counted_after_a_migration(engine, at_schema):
     assert usage_of_hours(engine, (By.KEY,)) == []
     counts = Counts({})
     counts.add(caller, "", "GET", 404, 0)
-    UsageWriter(counts, engine, UTC).flush()
+    UsageWriter(counts, engine, UTC, tmp_path).flush()
     (used,) = usage_of_hours(engine, (By.KEY,))
     assert (used.key, used.answers) == (caller.key_id, 1)
     assert versions.versions(engine)._replace(program=7).is_served

@@ -85,8 +85,12 @@ class TestText:
         early.at(NOW - 4 * HOUR)
         early.world.load([CAR], register="rdw")
         early.world.load([CAR, {"registration": "B1"}], register="rdw")
-        record(early.engine, Run("import", True, NOW - 4 * HOUR))
-        record(early.engine, Run("backup", True, NOW - 5 * HOUR, (), 1_234_567_890))
+        record(early.engine, early.config.data_dir, Run("import", True, NOW - 4 * HOUR))
+        record(
+            early.engine,
+            early.config.data_dir,
+            Run("backup", True, NOW - 5 * HOUR, (), 1_234_567_890),
+        )
         early.at(NOW)
         assert early.text()[:-1] == [
             "verifyd, Sun 17 Mar 17:46 UTC, since Sat 16 Mar 17:46, from web1",
@@ -113,7 +117,7 @@ class TestText:
             early.world.load([CAR], register=f"{'x' * 29}{number}")
         for number in range(30):
             early.fail(f"{'y' * 28}{number}", rows=10**9, rejected=10**9)
-        record(early.engine, Run("backup", True, NOW, ("It failed.",)))
+        record(early.engine, early.config.data_dir, Run("backup", True, NOW, ("It failed.",)))
         lines = early.text(certificate=early.world.directory / "missing.pem", audit=True)
         assert len(lines) == LINES_MAX
         assert lines[1].startswith("Problems: 32, failed loads: 30; sudo verifyd check")
@@ -205,9 +209,9 @@ class TestText:
     def test_a_failed_backup_has_the_age_of_the_last_good_one(self, early):
         """Jobs of all hosts count, because one of them takes the backups."""
         early.at(NOW - DAY, "web2")
-        record(early.engine, Run("backup", True, NOW, (), 5_000_000))
+        record(early.engine, early.config.data_dir, Run("backup", True, NOW, (), 5_000_000))
         early.at(NOW - HOUR, "web1")
-        record(early.engine, Run("backup", True, NOW, ("It failed.",)))
+        record(early.engine, early.config.data_dir, Run("backup", True, NOW, ("It failed.",)))
         early.at(NOW)
         told = "failed 1 h ago on web1; done 1 d ago on web2, 5.0 MB"
         assert early.line("Nightly backup") == f"Nightly backup      {told}"

@@ -34,7 +34,7 @@ def tasks(world):
     """The tasks of a register that can be rolled back from load 2 to load 1."""
     for make in ("FORD", "SEAT"):
         loaded(world, vehicles(make))
-    return Tasks(world.engine, world.config.state_dir)
+    return Tasks(world.engine, world.config)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ class TestBegin:
 
         def ask():
             engine = open_engine(world.config.database_url)
-            own = Tasks(engine, world.config.state_dir)
+            own = Tasks(engine, world.config)
             ready.wait()
             found.append(begun(own, alive).id)
             close_quietly(engine)

@@ -44,7 +44,7 @@ class Process:
     def __init__(self, world, zone=UTC):
         self.engine = open_engine(world.config.database_url, is_serving=True)
         self.counts = Counts(OPERATIONS)
-        self.writer = UsageWriter(self.counts, self.engine, zone)
+        self.writer = UsageWriter(self.counts, self.engine, zone, world.config.data_dir)
         self.callers = [caller_of(world, key) for key in (world.alice_key, world.bob_key)]
 
     def count(self, answers=1, status=200, vehicles=1, caller=None):
@@ -55,10 +55,11 @@ class Process:
 
 @pytest.fixture
 def now(monkeypatch):
-    """`now(seconds)` sets the clock to so many seconds after noon."""
+    """`now(seconds)` sets the clock to so many seconds after noon, without a jump."""
 
     def move(seconds):
         monkeypatch.setattr(clock, "now", lambda: NOON + seconds)
+        monkeypatch.setattr(clock, "monotonic_ns", lambda: (NOON + seconds) * 10**9)
         monkeypatch.setattr(clock, "today", lambda zone: clock.day_of(NOON + seconds, zone))
 
     move(0)

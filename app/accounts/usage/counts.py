@@ -4,6 +4,7 @@ One thread counts and another one writes, without a lock. Each number has only o
 changes it: counts only grow, and the writer notes how much of each count was written.
 """
 
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -78,6 +79,8 @@ class Counts:
         self._room = COUNTS_MAX
         self.lost = 0
         """How many answers found no room."""
+        self.has_begun = threading.Event()
+        """Set by the first answer."""
 
     def add(self, caller: Caller, template: str, method: str, status: int, vehicles: int) -> None:
         """Count an answer.
@@ -103,6 +106,7 @@ class Counts:
             return
         self._current = Quarter(began_at, {})
         self._counts = self._current.counts
+        self.has_begun.set()  # The other thread removes quarters that have ended.
         # NOTE: in this order, so that the other thread never finds a quarter twice.
         self._ended.append(ended)
         self._room = COUNTS_MAX - sum(len(each.counts) for each in list(self._ended))
@@ -134,6 +138,7 @@ class Counts:
             return None
         self._room -= 1
         count = self._counts[place] = Count(caller, operation, class_of(status))
+        self.has_begun.set()
         return count
 
 

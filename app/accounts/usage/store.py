@@ -9,10 +9,11 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta, tzinfo
+from pathlib import Path
 
 import peewee
 
-from app import clock
+from app import clock, clock_steps
 from app.accounts.models import Account
 from app.accounts.usage.counts import Change, Counts, Pending
 from app.processes import signals_blocked
@@ -79,12 +80,15 @@ class UnknownOutcome(Exception):
     """The connection was lost during a commit. Nobody knows whether it took effect."""
 
 
-def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, *, prunes: bool = False) -> None:
+def write(
+    engine: Engine, changes: Sequence[Change], zone: tzinfo, past: range | None = None
+) -> None:
     """Add counts to the usage in the database, in one transaction.
 
     Args:
         zone: the time zone that decides which day it was.
-        prunes: also remove hours and days that are too old.
+        past: the times until now, whose hours and days are also removed if they are too old; none
+            are by default.
 
     Raises peewee.PeeweeException if nothing was written, and UnknownOutcome.
     """
@@ -92,8 +96,8 @@ def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, *, prunes: bo
     try:
         with engine.atomic():
             _add(engine, changes, zone)
-            if prunes:
-                _prune(engine, zone)
+            if past:
+                _prune(engine, zone, past)
             is_complete = True
     except peewee.PeeweeException as error:
         if is_complete and is_outcome_unknown(error):
@@ -103,7 +107,10 @@ def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, *, prunes: bo
 
 def first_hour(hours: int = KEPT_HOURS) -> int:
     """Return when the first of the last hours began, in Unix seconds; of those kept by default."""
-    now = clock.now()
+    return _first_hour(clock.now(), hours)
+
+
+def _first_hour(now: int, hours: int) -> int:
     return now - now % HOUR_SECONDS - (hours - 1) * HOUR_SECONDS
 
 
@@ -153,12 +160,14 @@ def _places(engine: Engine, number: int) -> str:
     return f"({', '.join([engine.param] * number)})"
 
 
-def _prune(engine: Engine, zone: tzinfo) -> None:
+def _prune(engine: Engine, zone: tzinfo, past: range) -> None:
     # Two processes could wait for each other's rows.
     engine.take_advisory_lock(_PRUNING_LOCK)
-    UsageHour.delete().where(UsageHour.hour < first_hour()).execute(engine)
-    first_day = clock.today(zone) - timedelta(days=KEPT_DAYS)
-    UsageDay.delete().where(UsageDay.day < first_day).execute(engine)
+    is_old = UsageHour.hour.between(past.start, _first_hour(past.stop, KEPT_HOURS) - 1)
+    UsageHour.delete().where(is_old).execute(engine)
+    first_day, today = (clock.day_of(each, zone) for each in (past.start, past.stop))
+    is_old = (UsageDay.day >= first_day) & (UsageDay.day < today - timedelta(days=KEPT_DAYS))
+    UsageDay.delete().where(is_old).execute(engine)
     # Those of accounts that were deleted. Others can be counted again at any time.
     UsageAccount.delete().where(
         UsageAccount.id.not_in(Account.select(Account.id)),
@@ -166,27 +175,42 @@ def _prune(engine: Engine, zone: tzinfo) -> None:
     ).execute(engine)
 
 
+FIRST_SECONDS = 0.2
 INTERVAL_SECONDS = 10
+_SHARE = 10
 LAST_SECONDS = 10
 """How long the end of a worker waits for its last counts to be written."""
 _SECOND_NS = 1_000_000_000
 _log = logging.getLogger("verifyd.usage")
 
 
+def interval_seconds(age_seconds: float) -> float:
+    """Return how long a process waits from one write to the next: a tenth of its age, at most 10 s.
+
+    So a process that is killed loses a tenth of what it counted, however often that happens.
+
+    Args:
+        age_seconds: the time since its first answer.
+    """
+    return min(max(age_seconds / _SHARE, FIRST_SECONDS), INTERVAL_SECONDS)
+
+
 class UsageWriter:
-    """Writes what a process has counted, every ten seconds, in a thread of its own.
+    """Writes what a process has counted, in a thread of its own (D163).
 
     Counts that cannot be written now are added to the next ones.
 
     Args:
         engine: the database. The thread has a connection of its own.
         zone: the time zone that decides which day it is.
+        data_dir: tells whether the clock jumped: then nothing old is removed.
     """
 
-    def __init__(self, counts: Counts, engine: Engine, zone: tzinfo) -> None:
+    def __init__(self, counts: Counts, engine: Engine, zone: tzinfo, data_dir: Path) -> None:
         self._counts = counts
         self._engine = engine
         self._zone = zone
+        self._data_dir = data_dir
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._pruned_in = 0
@@ -208,6 +232,7 @@ class UsageWriter:
         if thread is None:
             return
         self._stopping.set()
+        self._counts.has_begun.set()
         thread.join(LAST_SECONDS)
         left = self._counts.pending()
         if left.changes:
@@ -226,20 +251,23 @@ class UsageWriter:
         self._report_lost()
 
     def _run(self) -> None:
-        wait_seconds = float(INTERVAL_SECONDS)
+        self._counts.has_begun.wait()
+        began_ns = clock.monotonic_ns()
+        wait_seconds = interval_seconds(0)
         while not self._stopping.wait(wait_seconds):
-            began_ns = clock.monotonic_ns()
+            wakes_ns = clock.monotonic_ns()
             self.flush()
-            passed_seconds = (clock.monotonic_ns() - began_ns) / _SECOND_NS
-            wait_seconds = max(0.0, INTERVAL_SECONDS - passed_seconds)
+            now_ns = clock.monotonic_ns()
+            interval = interval_seconds((now_ns - began_ns) / _SECOND_NS)
+            wait_seconds = max(0.0, interval - (now_ns - wakes_ns) / _SECOND_NS)
         self.flush()
         close_quietly(self._engine)
 
     def _write(self, pending: Pending) -> None:
         hour = clock.now() // HOUR_SECONDS
-        prunes = hour != self._pruned_in
         try:
-            write(self._engine, pending.changes, self._zone, prunes=prunes)
+            past = clock_steps.old_times(self._data_dir, 0) if hour != self._pruned_in else None
+            write(self._engine, pending.changes, self._zone, past)
         except UnknownOutcome as error:
             # A customer who is billed by these numbers must not be billed twice.
             self._counts.note_written(pending)

@@ -141,7 +141,7 @@ def move(
 def prune(
     drop: Path,
     kind: str,
-    keep_seconds: int,
+    old: range,
     bytes_max: int,
     warn: Warn,
     spared: Collection[Path] = (),
@@ -150,17 +150,16 @@ def prune(
 
     Args:
         kind: LOADED or FAILED.
-        keep_seconds: how long files are kept; 0 removes all.
+        old: the times, in Unix seconds, since which files were kept too long.
         bytes_max: the size limit for all directories of this kind together.
         spared: files that are never removed. They count for the size limit.
     """
     root = drop.resolve()
     kept = sorted(_kept(drop, kind), key=attrgetter("since", "name"))
     total_bytes = sum(each.size_bytes for each in kept)
-    until = clock.now() - keep_seconds
     for each in kept:
         is_spared = root.joinpath(*each.folders, each.name) in spared
-        if not is_spared and (int(each.since) <= until or total_bytes > bytes_max):
+        if not is_spared and (int(each.since) in old or total_bytes > bytes_max):
             _remove(drop, each, warn)
             total_bytes -= each.size_bytes
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from app import clock
 from app.errors import OperatorError
 from app.storage.file_lock import make_directory
 from app.storage.files import opened
@@ -29,7 +30,6 @@ FILE_BYTES = HEADER_BYTES + SLOT_BYTES * (ACCOUNT_SLOTS + ADDRESS_SLOTS)
 _MAGIC = b"verifyd limits\r\n"
 _LAYOUT = 1
 _HEADER = struct.Struct("<16s4I36s32s")
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -47,7 +47,7 @@ class Identity(NamedTuple):
     def now(cls, database_id: str) -> "Identity":
         """Return the identity of a database's buckets in the current boot."""
         try:
-            return cls(_BOOT_ID.read_text(encoding="ascii").strip(), database_id)
+            return cls(clock.boot_id(), database_id)
         except OSError as error:
             raise StoreError(f"the id of the current boot cannot be read: {error}") from error
 

@@ -1,0 +1,37 @@
+"""`verifyd clock`: show whether the clock is trusted, and accept it."""
+
+import argparse
+
+from app.cli.output import Table, print_item
+from app.cli.parser import Group, flag
+from app.clock_steps import State, accept, look
+from app.config import Config
+from app.storage.session import opened_database
+
+commands = Group()
+STATES = Table[State](
+    "now_at expected_at trusted_at fault", fault=lambda state: state.fault or None
+)
+
+
+@commands.command(
+    "clock",
+    "show whether the clock of this host is trusted, or accept it",
+    flag("--accept", "trust the clock as it is now, because it is right"),
+    details="While the clock is not trusted, nothing is removed by its age.",
+    examples=["clock", "clock --accept"],
+)
+def _clock(args: argparse.Namespace) -> None:
+    config = Config.from_env()
+    accepted = ""
+    if args.accept:
+        with opened_database(config) as engine:
+            accepted = accept(engine, config.data_dir).fault
+    found = look(config.data_dir)
+    sentence = f"the clock is accepted; before, {accepted}" if accepted else "the clock is trusted"
+    if found.fault:
+        sentence = (
+            f"nothing is removed by its age, because {found.fault}; set the clock, or if it is "
+            'right, run "verifyd clock --accept"'
+        )
+    print_item(args, STATES.item(found), sentence)

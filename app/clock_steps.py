@@ -1,0 +1,189 @@
+"""Tells whether this host's clock jumped. Until it is accepted, nothing is removed by age (D162).
+
+`clock.json` in VERIFYD_DATA_DIR says what the clock said in this boot, and when it was last
+trusted. Each host has its own file. It is replaced by a rename, so a killed process leaves the
+former one. All users can read it, so that it does not matter who wrote it.
+"""
+
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from app import clock
+from app.actions import Actor, Subject, changing, record
+from app.errors import OperatorError
+from app.storage import reserve
+from app.storage.engine import Engine
+from app.storage.files import opened
+
+JUMP_SECONDS = 3 * 86_400
+"""How far the clock may be from the time since the boot, and how far a boot may set it back."""
+OFF_SECONDS = 30 * 86_400
+"""How long a host may be off."""
+EARLIEST = 1_577_836_800
+"""2020-01-01, before this program was made. Earlier times are those of a clock that was not set."""
+_FILE = "clock.json"
+_MODE = 0o644
+_NOTED_SECONDS = 3600
+"""How often the time that was last trusted is written."""
+
+_Seconds = Annotated[int, msgspec.Meta(ge=0, lt=253_402_300_800)]  # Up to the year 9999.
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    """The content of the file."""
+
+    boot: str
+    """The identifier of the boot."""
+    time: _Seconds
+    """What the clock said when it was first trusted in this boot, in Unix seconds."""
+    since_boot: _Seconds
+    """The seconds since the boot at that moment. They never drift far, and nobody sets them."""
+    trusted: _Seconds
+    """The latest time that was trusted, in Unix seconds."""
+
+
+class State(NamedTuple):
+    """What is known of the clock. Times are Unix seconds."""
+
+    now_at: int
+    """What it says."""
+    expected_at: int | None
+    """What it should say; after a boot, what it said last. None if that is not known."""
+    trusted_at: int | None
+    """The latest time that was trusted; None if that is not known."""
+    fault: str
+    """A clause that says why it is not trusted; empty if it is."""
+
+
+def clock_fault(data_dir: Path) -> str:
+    """Return a clause that says why the clock is not trusted; empty if it is."""
+    return look(data_dir).fault
+
+
+def old_times(data_dir: Path, kept_seconds: int) -> range:
+    """Return the times whose data may be removed now, because it is older than an age.
+
+    Everything that is removed by age asks here. The range is empty while the clock is not trusted.
+    Times of a clock that was not set are not in it: their data can be young.
+    """
+    found = look(data_dir)
+    return range(EARLIEST, 0 if found.fault else found.now_at - kept_seconds)
+
+
+def look(data_dir: Path) -> State:
+    """Return the state of the clock. If it is trusted, note that.
+
+    Without the file, or if it is damaged, the clock is trusted as it is. If it cannot be written,
+    only this process and those that it forks know when the clock jumps.
+    """
+    path, now = data_dir / _FILE, clock.now()
+    try:
+        boot, since_boot = clock.boot_id(), _since_boot()
+        anchor = _find(path, boot)
+    except OSError as error:
+        return State(now, None, None, f"{error.filename} cannot be read: {error.strerror}")
+    expected, fault = _judged(anchor, now, boot, since_boot)
+    if not fault:
+        anchor = _noted(path, anchor, Anchor(boot, now, since_boot, now))
+    return State(now, expected, anchor.trusted if anchor else None, fault)
+
+
+def accept(engine: Engine, data_dir: Path, actor: Actor | None = None) -> State:
+    """Trust the clock from now on as it is, and record that as an action of an operator.
+
+    Returns the state before; if the clock was trusted, nothing is changed or recorded. A process
+    that is killed may leave the record without its effect, so the command can be repeated.
+
+    Raises OperatorError if the clock was never set, and OSError if the file cannot be written.
+    """
+    found = look(data_dir)
+    if not found.fault:
+        return found
+    if found.now_at < EARLIEST:
+        raise OperatorError(f"{found.fault}; set the clock first")
+    before = None if found.expected_at is None else {"time": clock.iso_utc(found.expected_at)}
+    after = {"time": clock.iso_utc(found.now_at)}
+
+    def write() -> None:
+        with changing(engine):
+            host = Subject("host", socket.gethostname())
+            record(engine, actor, "clock.accept", host, before, after)
+
+    reserve.with_reserve(engine, write)
+    _write(data_dir / _FILE, Anchor(clock.boot_id(), found.now_at, _since_boot(), found.now_at))
+    return found
+
+
+def _judged(anchor: Anchor | None, now: int, boot: str, since_boot: int) -> tuple[int | None, str]:
+    """Return what the clock should say, and why it is not trusted."""
+    if now < EARLIEST:
+        return None, f"the clock says {clock.iso_utc(now)}, so it was never set"
+    if anchor is None:
+        return None, ""
+    if anchor.boot == boot:
+        expected, ahead_max = anchor.time + since_boot - anchor.since_boot, JUMP_SECONDS
+        reference = "the time since the boot"
+    else:
+        expected, ahead_max = anchor.trusted, OFF_SECONDS
+        reference = f"{clock.iso_utc(expected)}, when it was last trusted before the boot"
+    ahead = now - expected
+    if -JUMP_SECONDS <= ahead <= ahead_max:
+        return expected, ""
+    where = "ahead of" if ahead > 0 else "behind"
+    return expected, f"the clock is {clock.duration_text(abs(ahead))} {where} {reference}"
+
+
+def _since_boot() -> int:
+    return clock.monotonic_ns() // 10**9
+
+
+def _find(path: Path, boot: str) -> Anchor | None:
+    """Return what is known; None if nothing is, or the file is damaged. Raises OSError."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Anchor)
+    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
+        found = None
+    if found is None or found.boot != boot:
+        return _unwritten.get(path, found)
+    return found
+
+
+def _noted(path: Path, former: Anchor | None, now: Anchor) -> Anchor:
+    """Note that the clock is trusted now. The other members of a boot's anchor stay.
+
+    PERF: the file is written after a boot and once an hour, because /readyz is asked often.
+    """
+    if former is not None and former.boot == now.boot:
+        if now.trusted < former.trusted + _NOTED_SECONDS:
+            return former
+        now = msgspec.structs.replace(former, trusted=now.trusted)
+    elif former is not None:
+        now = msgspec.structs.replace(now, trusted=max(former.trusted, now.trusted))
+    try:
+        _write(path, now)
+    except OSError:
+        _unwritten[path] = now
+    else:
+        _unwritten.pop(path, None)
+    return now
+
+
+def _write(path: Path, anchor: Anchor) -> None:
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with opened(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE) as descriptor:
+            os.fchmod(descriptor, _MODE)  # Whatever the umask.
+            os.write(descriptor, msgspec.json.encode(anchor) + b"\n")
+            os.fsync(descriptor)
+        new.rename(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+_unwritten: dict[Path, Anchor] = {}
+"""What could not be written. Processes that are forked later know it, too."""

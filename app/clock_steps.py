@@ -146,7 +146,7 @@ def _find(path: Path, boot: str) -> Anchor | None:
     """Return what is known; None if nothing is, or the file is damaged. Raises OSError."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Anchor)
-    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError, UnicodeDecodeError):
         found = None
     if found is None or found.boot != boot:
         return _unwritten.get(path, found)

@@ -6,7 +6,7 @@ from app.cli.output import Table, print_item
 from app.cli.parser import Group, flag
 from app.clock_steps import State, accept, look
 from app.config import Config
-from app.storage.session import opened_database
+from app.storage.session import opened_database, require_owner
 
 commands = Group()
 STATES = Table[State](
@@ -23,6 +23,7 @@ STATES = Table[State](
 )
 def _clock(args: argparse.Namespace) -> None:
     config = Config.from_env()
+    require_owner(config)
     accepted = ""
     if args.accept:
         with opened_database(config) as engine:

@@ -11,7 +11,7 @@ from tests.system import debian
 from tests.system.processes import ROOT
 
 _LIBRARY = "usr/lib/*/faketime/libfaketimeMT.so.1"
-# With Debian's libfaketime, clock_nanosleep() until a monotonic time fails, which time.sleep() uses.
+# Debian's libfaketime fails clock_nanosleep() until a monotonic time, which time.sleep() uses.
 _SITE = """
 import select
 import time

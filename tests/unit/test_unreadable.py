@@ -115,7 +115,7 @@ class TestNotes:
         one = "registration,year\nAB12CDE,12\n"
         result = world.load_files(*files(world, a=text, b=text, c=one), dry_run=dry_run)
         assert result.loaded == 8_001
-        first, last = (next(world.directory.glob(f"{each}*")) for each in "ac")
+        first, last = (next(world.directory.glob(f"{each}.*")) for each in "ac")
         assert result.notes == [
             "motExpiry: 4,000 of 8,000 values could not be read and count as missing (the first in "
             f"{first}, line 3; the form is DD.MM.YYYY, expected YYYY-MM-DD: a mapping needs "

@@ -16,10 +16,12 @@ from app.accounts.authentication import Authenticator
 from app.accounts.usage import counts as counts_module
 from app.accounts.usage.counts import Counts
 from app.accounts.usage.report import By, Whose, usage_of_days, usage_of_hours
-from app.accounts.usage.store import KEPT_DAYS, UsageAccount, UsageWriter
+from app.accounts.usage.store import KEPT_DAYS, UsageAccount, UsageWriter, interval_seconds
 from app.routes import OPERATIONS
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE
+from tests.rows import each_row
+from tests.system.processes import until
 
 pytestmark = STORAGE
 
@@ -375,6 +377,25 @@ class TestFaults:
 
 
 class TestThread:
+    def test_the_first_answer_is_written_soon(self, world, process):
+        """A process that has answered for a moment only has counted most of that (D163)."""
+        process.writer.start()
+        process.count(5)
+        until(lambda: days(world) == [("alice", "2030-06-15", 5, 5)], "the first write", seconds=5)
+        process.writer.stop()
+
+    def test_nothing_is_looked_for_before_the_first_answer(self, process, statements):
+        """A worker without answers ends at once, and has not written."""
+        with statements() as seen:
+            process.writer.start()
+            process.writer.stop()
+        assert seen == []
+
+    @each_row(("age", "seconds"), [(0, 0.2), (1.9, 0.2), (5, 0.5), (50, 5), (100, 10), (10**6, 10)])
+    def test_writes_become_rarer(self, age, seconds):
+        """A process writes after a tenth of its age, at least 0.2 s and at most 10 s."""
+        assert interval_seconds(age) == seconds
+
     def test_the_end_writes_what_is_left(self, world, process):
         """After `stop` everything is written, without waiting for the next time."""
         process.writer.start()

@@ -29,7 +29,7 @@ EARLIEST = 1_577_836_800
 _FILE = "clock.json"
 _MODE = 0o644
 _NOTED_SECONDS = 3600
-"""How often the time that was last trusted is written."""
+"""How often a time is written."""
 
 _Seconds = Annotated[int, msgspec.Meta(ge=0, lt=253_402_300_800)]  # Up to the year 9999.
 
@@ -45,6 +45,12 @@ class Anchor(msgspec.Struct, frozen=True):
     """The seconds since the boot at that moment. They never drift far, and nobody sets them."""
     trusted: _Seconds
     """The latest time that was trusted, in Unix seconds."""
+    behind_from: _Seconds = 0
+    """What the clock said at least while it was behind."""
+    behind_until: _Seconds = 0
+    """What it said at most then; data between these times can be young."""
+    behind_at: _Seconds = 0
+    """What it should have said at most then; 0 if it never was behind."""
 
 
 class State(NamedTuple):
@@ -54,10 +60,10 @@ class State(NamedTuple):
     """What it says."""
     expected_at: int | None
     """What it should say; after a boot, what it said last. None if that is not known."""
-    trusted_at: int | None
-    """The latest time that was trusted; None if that is not known."""
     fault: str
     """A clause that says why it is not trusted; empty if it is."""
+    anchor: Anchor | None
+    """What is known; None if nothing is."""
 
 
 def clock_fault(data_dir: Path) -> str:
@@ -66,17 +72,24 @@ def clock_fault(data_dir: Path) -> str:
 
 
 def old_times(data_dir: Path, kept_seconds: int) -> range:
-    """Return the times whose data may be removed now, because it is older than an age.
+    """Return the times whose data may be removed now, because it has at least this age.
 
     Everything that is removed by age asks here. The range is empty while the clock is not trusted.
-    Times of a clock that was not set are not in it: their data can be young.
+    What the clock wrote while it was not set, or was behind, is not in it before it has the age.
     """
     found = look(data_dir)
-    return range(EARLIEST, 0 if found.fault else found.now_at - kept_seconds)
+    first, end = EARLIEST, 0 if found.fault else found.now_at - kept_seconds + 1
+    known = found.anchor
+    if known is not None and found.now_at - known.behind_at < kept_seconds:
+        if end > known.behind_until:
+            first = max(first, known.behind_until + 1)
+        else:
+            end = min(end, known.behind_from)
+    return range(first, end)
 
 
 def look(data_dir: Path) -> State:
-    """Return the state of the clock. If it is trusted, note that.
+    """Return the state of the clock. If it is trusted, note that, and if it is behind, too.
 
     Without the file, or if it is damaged, the clock is trusted as it is. If it cannot be written,
     only this process and those that it forks know when the clock jumps.
@@ -86,11 +99,13 @@ def look(data_dir: Path) -> State:
         boot, since_boot = clock.boot_id(), _since_boot()
         anchor = _find(path, boot)
     except OSError as error:
-        return State(now, None, None, f"{error.filename} cannot be read: {error.strerror}")
+        return State(now, None, f"{error.filename} cannot be read: {error.strerror}", None)
     expected, fault = _judged(anchor, now, boot, since_boot)
     if not fault:
         anchor = _noted(path, anchor, Anchor(boot, now, since_boot, now))
-    return State(now, expected, anchor.trusted if anchor else None, fault)
+    elif anchor is not None and expected is not None and now < expected:
+        anchor = _noted_behind(path, anchor, now, expected)
+    return State(now, expected, fault, anchor)
 
 
 def accept(engine: Engine, data_dir: Path, actor: Actor | None = None) -> State:
@@ -121,10 +136,11 @@ def accept(engine: Engine, data_dir: Path, actor: Actor | None = None) -> State:
 
 def _judged(anchor: Anchor | None, now: int, boot: str, since_boot: int) -> tuple[int | None, str]:
     """Return what the clock should say, and why it is not trusted."""
+    never_set = ""
     if now < EARLIEST:
-        return None, f"the clock says {clock.iso_utc(now)}, so it was never set"
+        never_set = f"the clock says {clock.iso_utc(now)}, so it was never set"
     if anchor is None:
-        return None, ""
+        return None, never_set
     if anchor.boot == boot:
         expected, ahead_max = anchor.time + since_boot - anchor.since_boot, JUMP_SECONDS
         reference = "the time since the boot"
@@ -132,6 +148,8 @@ def _judged(anchor: Anchor | None, now: int, boot: str, since_boot: int) -> tupl
         expected, ahead_max = anchor.trusted, OFF_SECONDS
         reference = f"{clock.iso_utc(expected)}, when it was last trusted before the boot"
     ahead = now - expected
+    if never_set:
+        return expected, never_set
     if -JUMP_SECONDS <= ahead <= ahead_max:
         return expected, ""
     where = "ahead of" if ahead > 0 else "behind"
@@ -163,14 +181,37 @@ def _noted(path: Path, former: Anchor | None, now: Anchor) -> Anchor:
             return former
         now = msgspec.structs.replace(former, trusted=now.trusted)
     elif former is not None:
-        now = msgspec.structs.replace(now, trusted=max(former.trusted, now.trusted))
+        trusted = max(former.trusted, now.trusted)
+        behind = former.behind_from, former.behind_until, former.behind_at
+        now = Anchor(now.boot, now.time, now.since_boot, trusted, *behind)
+    _try_write(path, now)
+    return now
+
+
+def _noted_behind(path: Path, anchor: Anchor, now: int, expected: int) -> Anchor:
+    """Note what the clock may say until the next look, although it is behind."""
+    soon, later = _NOTED_SECONDS, 2 * _NOTED_SECONDS
+    is_noted = anchor.behind_from <= now < anchor.behind_until - soon
+    if is_noted and expected < anchor.behind_at - soon:
+        return anchor
+    first = max(0, now - later)
+    anchor = msgspec.structs.replace(
+        anchor,
+        behind_from=min(first, anchor.behind_from) if anchor.behind_at else first,
+        behind_until=max(now + later, anchor.behind_until),
+        behind_at=expected + later,
+    )
+    _try_write(path, anchor)
+    return anchor
+
+
+def _try_write(path: Path, anchor: Anchor) -> None:
     try:
-        _write(path, now)
+        _write(path, anchor)
     except OSError:
-        _unwritten[path] = now
+        _unwritten[path] = anchor
     else:
         _unwritten.pop(path, None)
-    return now
 
 
 def _write(path: Path, anchor: Anchor) -> None:

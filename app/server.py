@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from logging.config import dictConfig
 from pathlib import Path
@@ -37,6 +38,7 @@ from app.setting_values import address_of
 from app.storage import reserve
 from app.storage.engine import closed_afterwards, open_engine
 from app.storage.errors import message_of
+from app.storage.file_lock import make_directory
 from app.storage.registers import find_unreadable
 from app.storage.stores import migrate
 from app.storage.versions import database_id, versions
@@ -95,6 +97,8 @@ def prepare_state(config: Config) -> None:
             claim(config.audit_dir, database_id(engine))
         service_lock.note_trail(config.state_dir, config.audit_dir if config.audit else None)
         reserve.fill(engine)
+        with suppress(OSError):  # It has what is known of the clock (D162).
+            make_directory(config.data_dir)
         for each in (*register_conditions(engine), *conditions_of(engine, config).conditions):
             _log.warning("%s", each.warning)
     try:

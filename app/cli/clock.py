@@ -2,7 +2,7 @@
 
 import argparse
 
-from app.cli.output import Table, print_item
+from app.cli.output import Table, print_item, utc
 from app.cli.parser import Group, flag
 from app.clock_steps import State, accept, look
 from app.config import Config
@@ -10,7 +10,9 @@ from app.storage.session import opened_database, require_owner
 
 commands = Group()
 STATES = Table[State](
-    "now_at expected_at trusted_at fault", fault=lambda state: state.fault or None
+    "now_at expected_at trusted_at fault",
+    trusted_at=lambda state: state.anchor and utc(state.anchor.trusted),
+    fault=lambda state: state.fault or None,
 )
 
 
@@ -29,7 +31,7 @@ def _clock(args: argparse.Namespace) -> None:
         with opened_database(config) as engine:
             accepted = accept(engine, config.data_dir).fault
     found = look(config.data_dir)
-    sentence = f"the clock is accepted; before, {accepted}" if accepted else "the clock is trusted"
+    sentence = f"accepted, although {accepted}" if accepted else "the clock is trusted"
     if found.fault:
         sentence = (
             f"nothing is removed by its age, because {found.fault}; set the clock, or if it is "

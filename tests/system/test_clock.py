@@ -110,7 +110,7 @@ def test_nothing_is_removed(host, ahead, restart):
     """Whatever the clock says for a while, usage, history and kept files of the present stay."""
     seconds = 60 - int(time.time()) if ahead is None else ahead
     month = time.strftime("%Y-%m", time.gmtime())
-    usage, history, files = host.of_month(month), host.json("imports", "list"), host.files()
+    usage, history = host.of_month(month), host.json("imports", "list")
     if restart == "booted":
         pretend_boot(host.world.config.data_dir)
     host.wrong.set(seconds)
@@ -122,16 +122,17 @@ def test_nothing_is_removed(host, ahead, restart):
     host.load("SEAT")
     host.look_up()
     assert host.of_month(month) >= usage >= HALF
-    assert {each["id"] for each in history} < {each["id"] for each in host.json("imports", "list")}
-    assert set(files) < set(host.files())
+    assert host.files() == ["FORD.csv", "SEAT.csv"]
     host.wrong.set(0)
     if restart != "running":
         host.restart()
     host.look_up()
     host.load("FIAT")
     assert host.json("clock")["fault"] is None
-    assert host.of_month(month) >= usage + HALF
-    assert set(files) < set(host.files())
+    assert host.counted() == 3 * HALF
+    assert host.of_month(month) >= usage
+    assert host.files() == ["FIAT.csv", "FORD.csv", "SEAT.csv"]
+    assert len(host.json("imports", "list")) == len(history) + 2
 
 
 @pytest.mark.system_long
@@ -140,7 +141,7 @@ def test_an_accepted_clock_removes_what_is_old(host):
     host.wrong.set(YEARS)
     host.look_up()
     month = time.strftime("%Y-%m", time.gmtime())
-    assert host.of_month(month) == HALF
+    assert host.of_month(month) >= HALF
     host.run("clock", "--accept")
     (action,) = host.json("actions", "list", "--action", "clock")
     assert action["action"] == "clock.accept"

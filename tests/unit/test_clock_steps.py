@@ -9,7 +9,7 @@ import pytest
 from app import clock
 from app.accounts.authentication import Authenticator
 from app.accounts.usage.counts import Change, Count
-from app.accounts.usage.store import UsageDay, UsageHour, write
+from app.accounts.usage.store import UsageDay, UsageHour, old_usage, write
 from app.actions import Criteria, list_actions
 from app.alerts.conditions import conditions_of
 from app.alerts.delivery import deliver
@@ -26,6 +26,7 @@ WANTED = Wanted("native", "drop", None, "seen", "ann")
 DAY = 86_400
 YEARS = 3 * 365 * DAY
 NOW = 1_900_000_000
+TIME = clock.iso_utc(NOW)
 UP = 10 * DAY
 
 
@@ -212,7 +213,53 @@ def test_it_is_written_once_an_hour(host):
         "time": NOW,
         "since_boot": UP,
         "trusted": NOW + 3600,
+        "behind_from": 0,
+        "behind_until": 0,
+        "behind_at": 0,
     }
+
+
+@pytest.mark.parametrize("boots", [False, True])
+@pytest.mark.parametrize("behind", [YEARS, 500 * DAY, 10 * DAY, NOW - 60])
+def test_what_a_clock_wrote_while_it_was_behind(host, behind, boots):
+    """Its data is young: it is removed at the age, counted from then, not at once."""
+    if boots:
+        host.restart()
+    host.set(-behind)
+    wrote = []
+    for _ in range(50):
+        assert host.fault
+        host.wait(1800)
+        wrote.append(host.now)
+    if boots:
+        host.restart()
+    host.set(behind)
+    for _ in range(3):
+        old = old_times(host.data_dir, 400 * DAY)
+        assert old
+        assert [each for each in wrote if each in old] == []
+        host.wait(100 * DAY)
+    host.wait(101 * DAY)
+    if behind != NOW - 60:
+        assert all(each in old_times(host.data_dir, 400 * DAY) for each in wrote)
+
+
+def test_a_clock_that_is_behind_several_times(host):
+    """What it wrote each time is young; the last look is never long ago."""
+    wrote = []
+    for behind in (500 * DAY, YEARS, 450 * DAY, NOW - 60):
+        host.set(-behind)
+        assert host.fault
+        for _ in range(3):
+            host.wait(3000)
+            wrote.append(host.now)
+            assert host.fault
+        host.set(behind)
+        host.wait(DAY)
+    old = old_times(host.data_dir, 400 * DAY)
+    assert [each for each in wrote if each in old] == []
+    assert json.loads(host.file.read_bytes())["behind_from"] < 7 * DAY
+    assert host.fault == ""
 
 
 def test_a_killed_process_leaves_the_former_file(host, monkeypatch):
@@ -282,6 +329,40 @@ class TestAccept:
         assert found() == []
 
 
+class TestCommand:
+    @pytest.fixture
+    def host(self, monkeypatch, cli):
+        host = Host(monkeypatch, cli.directory)
+        assert cli.run("clock").status == 0
+        return host
+
+    def test_it_shows_what_is_known(self, host, cli):
+        """What the clock says and should say, and whether it is trusted."""
+        times = {"now_at": TIME, "expected_at": TIME, "trusted_at": TIME}
+        assert cli.json("clock") == {**times, "fault": None}
+        assert cli.run("clock").stdout.endswith("the clock is trusted\n")
+        host.set(YEARS)
+        fault = "the clock is 1095 d ahead of the time since the boot"
+        later = clock.iso_utc(NOW + YEARS)
+        assert cli.json("clock") == {**times, "now_at": later, "fault": fault}
+        assert cli.run("clock").stdout.endswith(
+            f"nothing is removed by its age, because {fault}; set the clock, or if it is right, "
+            'run "verifyd clock --accept"\n'
+        )
+        assert cli.json("check")["warnings"] == [f"Nothing is removed by its age, because {fault}."]
+
+    def test_it_accepts_the_clock(self, host, cli):
+        """The sentence says what was accepted; a second time there is nothing to accept."""
+        host.set(-YEARS)
+        assert cli.run("clock", "--accept").stdout.endswith(
+            "accepted, although the clock is 1095 d behind the time since the boot\n"
+        )
+        assert cli.run("clock", "--accept").stdout.endswith("the clock is trusted\n")
+        assert cli.json("check")["warnings"] == []
+        host.set(-host.now)
+        assert "so it was never set; set the clock first" in cli.refusal("clock", "--accept")
+
+
 class TestRemoval:
     """What is removed by its age stays while the clock is ahead, and goes when time has passed."""
 
@@ -318,7 +399,7 @@ class TestRemoval:
         write(world.engine, [Change(NOW, count, 7, 7), Change(0, count, 5, 5)], UTC)
 
         def remove():
-            write(world.engine, [], UTC, old_times(host.data_dir, 0))
+            write(world.engine, [], UTC, old_usage(host.data_dir))
             return [table.select().count(world.engine) for table in (UsageHour, UsageDay)]
 
         assert left(remove) == ([2, 2], [1, 1])

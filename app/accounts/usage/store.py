@@ -8,14 +8,16 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import timedelta, tzinfo
+from datetime import tzinfo
 from pathlib import Path
+from typing import NamedTuple
 
 import peewee
 
-from app import clock, clock_steps
+from app import clock
 from app.accounts.models import Account
 from app.accounts.usage.counts import Change, Counts, Pending
+from app.clock_steps import old_times
 from app.processes import signals_blocked
 from app.storage.engine import Engine, Row, close_quietly
 from app.storage.errors import is_outcome_unknown, message_of
@@ -80,15 +82,26 @@ class UnknownOutcome(Exception):
     """The connection was lost during a commit. Nobody knows whether it took effect."""
 
 
-def write(
-    engine: Engine, changes: Sequence[Change], zone: tzinfo, past: range | None = None
-) -> None:
+class Old(NamedTuple):
+    """The times whose hours and days may be removed, in Unix seconds."""
+
+    hours: range
+    days: range
+
+
+def old_usage(data_dir: Path) -> Old:
+    """Return what is too old; nothing is while the clock is not trusted (D162)."""
+    # NOTE: a day is over after its end, and days of two clock changes have 25 hours.
+    day_seconds = (KEPT_DAYS + 1) * 24 * HOUR_SECONDS + HOUR_SECONDS
+    return Old(*(old_times(data_dir, age) for age in (KEPT_HOURS * HOUR_SECONDS, day_seconds)))
+
+
+def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, old: Old | None = None) -> None:
     """Add counts to the usage in the database, in one transaction.
 
     Args:
         zone: the time zone that decides which day it was.
-        past: the times until now, whose hours and days are also removed if they are too old; none
-            are by default.
+        old: what is also removed; nothing by default.
 
     Raises peewee.PeeweeException if nothing was written, and UnknownOutcome.
     """
@@ -96,8 +109,8 @@ def write(
     try:
         with engine.atomic():
             _add(engine, changes, zone)
-            if past:
-                _prune(engine, zone, past)
+            if old is not None:
+                _prune(engine, zone, old)
             is_complete = True
     except peewee.PeeweeException as error:
         if is_complete and is_outcome_unknown(error):
@@ -107,10 +120,7 @@ def write(
 
 def first_hour(hours: int = KEPT_HOURS) -> int:
     """Return when the first of the last hours began, in Unix seconds; of those kept by default."""
-    return _first_hour(clock.now(), hours)
-
-
-def _first_hour(now: int, hours: int) -> int:
+    now = clock.now()
     return now - now % HOUR_SECONDS - (hours - 1) * HOUR_SECONDS
 
 
@@ -160,14 +170,13 @@ def _places(engine: Engine, number: int) -> str:
     return f"({', '.join([engine.param] * number)})"
 
 
-def _prune(engine: Engine, zone: tzinfo, past: range) -> None:
+def _prune(engine: Engine, zone: tzinfo, old: Old) -> None:
     # Two processes could wait for each other's rows.
     engine.take_advisory_lock(_PRUNING_LOCK)
-    is_old = UsageHour.hour.between(past.start, _first_hour(past.stop, KEPT_HOURS) - 1)
+    is_old = UsageHour.hour.between(old.hours.start, old.hours.stop - 1)
     UsageHour.delete().where(is_old).execute(engine)
-    first_day, today = (clock.day_of(each, zone) for each in (past.start, past.stop))
-    is_old = (UsageDay.day >= first_day) & (UsageDay.day < today - timedelta(days=KEPT_DAYS))
-    UsageDay.delete().where(is_old).execute(engine)
+    young, last = (clock.day_of(at, zone) for at in (old.days.start - 1, old.days.stop - 1))
+    UsageDay.delete().where((UsageDay.day > young) & (UsageDay.day <= last)).execute(engine)
     # Those of accounts that were deleted. Others can be counted again at any time.
     UsageAccount.delete().where(
         UsageAccount.id.not_in(Account.select(Account.id)),
@@ -266,8 +275,8 @@ class UsageWriter:
     def _write(self, pending: Pending) -> None:
         hour = clock.now() // HOUR_SECONDS
         try:
-            past = clock_steps.old_times(self._data_dir, 0) if hour != self._pruned_in else None
-            write(self._engine, pending.changes, self._zone, past)
+            old = old_usage(self._data_dir) if hour != self._pruned_in else None
+            write(self._engine, pending.changes, self._zone, old)
         except UnknownOutcome as error:
             # A customer who is billed by these numbers must not be billed twice.
             self._counts.note_written(pending)

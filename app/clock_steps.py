@@ -130,6 +130,7 @@ def accept(engine: Engine, data_dir: Path, actor: Actor | None = None) -> State:
             record(engine, actor, "clock.accept", host, before, after)
 
     reserve.with_reserve(engine, write)
+    # NOTE: without the times when it was behind, because these may have been the right ones.
     _write(data_dir / _FILE, Anchor(clock.boot_id(), found.now_at, _since_boot(), found.now_at))
     return found
 

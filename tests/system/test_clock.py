@@ -75,7 +75,7 @@ class Installation:
         return sum(each["answers"] for each in json.loads(ended.stdout))
 
     def files(self):
-        return sorted(path.name for path in (self.drop / "loaded").iterdir())
+        return sorted(path.name for path in (self.drop / "loaded").glob("*.csv"))
 
     def restart(self):
         assert self.service.stop() == 0

@@ -2,6 +2,7 @@
 
 import re
 import time
+from calendar import monthrange
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from pathlib import Path
@@ -79,6 +80,28 @@ def parse_iso_date(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         return None
+
+
+def date_before(age: str, day: date) -> date:
+    """Return the date that is an age such as `730d`, `24m` or `2y` before another one.
+
+    Months and years are those of the calendar. Raises ValueError if the age is none.
+    """
+    found = _AGE.fullmatch(age)
+    if found is None:
+        raise ValueError("must be a number of days, months or years, such as 730d, 24m or 2y")
+    number, months = int(found["number"]), _MONTHS.get(found["unit"])
+    try:
+        if months is None:
+            return day - timedelta(days=number)
+        year, month = divmod(day.year * 12 + day.month - 1 - number * months, 12)
+        return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+    except (OverflowError, ValueError):
+        return date.min
+
+
+_AGE = re.compile(r"(?P<number>[1-9]\d{0,4})(?P<unit>[dmy])", re.ASCII)
+_MONTHS = {"m": 1, "y": 12}
 
 
 def day_fault(text: str, rule: str = "must be a day as YYYY-MM-DD, such as 2026-12-31") -> str:

@@ -206,6 +206,12 @@ class Config:
         "directory of the audit trail, on a disk of this host; by default `audit/` in "
         "`VERIFYD_DATA_DIR`",
     )
+    audit_keep: str = setting(
+        "24m",
+        values.calendar_age,
+        "age up to which records of the audit trail are kept (D164): days, months or years, as in "
+        "`730d`, `24m` or `2y`",
+    )
     # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(
         "",

@@ -16,11 +16,13 @@ import socket
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import field
-from datetime import UTC, tzinfo
+from datetime import UTC, date, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
+
+from app import clock
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -28,8 +30,8 @@ BESIDE_DATABASE = Path()
 """`directory` returns it for an empty text. Compare it with `is`, because `.` equals it."""
 EVERY_REGISTER = "*"
 """Stands for all registers (or jobs) that a setting does not name."""
-JOBS = ("import", "backup", "check")
-"""The nightly jobs: `verifyd import --drop`, `verifyd backup` and `verifyd check --deep`."""
+JOBS = ("import", "backup", "check", "prune")
+"""The nightly jobs: `verifyd import --drop`, `backup`, `check --deep` and `audit prune`."""
 _REGISTER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}\Z")
 REGISTER_NAME_RULE = "1 to 30 of a-z, 0-9 and _, beginning with a letter"
 """Completes a sentence such as "a register's name has ..."."""
@@ -250,6 +252,12 @@ def ages_by_job(text: str) -> dict[str, int]:
             "must be an age such as 26h, or one for each job, as in import=26h,backup=8d"
         )
     return ages
+
+
+def calendar_age(text: str) -> str:
+    """Return an age such as `730d`, `24m` or `2y`, which is counted by the calendar."""
+    clock.date_before(text, date.max)
+    return text
 
 
 def size_bytes(text: str) -> int:

@@ -20,13 +20,25 @@ from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.file_lock import locked, make_directory, tried
 
-NAMES = {"import": "nightly load", "backup": "nightly backup", "check": "nightly deep check"}
-_BY_HAND = {"import": "load of the drop directory", "backup": "backup", "check": "deep check"}
+NAMES = {
+    "import": "nightly load",
+    "backup": "nightly backup",
+    "check": "nightly deep check",
+    "prune": "nightly removal of old records of the audit trail",
+}
+_BY_HAND = {
+    "import": "load of the drop directory",
+    "backup": "backup",
+    "check": "deep check",
+    "prune": "removal of old records of the audit trail",
+}
 _FAILED = {
     "import": "did not load everything",
     "backup": "failed",
     "check": "found damage or failed",
+    "prune": "removed nothing",
 }
+_UNITS = {"prune": "verifyd-audit-prune"}
 _KEPT_SECONDS = 400 * 86_400
 _UPTIME_SECONDS = 3600
 """After a boot, timers first catch up with missed runs; until then no run counts as missed."""
@@ -70,7 +82,7 @@ class Run(NamedTuple):
             title=f"the {name} {failed}",
             warning=f"The {name} of {clock.iso_utc(self.started_at)} {failed}.",
             since=self.started_at,
-            remedy=f"sudo journalctl -u verifyd-{self.job}",
+            remedy=f"sudo journalctl -u {_unit(self.job)}",
             occurrence=str(self.started_at),
             details=self.faults,
         )
@@ -171,8 +183,13 @@ def _missed(job: str, last_at: int, limit: int, state_dir: Path) -> Iterator[Con
             f"VERIFYD_MISSED_AFTER allows {clock.duration_text(limit)}."
         ),
         since=since + limit,
-        remedy=f"systemctl status verifyd-{job}.timer verifyd-{job}.service",
+        remedy=f"systemctl status {_unit(job)}.timer {_unit(job)}.service",
     )
+
+
+def _unit(job: str) -> str:
+    """Return the name of the unit that runs a job each night."""
+    return _UNITS.get(job, f"verifyd-{job}")
 
 
 def is_catching_up() -> bool:

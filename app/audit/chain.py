@@ -244,6 +244,8 @@ FaultKind = Literal[
     "chain_cut",
     "count",
     "pruned_early",
+    "ahead",
+    "age",
     "digest",
     "index",
 ]
@@ -302,8 +304,9 @@ def check_chain(lines: Sequence[ChainLine]) -> CheckedChain:
             seals.setdefault(line.segment, line)
         else:
             pruned |= dict.fromkeys(line.segments, line)
-    faults = [*_line_faults(lines), *_prune_faults(pruned, seals)]
-    return CheckedChain(faults, seals, pruned, [line.digest for line in readable])
+    return CheckedChain(
+        list(_line_faults(lines)), seals, pruned, [line.digest for line in readable]
+    )
 
 
 def _line_faults(lines: Sequence[ChainLine]) -> Iterator[Fault]:
@@ -355,14 +358,3 @@ def _cause(line: Line, numbers: dict[str, int], number: int, newest: int) -> str
     if number == 1:
         return "lines before it were removed"
     return "a line between them was removed, or the line before was replaced"
-
-
-def _prune_faults(pruned: dict[str, Prune], seals: dict[str, Seal]) -> Iterator[Fault]:
-    for name, line in pruned.items():
-        seal = seals.get(name)
-        if seal is not None and seal.last >= line.before:
-            yield segment_fault(
-                "pruned_early",
-                name,
-                f"was removed as older than {line.before}, but has records of {seal.last}",
-            )

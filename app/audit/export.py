@@ -12,7 +12,7 @@ from app.audit.view import View
 from app.csv_cells import csv_line
 
 _MEMBERS = Record.__struct_fields__[: Record.__struct_fields__.index("criteria")]
-COLUMNS = (*_MEMBERS, *Plate.__struct_fields__, "registers", "criteria")
+COLUMNS = (*_MEMBERS, *Plate.__struct_fields__, "registers", "criteria", "upkeep")
 _WORDS = {True: "true", False: "false", None: ""}
 
 
@@ -87,8 +87,11 @@ def _row(record: Record, plate: Plate | None) -> list[str | None]:
     else:
         values += [plate.plate, _WORDS[plate.found], _WORDS[plate.insured]]
         values += [_WORDS[plate.compliant], _text(plate.invalid)]
-    criteria = {} if record.criteria is None else msgspec.to_builtins(record.criteria)
-    return [*values, _pairs(record.registers), _pairs(criteria)]
+    asked, upkeep = (
+        {} if each is None else msgspec.to_builtins(each)
+        for each in (record.criteria, record.upkeep)
+    )
+    return [*values, _pairs(record.registers), _pairs(asked), _pairs(upkeep)]
 
 
 def _text(value: str | bool | None) -> str | None:

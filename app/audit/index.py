@@ -117,7 +117,7 @@ def list_index_files(directory: Path) -> list[IndexFile]:
 
 
 def key_of(kind: str, value: str) -> bytes:
-    """Return the hash of a plate, an account or a user."""
+    """Return the hash of a plate, an account, a user or an operation of upkeep."""
     text = f"{kind}:{value}".encode(errors="surrogatepass")
     return hashlib.blake2b(text, digest_size=8).digest()
 
@@ -130,6 +130,8 @@ def keys_in(record: Record) -> Iterator[tuple[str, str]]:
             yield kind, value
     for plate in record.plates:
         yield "plate", plate.plate
+    if record.upkeep is not None:
+        yield "operation", record.operation
     if record.criteria is not None:
         # Whoever asks who looked at a plate also learns of those who searched the trail for it.
         for kind in ("plate", "account", "user"):

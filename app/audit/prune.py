@@ -1,17 +1,34 @@
-"""Removes old segments. Their digests stay, so that the chain still verifies (D119)."""
+"""Removes old segments. Their digests stay, so that the chain still verifies (D119).
 
+What cannot be taken back waits for a person if the clock jumped, or if it is much (D164).
+"""
+
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from app import clock
-from app.audit.chain import Chain, Prune, kept_seals_of, pruned_of, with_digest
+from app.actions import Session
+from app.audit.chain import Chain, Prune, Seal, kept_seals_of, pruned_of, seals_of, with_digest
 from app.audit.index import drop_from_index
 from app.audit.owner import require_host
-from app.audit.record import time_of
-from app.audit.seal import update_summary
+from app.audit.record import AuditError, Record, Upkeep, time_of
+from app.audit.seal import seal, update_summary
+from app.audit.search import time_before
 from app.audit.segments import INDEX, SUFFIX, changing, segment_number
+from app.audit.trail import record_use
+from app.audit.upkeep import PRUNE, acknowledged_steps, read_upkeep, times_of
 from app.storage.files import sync
+
+CLOCK: Final = "clock"
+AMOUNT: Final = "amount"
+HOURS_MAX = 7 * 24
+"""How many hours of records a run removes unless more are accepted. A nightly run removes 24."""
+
+
+class PruneRefused(AuditError):
+    """Records are not removed unless somebody accepts that. The message has no data."""
 
 
 class Pruned(NamedTuple):
@@ -22,40 +39,99 @@ class Pruned(NamedTuple):
     bytes: int
     digest: str
     """The latest digest of the chain."""
+    before: str
+    """All records that were removed are older than this time."""
 
 
-def prune(directory: Path, before: str) -> Pruned:
-    """Remove the sealed segments whose records are all older than a time.
+class PruneRequest(NamedTuple):
+    """What to remove, and who asks for it."""
 
-    The chain notes them first, so that `verify` does not take them for segments that were removed
-    by hand. The next run completes one that was killed.
+    keep: str
+    """The age that is kept, such as `24m`."""
+    setting: str = ""
+    """The age that was kept before a record stated one; by default, the same."""
+    before: str = ""
+    """A time; only what is older than it is removed. By default, the age decides."""
+    accepted: Collection[str] = ()
+    """`clock` to trust a clock that jumped, `amount` to remove more than usual."""
+    jump: str = ""
+    """Why the clock is not trusted; empty if it is."""
+    by: Session = Session(None, None)
 
-    Args:
-        before: the time, as records have it.
 
-    Raises AuditError if there is no trail of this host or its chain was changed, and OSError.
+def prune(directory: Path, request: PruneRequest) -> Pruned:
+    """Remove the sealed segments that are older than an age.
+
+    A record of the run is sealed first. Then the chain notes the segments, so that `verify` does
+    not take them for some that were removed by hand. The next run completes one that was killed.
+
+    Raises PruneRefused; AuditError if there is no trail of this host or its chain was changed; and
+    OSError.
     """
-    require_host(directory)
+    keep, accepted = request.keep, request.accepted
+    owner = require_host(directory)
+    before = request.before or time_before(keep, time_of(clock.now_ns()))
     with changing(directory):
         chain = Chain(directory)
-        kept = kept_seals_of(chain.lines).values()
-        old = [seal for seal in kept if (seal.last or seal.time) < before]
-        if old:
+        old = _old(directory, chain, before)
+    upkeep = read_upkeep(directory)
+    stated = upkeep.prunes[-1][1].upkeep if upkeep.prunes else None
+    former = (stated and stated.keep) or request.setting or keep
+    if old:
+        _require_accepted(old, request)
+    if old or keep != former:
+        note = Upkeep(keep=keep, before=before, segments=len(old), accepted=sorted(accepted))
+        record = Record(
+            time=time_of(clock.now_ns()),
+            operation=PRUNE,
+            unverified=True,
+            upkeep=note,
+            **request.by._asdict(),
+        )
+        record_use(directory, owner, record)
+        seal(directory, current=True)
+    with changing(directory):
+        chain = Chain(directory)
+        removed = [each for each in _old(directory, chain, before) if each in old]
+        if removed:
             line = Prune(
                 time=time_of(clock.now_ns()),
                 before=before,
-                segments=[seal.segment for seal in old],
+                segments=[seal.segment for seal in removed],
                 previous=chain.digest,
             )
             chain.add(with_digest(line))
         _remove(directory, pruned_of(chain.lines))
         update_summary(directory, chain.lines)
     return Pruned(
-        segments=[seal.segment for seal in old],
-        records=sum(seal.records for seal in old),
-        bytes=sum(seal.bytes for seal in old),
+        segments=[seal.segment for seal in removed],
+        records=sum(seal.records for seal in removed),
+        bytes=sum(seal.bytes for seal in removed),
         digest=chain.digest,
+        before=before,
     )
+
+
+def _old(directory: Path, chain: Chain, before: str) -> list[Seal]:
+    """Return the kept segments that are older than a time."""
+    seals = list(seals_of(chain.lines).values())
+    times = times_of(seals, acknowledged_steps(seals, read_upkeep(directory)))
+    return [seal for seal in kept_seals_of(chain.lines).values() if times[seal.segment] < before]
+
+
+def _require_accepted(old: list[Seal], request: PruneRequest) -> None:
+    """Raise PruneRefused if a person must look first."""
+    if request.jump and CLOCK not in request.accepted:
+        raise PruneRefused(
+            f"nothing was removed, because {request.jump}. If the clock is right now, run "
+            '"verifyd audit prune --accept-clock" once'
+        )
+    hours = len({seal.segment.partition("-")[2] for seal in old})
+    if hours > HOURS_MAX and AMOUNT not in request.accepted:
+        raise PruneRefused(
+            f"nothing was removed, because that would be {hours:,} hours of records, more than "
+            f'{HOURS_MAX}. If they shall go, run "verifyd audit prune --accept-amount" once'
+        )
 
 
 def _remove(directory: Path, names: set[str]) -> None:

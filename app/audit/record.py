@@ -39,8 +39,23 @@ class Criteria(msgspec.Struct, omit_defaults=True):
     until: str | None = msgspec.field(default=None, name="to")
 
 
+class Upkeep(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """What a record says about the trail itself: a prune, or an accepted fault."""
+
+    keep: str | None = None
+    """Of a prune: the age that is kept, such as `24m`."""
+    before: str | None = None
+    """Of a prune: all records that it removes are older than this time."""
+    segments: int = 0
+    """Of a prune: how many it removes."""
+    accepted: list[str] = []
+    """Of a prune: what was accepted for this run, `clock` or `amount`."""
+    fault: str | None = None
+    """Of an acknowledgement: the subject of the fault."""
+
+
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One look-up, or one search or export of the trail. Members without a value are left out."""
+    """One look-up, or one use of the trail itself. Members without a value are left out."""
 
     time: str
     """`YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
@@ -60,6 +75,7 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     unverified: bool = False
     """Whether `login` and `sudo_user` are only what the command's environment says."""
     criteria: Criteria | None = None
+    upkeep: Upkeep | None = None
     plates: list[Plate] = []
     registers: dict[str, int] = {}
     """The generation of each register that was read."""

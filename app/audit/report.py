@@ -138,8 +138,8 @@ def _peaks(who: tuple[str, str], days: Counter[str]) -> Iterator[Peak]:
             yield Peak(*who, day, plates, usual)
 
 
-_USES = ("search", "export", "report")
-"""Operations that look into the trail."""
+_USES = ("search", "export", "report", "prune", "acknowledge")
+"""Operations that look into the trail, or keep it up."""
 REPORTED_DAYS = 30
 _PLATES_SHOWN = 20
 _PEAKS_SHOWN = 50

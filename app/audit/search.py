@@ -1,10 +1,8 @@
 """Finds the records of a plate, an account or a user."""
 
-import re
 import sys
-from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -19,8 +17,6 @@ from app.audit.record import AuditError, Record, find_record
 from app.audit.segments import INDEX
 from app.audit.view import Stretch, View
 
-_KEEP = re.compile(r"(?P<number>[1-9]\d{0,4})(?P<unit>[dmy])", re.ASCII)
-_MONTHS = {"m": 1, "y": 12}
 _LATEST = chr(sys.maxunicode)
 """Later than any text."""
 
@@ -67,24 +63,13 @@ def _moment(text: str, added: timedelta) -> str:
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
-def time_before(keep: str) -> str:
-    """Return the time that is an age such as `24m`, `730d` or `2y` ago, as records have it.
+def time_before(age: str, time: str) -> str:
+    """Return the beginning of the day (UTC) that is an age before a time, as records have it.
 
-    Months and years are those of the calendar. Raises ValueError.
+    Raises ValueError if the age or the time is none.
     """
-    found = _KEEP.fullmatch(keep)
-    if found is None:
-        raise ValueError("must be a number of days, months or years, such as 730d, 24m or 2y")
-    number, unit = int(found["number"]), found["unit"]
-    today = clock.today(UTC)
-    try:
-        if unit == "d":
-            return first_moment((today - timedelta(days=number)).isoformat())
-        years, month = divmod(today.year * 12 + today.month - 1 - number * _MONTHS[unit], 12)
-        day = min(today.day, monthrange(years, month + 1)[1])
-        return first_moment(date(years, month + 1, day).isoformat())
-    except (OverflowError, ValueError):
-        return first_moment(date.min.isoformat())
+    day = date.fromisoformat(time[: len("YYYY-MM-DD")])
+    return first_moment(clock.date_before(age, day).isoformat())
 
 
 _PLANS_MAX = 5
@@ -95,7 +80,7 @@ class Query(NamedTuple):
     """The criteria of a search."""
 
     kind: str
-    """`plate`, `account` or `user`."""
+    """`plate`, `account` or `user`; or `operation`, for records of upkeep."""
     value: str
     period: Period = Period()
 
@@ -176,6 +161,18 @@ def estimate(view: View, query: Query, use: Callable[[Record], object]) -> Estim
     factor = total / max(1, read)
     took_ns = planned_ns - began_ns + (ended_ns - planned_ns) * factor
     return Estimate(int(float(f"{records * factor:.1e}")), took_ns / 10**9)
+
+
+def operations(view: View, name: str) -> Iterator[tuple[int, Record]]:
+    """Yield the records of an operation of upkeep, each with the number of its segment.
+
+    Segments that cannot be read are left out: `verify` names them. Raises as `plan` does.
+    """
+    query = Query("operation", name)
+    for part in plan(view, query, scan=False):
+        with suppress(OSError, AuditError):
+            for record in _found_in(part, query, part.blocks):
+                yield part.stretch.segment.number, record
 
 
 def plan(view: View, query: Query, *, scan: bool) -> list[Part]:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from app.audit.chain import (
     CheckedChain,
     Fault,
@@ -22,7 +24,17 @@ from app.audit.index import ENTRY, HEADER, list_index_files
 from app.audit.record import find_record
 from app.audit.seal import Digest, digest_file
 from app.audit.segments import CHAIN, INDEX, SUFFIX, chunks, line_groups, segment_number, unchanged
+from app.audit.upkeep import (
+    UpkeepRecords,
+    age_notes,
+    by_whom,
+    prune_faults,
+    read_upkeep,
+    steps_back,
+)
 
+KEEP = "24m"
+"""The age that is kept by default."""
 _NUMBER = slice(8, 12)
 """Where an entry of the index has the number of its segment."""
 
@@ -31,6 +43,9 @@ class Verdict(NamedTuple):
     """The result of a verification."""
 
     faults: list[Fault]
+    notes: list[Fault]
+    """What is no fault, but should be known: where the time went back, changes of the age that is
+    kept, and faults that somebody acknowledged."""
     segments: int
     """Sealed segments that are there."""
     records: int
@@ -62,20 +77,23 @@ class _Unsealed(NamedTuple):
     faults: list[Fault]
 
 
-def verify(directory: Path, digest: str | None = None) -> Verdict:
+def verify(directory: Path, digest: str | None = None, keep: str = KEEP) -> Verdict:
     """Compare a trail with its chain, and the chain with a digest that was kept elsewhere.
 
     Args:
         digest: a digest that `seal` printed.
+        keep: the age by which to judge what was removed, where no record states one.
 
-    Raises OSError.
+    Raises OSError, and AuditError if a segment is removed meanwhile.
     """
     with unchanged(directory):
-        chain = check_chain(read_chain(directory))
+        lines = read_chain(directory)
+        chain, upkeep = check_chain(lines), read_upkeep(directory)
         files = _read_files(directory)
         unsealed = _read_unsealed(directory, files, chain.newest)
         faults = [
             *chain.faults,
+            *prune_faults(lines, upkeep, keep),
             *(segment_fault("unreadable", *each) for each in sorted(files.obstacles.items())),
             *_segment_faults(chain, files),
             *unsealed.faults,
@@ -84,8 +102,17 @@ def verify(directory: Path, digest: str | None = None) -> Verdict:
             *_index_faults(directory, chain.kept.values()),
         ]
     present = [seal for name, seal in chain.seals.items() if name in files.digests]
+    # Nobody can accept that a segment was changed.
+    accepted = [
+        each
+        for each in faults
+        if each.kind == "pruned_early" and each.subject in upkeep.acknowledged
+    ]
+    steps = [step.note() for step in steps_back([*chain.seals.values()])]
+    notes = [*age_notes(upkeep), *(_acknowledged(each, upkeep) for each in [*steps, *accepted])]
     return Verdict(
-        faults=faults,
+        faults=[each for each in faults if each not in accepted],
+        notes=notes,
         segments=len(present),
         records=sum(seal.records for seal in present),
         pruned=len(chain.pruned),
@@ -94,6 +121,16 @@ def verify(directory: Path, digest: str | None = None) -> Verdict:
         unsealed_records=unsealed.records,
         digest=chain.digests[-1] if chain.digests else "",
     )
+
+
+def _acknowledged(fault: Fault, upkeep: UpkeepRecords) -> Fault:
+    """Return a fault or note that also says who acknowledged it."""
+    record = upkeep.acknowledged.get(fault.subject)
+    if record is None:
+        return fault
+    why = f": {record.reason}" if record.reason else ""
+    said = f"{fault.sentence}; acknowledged on {record.time}{by_whom(record)}{why}"
+    return msgspec.structs.replace(fault, sentence=said)
 
 
 def _read_files(directory: Path) -> _Files:

@@ -9,6 +9,7 @@ clock was ahead are in it, and what is appended later is not, such as the record
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -145,8 +146,9 @@ def _is_sealed_alike(copy: Stretch, seal: Seal | None) -> bool:
 
 
 def _whole_bytes(path: Path) -> int:
-    with opened_regular(path) as descriptor:
+    with suppress(OSError), opened_regular(path) as descriptor:
         return whole_bytes(descriptor, os.fstat(descriptor).st_size)
+    return sys.maxsize  # Whoever reads it gets the error.
 
 
 def _removed(error: FileNotFoundError) -> AuditError:

@@ -5,8 +5,13 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
+from app.accounts.models import require_text
+from app.actions import session
 from app.audit.chain import NO_DIGEST, parsed_digest
-from app.audit.search import time_before
+from app.audit.prune import AMOUNT, CLOCK, HOURS_MAX
+from app.audit.upkeep import acknowledge
 from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of
@@ -19,10 +24,12 @@ from app.jobs.job import run
 from app.jobs.tasks import TaskJob
 from app.jobs.trail import PruneTrail, SealTrail
 from app.processes import end_with_parent
+from app.setting_values import calendar_age
 
+_REASON_CHARACTERS_MAX = 200
 commands = Group("audit", "seal, verify, search, export, report and prune the audit trail")
 VERDICTS = Table[Verdict](
-    "segments records pruned pruned_before unsealed unsealed_records digest faults"
+    "segments records pruned pruned_before unsealed unsealed_records digest faults notes"
 )
 
 
@@ -80,8 +87,9 @@ def _verify(args: argparse.Namespace) -> None:
     directories = directories_of(args)
     if args.digest and len(directories) > 1:
         raise OperatorError("a digest belongs to one trail: give one --directory with --digest")
+    keep = Config.from_env().audit_keep
     with waiting_for(args, "all segments to be read"):
-        verdicts = {path: verify(path, args.digest) for path in directories}
+        verdicts = {path: verify(path, args.digest, keep) for path in directories}
     items = [{"directory": str(path)} | VERDICTS.item(found) for path, found in verdicts.items()]
     lines = [line for path, found in verdicts.items() for line in _lines(path, found)]
     faults = sum(len(verdict.faults) for verdict in verdicts.values())
@@ -101,10 +109,29 @@ def _lines(directory: Path, verdict: Verdict) -> Iterator[str]:
     yield f"latest digest     {verdict.digest or '-'}"
     for fault in verdict.faults:
         yield f"fault             {fault.sentence} [{fault.kind}]"
+    for note in verdict.notes:
+        yield f"note              {note.sentence} [{note.kind}]"
 
 
 def _counts(segments: int, records: int) -> str:
     return f"{counted(segments, 'segment')}, {counted(records, 'record')}"
+
+
+@commands.command(
+    "acknowledge",
+    "accept a prune that removed too much, or times that are wrong because the clock was ahead",
+    Argument("FAULT", "line or segment that verify names, such as chain:57"),
+    Argument("--reason TEXT", "why it is accepted, for the record"),
+    examples=["audit acknowledge chain:57 --reason 'the clock was wrong, see ticket 4711'"],
+)
+def _acknowledge(args: argparse.Namespace) -> None:
+    config = Config.from_env()
+    reason = (
+        require_text("the reason", args.reason, _REASON_CHARACTERS_MAX) if args.reason else None
+    )
+    found = acknowledge(config.audit_dir, config.audit_keep, args.fault, session(), reason)
+    members = {"directory": str(config.audit_dir), "fault": msgspec.to_builtins(found)}
+    print_item(args, members, f"acknowledged: {found.sentence}")
 
 
 # In the help, these are here.
@@ -119,23 +146,26 @@ commands.carry_out(lambda task_id: run(TaskJob(AuditTasks, task_id)))
     "remove sealed records that are older than an age; the chain still verifies",
     Argument(
         "--keep AGE",
-        "age from which records are removed: days, months or years, as in 730d, 24m or 2y",
-        required=True,
-        type=time_before,
+        "age from which records are removed: days, months or years, as in 730d, 24m or 2y "
+        "[VERIFYD_AUDIT_KEEP]",
+        type=calendar_age,
     ),
+    flag("--accept-clock", "trust the clock for this run, although it jumped"),
+    flag("--accept-amount", f"remove more than {HOURS_MAX} hours of records in this run"),
     flag("--scheduled", "do nothing if there is no trail"),
-    examples=["audit prune --keep 24m", "audit prune --keep 730d"],
+    examples=["audit prune", "audit prune --keep 12m --accept-amount"],
     is_job=True,
 )
 def _prune(args: argparse.Namespace) -> None:
     waiting = partial(waiting_for, args)
-    done = run(PruneTrail(args.keep, is_scheduled=args.scheduled, waiting=waiting))
+    accepted = [each for each in (CLOCK, AMOUNT) if getattr(args, f"accept_{each}")]
+    done = run(PruneTrail(args.keep, accepted, is_scheduled=args.scheduled, waiting=waiting))
     if done is None:
         return
     directory = Config.from_env().audit_dir
     members = {
         "directory": str(directory),
-        "before": args.keep,
+        "before": done.before,
         "segments": done.segments,
         "records": done.records,
         "size_bytes": done.bytes,

@@ -1,12 +1,14 @@
 """Seal and prune of the audit trail as jobs (D116, D119). Neither needs the database."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from app.actions import session
 from app.audit.owner import find_owner
-from app.audit.prune import Pruned, prune
+from app.audit.prune import Pruned, PruneRefused, PruneRequest, prune
 from app.audit.seal import Sealed, seal
+from app.clock_steps import clock_fault
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import NICENESS, Job
@@ -47,15 +49,23 @@ class SealTrail(Job[Sealed | None]):
 
 
 class PruneTrail(Job[Pruned | None]):
-    """Removes records that are older than a time.
+    """Removes records that are older than an age.
 
     Args:
-        before: the time, as records have it.
+        keep: the age; None for that of VERIFYD_AUDIT_KEEP.
+        accepted: what a person accepts for this run.
         waiting: tells the user what the job waits for.
     """
 
-    def __init__(self, before: str, *, is_scheduled: bool, waiting: Waiting) -> None:
-        self._before = before
+    name = "prune"
+    niceness = NICENESS
+    is_alerted = True
+
+    def __init__(
+        self, keep: str | None, accepted: Sequence[str], *, is_scheduled: bool, waiting: Waiting
+    ) -> None:
+        self._keep = keep
+        self._accepted = accepted
         self.is_scheduled = is_scheduled
         self._waiting = waiting
 
@@ -64,18 +74,32 @@ class PruneTrail(Job[Pruned | None]):
 
         A trail that is switched off is still pruned: its records still grow old.
         """
-        directory = Config.from_env().audit_dir
+        config = Config.from_env()
+        directory = config.audit_dir
         if self.is_scheduled and find_owner(directory) is None:
             return None
+        request = PruneRequest(
+            self._keep or config.audit_keep,
+            config.audit_keep,
+            accepted=self._accepted,
+            jump=clock_fault(config.data_dir),
+            by=session(),
+        )
         with (
             self._waiting("old segments to be removed"),
             _explained(f"records of the audit trail in {directory} cannot be removed"),
         ):
-            done = prune(directory, self._before)
+            done = prune(directory, request)
         _log.info(
             "audit trail pruned: segments %d, latest digest %s", len(done.segments), done.digest
         )
         return done
+
+    def faults(self, error: BaseException | None) -> list[str]:
+        """Return why nothing was removed, with the command that removes it all the same."""
+        if isinstance(error, PruneRefused):
+            return [f"{str(error)[:1].upper()}{str(error)[1:]}."]
+        return super().faults(error)
 
 
 @contextmanager

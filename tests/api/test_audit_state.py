@@ -12,7 +12,7 @@ from app.alerts.conditions import conditions_of
 from app.audit import owner as owners
 from app.audit import state
 from app.audit.owner import claim
-from app.audit.prune import prune
+from app.audit.prune import PruneRequest, prune
 from app.audit.record import time_of
 from app.audit.seal import seal
 from app.audit.trail import Trail
@@ -119,14 +119,15 @@ class TestState:
         assert metrics(world) == wanted
 
     def test_what_was_removed_by_age_does_not_count(self, world, trail, at):
-        """`prune` lowers the size, and is no seal."""
+        """`prune` lowers the size; it seals its own record, and with it all others."""
         at(1.1)
         seal(trail, current=False)
         at(2)
-        prune(trail, time_of(clock.now_ns()))
+        prune(trail, PruneRequest("1d", before=time_of(clock.now_ns())))
         told = metrics(world)
-        assert told["verifyd_audit_size_bytes"] == 0
-        assert told["verifyd_audit_last_seal_timestamp_seconds"] == clock.now() - 54 * 60
+        (kept,) = [path for path in trail.glob("*-*.ndjson") if not path.stat().st_mode & 0o200]
+        assert told["verifyd_audit_size_bytes"] == kept.stat().st_size
+        assert told["verifyd_audit_last_seal_timestamp_seconds"] == clock.now()
 
     def test_a_trail_that_was_switched_off_still_has_a_size(self, world, trail, at):
         """Its records are still sealed and pruned."""

@@ -35,7 +35,7 @@ import sys
 from pathlib import Path
 from app import clock
 from app.audit import index
-from app.audit.prune import prune
+from app.audit.prune import AMOUNT, PruneRequest, prune
 from app.audit.record import time_of
 from app.audit.seal import seal
 
@@ -44,7 +44,8 @@ index._RUN_ENTRIES = 1_000
 if sys.argv[2] == "seal":
     seal(Path(sys.argv[1]), current=True)
 else:
-    prune(Path(sys.argv[1]), time_of(clock.now_ns() - int(sys.argv[3])))
+    before = time_of(clock.now_ns() - int(sys.argv[3]))
+    prune(Path(sys.argv[1]), PruneRequest("1d", before=before, accepted=[AMOUNT]))
 """
 
 

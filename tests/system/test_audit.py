@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.audit.prune import prune
+from app.audit.prune import AMOUNT, PruneRequest, prune
 from app.audit.record import AuditError, Plate, Record, time_of
 from app.audit.seal import seal
 from app.audit.search import Query, search
@@ -95,7 +95,8 @@ def test_killed_runs_of_prune_converge(directory, kills):
     for _ in range(kills):
         since = time.time_ns() - oldest
         kill_at_random(change(directory, "prune", since + random.randrange(10**9)), 0.5)
-    digest = prune(directory, time_of(time.time_ns())).digest
+    request = PruneRequest("1d", before=time_of(time.time_ns()), accepted=[AMOUNT])
+    digest = prune(directory, request).digest
     assert names(directory) == []
     assert not list((directory / "index").iterdir())
     verdict = verify(directory, digest)

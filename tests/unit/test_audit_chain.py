@@ -12,13 +12,13 @@ from app.audit import index as indexing
 from app.audit import seal as sealing
 from app.audit.chain import Chain, Prune, Seal, digest_of, read_chain, seals_of, with_digest
 from app.audit.index import list_index_files
-from app.audit.prune import prune
+from app.audit.prune import PruneRequest, prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
 from app.audit.search import Query, first_moment, search
 from app.audit.verify import verify
 from app.audit.view import view_of
-from tests.unit.audit_trails import Clock, look_up, names, opened, plates
+from tests.unit.audit_trails import HOUR_NS, Clock, look_up, names, opened, plates
 
 
 class Sealed:
@@ -32,7 +32,7 @@ class Sealed:
                 for number in range(3):
                     trail.append(look_up(f"H{hour}N{number}"))
                 hours.pass_hours(1)
-                if hour == 4:
+                if hour < 5:
                     self.digest = seal(directory, current=False).digest
         hours.pass_hours(-1)
         self.names = names(directory)
@@ -51,6 +51,10 @@ class Sealed:
         """Change the lines of the chain."""
         lines = change(self.chain.read_bytes().splitlines())
         self.chain.write_bytes(b"".join(line + b"\n" for line in lines))
+
+    def prune(self, before_ns, **options):
+        """Remove what is older than a time, where a day must be kept."""
+        return prune(self.directory, PruneRequest("1d", before=time_of(int(before_ns)), **options))
 
     def faults(self, digest=None):
         """Return kind and number of each fault."""
@@ -378,7 +382,8 @@ class TestIndex:
         """A run that was killed may have left them."""
         index = trail.directory / "index"
         kept = {path: path.read_bytes() for path in index.iterdir()}
-        prune(trail.directory, time_of(hours.now_ns - 4 * 3600 * 10**9))
+        hours.pass_hours(100)
+        trail.prune(hours.now_ns - 103.5 * HOUR_NS)
         for path, data in kept.items():
             path.write_bytes(data)
         assert trail.faults() == []
@@ -513,34 +518,36 @@ class TestPruning:
     def test_pruned_segments_are_gone_and_the_chain_verifies(self, trail, hours):
         """Their digests stay, and a digest kept elsewhere still fits."""
         hours.pass_hours(100)
-        done = prune(trail.directory, time_of(hours.now_ns - 103 * 3600 * 10**9))
+        done = trail.prune(hours.now_ns - 101.5 * HOUR_NS)
         assert done.segments == trail.names[:3]
         assert (done.records, done.bytes > 0) == (9, True)
-        assert names(trail.directory) == trail.names[3:]
+        assert names(trail.directory)[:3] == trail.names[3:]
         verdict = verify(trail.directory, trail.digest)
-        assert (verdict.faults, verdict.segments, verdict.pruned) == ([], 2, 3)
+        assert (verdict.faults, verdict.segments, verdict.pruned) == ([], 4, 3)
 
     def test_a_record_of_that_very_time_stays(self, trail, hours):
-        """Older means before; a microsecond later the record is old enough."""
+        """Older means before; a microsecond later the segment is old enough."""
         hours.pass_hours(100)
-        last = next(iter(seals_of(Chain(trail.directory).lines).values())).last
-        assert prune(trail.directory, last).segments == []
-        later = datetime.fromisoformat(last) + timedelta(microseconds=1)
-        done = prune(trail.directory, first_moment(later.isoformat()))
-        assert done.segments == trail.names[:1]
+        sealed = next(iter(seals_of(Chain(trail.directory).lines).values())).time
+        request = PruneRequest("1d", before=sealed)
+        assert prune(trail.directory, request).segments == []
+        later = datetime.fromisoformat(sealed) + timedelta(microseconds=1)
+        request = PruneRequest("1d", before=first_moment(later.isoformat()))
+        assert prune(trail.directory, request).segments == trail.names[:1]
 
     def test_only_what_is_sealed_is_removed(self, trail, hours):
         """Segments that are not in the chain yet stay."""
         hours.pass_hours(100)
-        assert len(prune(trail.directory, time_of(hours.now_ns)).segments) == 5
-        assert names(trail.directory) == [trail.names[5]]
+        assert len(trail.prune(hours.now_ns - 50 * HOUR_NS).segments) == 5
+        assert names(trail.directory)[0] == trail.names[5]
         assert trail.faults(trail.digest) == []
 
     @pytest.mark.parametrize("change", [False, True])
     def test_a_pruned_segment_that_is_put_back_is_named(self, trail, hours, change):
         """It is also said whether its content is what it was."""
         data = trail.path(1).read_bytes()
-        prune(trail.directory, time_of(hours.now_ns - 4 * 3600 * 10**9))
+        hours.pass_hours(100)
+        trail.prune(hours.now_ns - 103.5 * HOUR_NS)
         trail.path(1).write_bytes(data.replace(b"H0", b"H9") if change else data)
         (fault,) = verify(trail.directory).faults
         assert (fault.kind, fault.subject) == ("restored", trail.names[0])
@@ -549,7 +556,8 @@ class TestPruning:
     def test_a_copy_of_a_pruned_segment_is_named(self, trail, hours):
         """Also with another name."""
         data = trail.path(1).read_bytes()
-        prune(trail.directory, time_of(hours.now_ns - 4 * 3600 * 10**9))
+        hours.pass_hours(100)
+        trail.prune(hours.now_ns - 103.5 * HOUR_NS)
         (trail.directory / "00000003-20300101T00.ndjson").write_bytes(data)
         assert trail.faults() == [("restored", "3")]
 
@@ -567,11 +575,12 @@ class TestPruning:
             )
         )
         trail.path(2).unlink()
-        assert trail.faults() == [("pruned_early", "2")]
+        assert trail.faults() == [("pruned_early", "chain:6")]
 
     def test_a_run_that_ended_early_is_completed(self, trail, hours, monkeypatch):
         """The chain notes first what is removed; the next run removes it."""
-        before = time_of(hours.now_ns - 4 * 3600 * 10**9)
+        hours.pass_hours(100)
+        before_ns = hours.now_ns - 103.5 * HOUR_NS
         with monkeypatch.context() as killed:
 
             def die(*_):
@@ -579,14 +588,15 @@ class TestPruning:
 
             killed.setattr("app.audit.prune._remove", die)
             with pytest.raises(KeyboardInterrupt):
-                prune(trail.directory, before)
+                trail.prune(before_ns)
         assert {kind for kind, _ in trail.faults()} == {"restored"}
-        assert prune(trail.directory, before).segments == []
+        assert trail.prune(before_ns).segments == []
         assert trail.faults(trail.digest) == []
 
     def test_the_hashes_of_removed_plates_are_removed(self, trail, hours):
         """A hash of a plate can be guessed, so it is personal data."""
-        prune(trail.directory, time_of(hours.now_ns - 4 * 3600 * 10**9))
+        hours.pass_hours(100)
+        trail.prune(hours.now_ns - 103.5 * HOUR_NS)
         kept = {path.name for path in (trail.directory / "index").iterdir()}
         assert "00000001-00000001.0" not in kept
         assert "00000005-00000005.0" in kept

@@ -12,7 +12,7 @@ from app import clock
 from app.audit import owner as owners
 from app.audit.export import records_in
 from app.audit.owner import claim, find_owner, require_host
-from app.audit.prune import prune
+from app.audit.prune import PruneRequest, prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
 from app.audit.search import Period
@@ -24,7 +24,7 @@ from app.storage.file_lock import tried
 from app.storage.session import opened_database
 from app.storage.versions import database_id
 from tests.conftest import ON_SQLITE
-from tests.unit.audit_trails import HOUR_NS, Clock, first_plates, look_up, names
+from tests.unit.audit_trails import HOUR_NS, Clock, first_plates, look_up, names, plates
 
 pytestmark = ON_SQLITE
 
@@ -68,10 +68,10 @@ def audited(cli, time, monkeypatch) -> Audited:
     """A trail with two sealed hours, A1 and A2 in one, B1 in the other, and C1 not sealed."""
     monkeypatch.setenv("VERIFYD_AUDIT_DIR", str(cli.directory / "audit"))
     found = Audited(cli)
-    for plates in (["A1", "A2"], ["B1"]):
-        found.record(*plates)
+    for hour in (["A1", "A2"], ["B1"]):
+        found.record(*hour)
         time.pass_hours(1)
-    seal(found.directory, current=False)
+        seal(found.directory, current=False)
     found.record("C1")
     return found
 
@@ -177,10 +177,11 @@ class TestBackup:
     def test_what_was_removed_by_age_is_not_in_it(self, audited, time):
         """Its digests are, as in the trail."""
         audited.back_up()
-        time.pass_hours(1)
-        prune(audited.directory, time_of(clock.now_ns() - 2 * HOUR_NS - HOUR_NS // 2))
+        time.pass_hours(50)
+        request = PruneRequest("1d", before=time_of(clock.now_ns() - 51 * HOUR_NS))
+        prune(audited.directory, request)
         copy = audited.back_up() / "audit"
-        assert first_plates(copy) == ["B1", "C1"]
+        assert plates(copy) == ["B1", "C1"]
         verdict = verify(copy)
         assert (verdict.faults, verdict.pruned) == ([], 1)
 

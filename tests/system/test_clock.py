@@ -23,7 +23,7 @@ EVER = (date(1970, 1, 1), date(2100, 1, 1))
 class Installation:
     """A host with a service, a drop directory and a clock that can be set."""
 
-    def __init__(self, world, serve, tmp_path):
+    def __init__(self, world, serve, tmp_path, **settings):
         self.wrong = WrongClock(tmp_path)
         self.world, self._serve = world, serve
         self.drop = tmp_path / "drop"
@@ -32,11 +32,13 @@ class Installation:
             "database_url": world.config.database_url,
             "state_dir": world.config.state_dir,
             "drop_wait": "done",
+            **settings,
         }
+        self._options = settings
         self.service = self.start()
 
     def start(self) -> Service:
-        return self._serve(workers=1, command=(*self.wrong.words, *SERVE))
+        return self._serve(workers=1, command=(*self.wrong.words, *SERVE), **self._options)
 
     def run(self, *words, status=0):
         """Run a command, and return its JSON document."""
@@ -105,10 +107,15 @@ def matrix():
         yield pytest.param(None, restart, id=f"1970-{restart}", marks=pytest.mark.system_long)
 
 
+def seconds_of(ahead):
+    """Return how far the clock is ahead; None stands for a clock of 1970."""
+    return 60 - int(time.time()) if ahead is None else ahead
+
+
 @pytest.mark.parametrize(("ahead", "restart"), list(matrix()))
 def test_nothing_is_removed(host, ahead, restart):
     """Whatever the clock says for a while, usage, history and kept files of the present stay."""
-    seconds = 60 - int(time.time()) if ahead is None else ahead
+    seconds = seconds_of(ahead)
     month = time.strftime("%Y-%m", time.gmtime())
     usage, history = host.of_month(month), host.json("imports", "list")
     if restart == "booted":

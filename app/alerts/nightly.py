@@ -24,13 +24,13 @@ NAMES = {
     "import": "nightly load",
     "backup": "nightly backup",
     "check": "nightly deep check",
-    "prune": "nightly removal of old records of the audit trail",
+    "prune": "nightly prune",
 }
 _BY_HAND = {
     "import": "load of the drop directory",
     "backup": "backup",
     "check": "deep check",
-    "prune": "removal of old records of the audit trail",
+    "prune": "prune of the audit trail",
 }
 _FAILED = {
     "import": "did not load everything",

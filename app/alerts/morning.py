@@ -241,7 +241,8 @@ def _aligned(rows: Iterable[Sequence[str]]) -> list[str]:
 def _state(engine: Engine, config: Config) -> Iterator[tuple[str, str]]:
     """Yield what to say of each job, and of the audit trail, certificate and disks of this host."""
     for job, name in NAMES.items():
-        yield name.capitalize(), _run_text(engine, job)
+        if config.audit or job != "prune":
+            yield name.capitalize(), _run_text(engine, job)
     audit = AuditState(config.audit, owner_fault(engine, config), summary_of(config))
     yield "Audit trail", audit.text
     try:

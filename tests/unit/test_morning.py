@@ -122,7 +122,7 @@ class TestText:
         assert len(lines) == LINES_MAX
         assert lines[1].startswith("Problems: 32, failed loads: 30; sudo verifyd check")
         assert lines[2] == "- the nightly backup failed"
-        assert lines[-18] == "- and 28 more"
+        assert lines[-19] == "- and 29 more"
         assert sum(line.startswith("xxx") for line in lines) == 8
 
     def test_refused_loads_have_rules_and_counts(self, early):

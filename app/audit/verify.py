@@ -32,6 +32,7 @@ from app.audit.upkeep import (
     read_upkeep,
     steps_back,
 )
+from app.audit.verified import Verified
 
 KEEP = "24m"
 """The age that is kept by default."""
@@ -77,19 +78,27 @@ class _Unsealed(NamedTuple):
     faults: list[Fault]
 
 
-def verify(directory: Path, digest: str | None = None, keep: str = KEEP) -> Verdict:
+def verify(
+    directory: Path,
+    digest: str | None = None,
+    keep: str = KEEP,
+    verified: Verified | None = None,
+) -> Verdict:
     """Compare a trail with its chain, and the chain with a digest that was kept elsewhere.
 
     Args:
         digest: a digest that `seal` printed.
         keep: the age by which to judge what was removed, where no record states one.
+        verified: files that were sound before, which are read only if they changed or in their
+            turn. By default all are read.
 
     Raises OSError, and AuditError if a segment is removed meanwhile.
     """
     with unchanged(directory):
         lines = read_chain(directory)
         chain, upkeep = check_chain(lines), read_upkeep(directory)
-        files = _read_files(directory)
+        verified = verified or Verified()
+        files = _read_files(directory, chain.kept, verified)
         unsealed = _read_unsealed(directory, files, chain.newest)
         faults = [
             *chain.faults,
@@ -99,7 +108,7 @@ def verify(directory: Path, digest: str | None = None, keep: str = KEEP) -> Verd
             *unsealed.faults,
             *_kept_digest_faults(chain, digest),
             *_cut_faults(directory, chain),
-            *_index_faults(directory, chain.kept.values()),
+            *_index_faults(directory, chain.kept.values(), verified),
         ]
     present = [seal for name, seal in chain.seals.items() if name in files.digests]
     # Nobody can accept that a segment was changed.
@@ -133,8 +142,12 @@ def _acknowledged(fault: Fault, upkeep: UpkeepRecords) -> Fault:
     return msgspec.structs.replace(fault, sentence=said)
 
 
-def _read_files(directory: Path) -> _Files:
-    """Return the digest of each file that has the name of a segment, or why it has none."""
+def _read_files(directory: Path, kept: Mapping[str, Seal], verified: Verified) -> _Files:
+    """Return the digest of each file that has the name of a segment, or why it has none.
+
+    Args:
+        kept: the seals of segments by name. A file that is not due counts as what was sealed.
+    """
     files = _Files({}, {})
     for file_name in os.listdir(directory):
         if file_name.endswith(SUFFIX) and file_name != CHAIN:
@@ -142,8 +155,21 @@ def _read_files(directory: Path) -> _Files:
             if obstacle := _obstacle(path):
                 files.obstacles[name] = obstacle
             else:
-                files.digests[name] = digest_file(path)
+                files.digests[name] = _digest_of(path, kept.get(name), verified)
     return files
+
+
+def _digest_of(path: Path, seal: Seal | None, verified: Verified) -> Digest:
+    """Return the digest of a segment, or what was sealed if it need not be read."""
+    if seal is None or path.stat().st_size != seal.bytes:
+        return digest_file(path)
+    sealed = Digest(seal.bytes, seal.records, seal.sha256)
+    if not verified.is_due(path, str(sealed)):
+        return sealed
+    found = digest_file(path)
+    if found == sealed:
+        verified.note_sound(path)
+    return found
 
 
 def _obstacle(path: Path) -> str:
@@ -287,7 +313,7 @@ def _cut_faults(directory: Path, chain: CheckedChain) -> Iterator[Fault]:
         )
 
 
-def _index_faults(directory: Path, seals: Iterable[Seal]) -> Iterator[Fault]:
+def _index_faults(directory: Path, seals: Iterable[Seal], verified: Verified) -> Iterator[Fault]:
     """Yield the files of the index by which a search may miss a record.
 
     A missing file does no harm, because its segments are read. Entries of removed segments do none
@@ -300,7 +326,11 @@ def _index_faults(directory: Path, seals: Iterable[Seal]) -> Iterator[Fault]:
     for file in list_index_files(directory / INDEX):
         wanted = {number: digest for number, digest in digests.items() if file.covers(number)}
         path = directory / INDEX / file.name
-        if wanted and not _leads_to_all(path, wanted):
+        if not wanted or not verified.is_due(path, " ".join(wanted.values())):
+            continue
+        if _leads_to_all(path, wanted):
+            verified.note_sound(path)
+        else:
             yield Fault(
                 "index",
                 f"index:{file.name}",

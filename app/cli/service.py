@@ -7,8 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+import peewee
+
 from app import clock
 from app.audit.state import AuditState
+from app.audit.verified import DAYS
 from app.cli.output import counted, print_item, waiting_for
 from app.cli.parser import SCHEDULED, Argument, Group, flag
 from app.config import SETTINGS, Config
@@ -19,6 +22,7 @@ from app.monitoring.check import findings
 from app.registers.identities import stamp_registers
 from app.setting_values import socket_address
 from app.storage import reserve
+from app.storage.errors import message_of
 from app.storage.session import opened_database
 from app.storage.stores import migrate, pending_migrations
 from app.storage.versions import versions
@@ -74,43 +78,49 @@ def _check(args: argparse.Namespace) -> None:
         args.command.error("argument --scheduled: only allowed with argument --deep")
     args.is_job = args.deep
     # The other findings come afterwards: a sound run ends the warning about an earlier one.
-    damage, failure = _damage(args) if args.deep else ([], None)
+    job = DeepCheck(is_scheduled=args.scheduled, waiting=partial(waiting_for, args))
+    failure = _failure(job) if args.deep else None
     config, faults = Config.read()
     # A wrong setting is reported once.
     reported = {fault.partition(":")[0] for fault in faults}
     found, warnings, audit = findings(config)
     faults += [fault for fault in found if fault.partition(":")[0] not in reported]
     if failure is not None and not faults:
-        raise failure
-    faults += damage
+        if not job.found:
+            raise failure
+        faults.append(message_of(failure))
+    faults += job.found
     if args.ready:
         with waiting_for(args, f"the service at {args.ready}, up to {DEADLINE_SECONDS} s"):
             faults += _unreadiness(args.ready)
     members = {"ok": not faults, "faults": faults, "warnings": warnings}
     members |= {"audit": audit and _audit_item(audit)}
-    text = [] if faults else [*_check_lines(audit, warnings, is_deep=args.deep)]
+    text = [] if faults else [*_check_lines(audit, warnings, job if args.deep else None)]
     print_item(args, members, text=text)
     if faults:
         raise OperatorError("\n".join(faults))
 
 
-def _damage(args: argparse.Namespace) -> tuple[list[str], OperatorError | None]:
-    """Return a sentence for each damage that a deep check finds, and why it failed if it did.
+def _failure(job: DeepCheck) -> Exception | None:
+    """Run a deep check, and return why it failed if it did.
 
     Other faults may explain better why it failed.
     """
-    job = DeepCheck(is_scheduled=args.scheduled, waiting=partial(waiting_for, args))
     try:
-        return run(job), None
-    except OperatorError as error:
-        return job.found, error
+        run(job)
+    except (OperatorError, peewee.PeeweeException, OSError) as error:
+        return error
+    return None
 
 
 def _check_lines(
-    audit: AuditState | None, warnings: Sequence[str], *, is_deep: bool
+    audit: AuditState | None, warnings: Sequence[str], deep: DeepCheck | None
 ) -> Iterator[str]:
-    if is_deep:
+    if deep:
         yield "deep check: all data was read, and no damage was found"
+        if deep.files_read is not None:
+            files = counted(deep.files_read, "file")
+            yield f"audit trail: it verifies; {files} read now, the others in the last {DAYS} days"
     if audit and audit.text != "off":
         yield f"audit trail: {audit.text}"
     yield from (f"warning: {warning}" for warning in warnings)

@@ -213,6 +213,14 @@ class Config:
         "`730d`, `24m` or `2y`",
     )
     # SEC: its URLs may hold tokens.
+    audit_digests: tuple[Destination, ...] = setting(
+        "",
+        values.parse_destinations,
+        "where digests of the audit trail are sent (D168), as in `VERIFYD_NOTIFY`: to commands and "
+        "URLs when more was sealed, by mail once a day",
+        is_secret=True,
+    )
+    # SEC: as above.
     notify: tuple[Destination, ...] = setting(
         "",
         values.parse_destinations,

@@ -11,6 +11,7 @@ import peewee
 
 from app import clock
 from app.alerts.certificate import UNREADABLE, certificate_conditions
+from app.alerts.digests import digest_conditions
 from app.alerts.disk import disk_facts, write_fault
 from app.alerts.loads import Freshness, age_conditions, freshness, load_conditions, load_facts
 from app.alerts.message import Condition
@@ -144,6 +145,7 @@ _BY_SETTING = {
     "VERIFYD_CERTIFICATE": frozenset({"certificate"}),
     "VERIFYD_AUDIT": frozenset({"audit"}),
     "VERIFYD_AUDIT_DIR": frozenset({"audit"}),
+    "VERIFYD_AUDIT_DIGESTS": frozenset({"audit"}),
 }
 """The kinds of conditions that cannot be looked for while a setting is wrong."""
 
@@ -196,6 +198,7 @@ def conditions_of(
         *audit_conditions(engine, config),
         *clock_conditions(config),
         *queue_conditions(config),
+        *digest_conditions(config),
     ]
     unknown = frozenset(kind for kind, is_unsure in unsure.items() if is_unsure)
     return Gathered(found, unknown, runs.finished_at)

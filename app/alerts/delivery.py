@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from app import clock
-from app.alerts.message import Message
+from app.alerts.message import DIGEST, Message
 from app.alerts.spool import Entry, Spool
 from app.clock_steps import old_times
 from app.config import Config
@@ -217,7 +217,8 @@ def _mail(address: str, message: Message) -> bytes:
     mail["Date"] = formatdate(message.created_at)
     mail["Message-ID"] = f"<{message.id}@{message.host}>"
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(message.text)
+    # Whoever looks for a digest in a mailbox finds it in one line.
+    mail.set_content(message.text, cte="7bit" if message.type == DIGEST else None)
     return mail.as_bytes()
 
 
@@ -236,10 +237,10 @@ class Outcome(NamedTuple):
 
 
 def send_to_all(config: Config, message: Message) -> list[Outcome]:
-    """Send a message to each destination at once, without the queue."""
+    """Send a message to each destination of alerts or digests at once, without the queue."""
     return [
-        Outcome(destination.name, _fault(destination, message, config))
-        for destination in config.notify
+        Outcome(destination.name, fault_of(destination, message, config))
+        for destination in dict.fromkeys([*config.notify, *config.audit_digests])
     ]
 
 
@@ -259,17 +260,18 @@ def deliver(config: Config) -> bool:
 
 
 def _next_due(spool: Spool) -> Entry | None:
-    now = clock.now()
     with spool.locked():
-        return next((entry for entry in spool.entries() if _is_due(entry, now)), None)
+        due = (each for each in spool.entries() if is_due(each.attempts, each.tried_at))
+        return next(due, None)
 
 
-def _is_due(entry: Entry, now: int) -> bool:
-    if not entry.attempts:
+def is_due(attempts: int, tried_at: int) -> bool:
+    """Tell whether to try again what failed so often, the last time at `tried_at`."""
+    if not attempts:
         return True
-    wait = min(FIRST_WAIT_SECONDS * 2 ** (entry.attempts - 1), LONGEST_WAIT_SECONDS)
+    wait = min(FIRST_WAIT_SECONDS * 2 ** min(attempts - 1, 10), LONGEST_WAIT_SECONDS)
     # A clock that was set back must not stop deliveries.
-    return not 0 <= now - entry.tried_at < wait
+    return not 0 <= clock.now() - tried_at < wait
 
 
 def _try_deliver(spool: Spool, entry: Entry, config: Config) -> bool:
@@ -280,7 +282,7 @@ def _try_deliver(spool: Spool, entry: Entry, config: Config) -> bool:
     if not config.notify:
         _log.error("alert %s: not delivered: VERIFYD_NOTIFY names no destination", message.id)
     for destination in list(missing):
-        fault = _fault(destination, message, config)
+        fault = fault_of(destination, message, config)
         if fault is not None:
             _log.warning("alert %s: not delivered to %s: %s", message.id, destination.name, fault)
             continue
@@ -311,7 +313,8 @@ def _note(spool: Spool, entry: Entry) -> None:
         )
 
 
-def _fault(destination: Destination, message: Message, config: Config) -> str | None:
+def fault_of(destination: Destination, message: Message, config: Config) -> str | None:
+    """Send a message, and return why that failed; None if it was accepted."""
     try:
         send(destination, message, config.notify_secret)
     except NotSent as error:

@@ -40,7 +40,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 ALERT, SOLVED, TEST = "verifyd.alert", "verifyd.solved", "verifyd.test"
-REPORT = "verifyd.report"
+REPORT, DIGEST = "verifyd.report", "verifyd.digest"
 """The types of messages."""
 SHOWN_MAX = 20
 _LINE_CHARACTERS_MAX = 1_000

@@ -4,7 +4,7 @@ import hashlib
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from app.audit.chain import (
     read_chain,
     segment_fault,
 )
+from app.audit.digests import KeptDigests, compare
 from app.audit.index import ENTRY, HEADER, list_index_files
 from app.audit.record import find_record
 from app.audit.seal import Digest, digest_file
@@ -59,6 +60,8 @@ class Verdict(NamedTuple):
     unsealed_records: int
     digest: str
     """The latest digest of the chain; empty if nothing was ever sealed."""
+    kept: int = 0
+    """How many digests of a text the chain was compared with."""
 
 
 class _Files(NamedTuple):
@@ -83,6 +86,8 @@ def verify(
     digest: str | None = None,
     keep: str = KEEP,
     verified: Verified | None = None,
+    kept: KeptDigests | None = None,
+    known: Collection[str] = (),
 ) -> Verdict:
     """Compare a trail with its chain, and the chain with a digest that was kept elsewhere.
 
@@ -91,12 +96,15 @@ def verify(
         keep: the age by which to judge what was removed, where no record states one.
         verified: files that were sound before, which are read only if they changed or in their
             turn. By default all are read.
+        kept: digests that were found in a text.
+        known: other trails that the text may have digests of.
 
     Raises OSError, and AuditError if a segment is removed meanwhile.
     """
     with unchanged(directory):
         lines = read_chain(directory)
         chain, upkeep = check_chain(lines), read_upkeep(directory)
+        compared = compare(directory, lines, kept, known) if kept else None
         verified = verified or Verified()
         files = _read_files(directory, chain.kept, verified)
         unsealed = _read_unsealed(directory, files, chain.newest)
@@ -107,6 +115,7 @@ def verify(
             *_segment_faults(chain, files),
             *unsealed.faults,
             *_kept_digest_faults(chain, digest),
+            *(compared.faults if compared else ()),
             *_cut_faults(directory, chain),
             *_index_faults(directory, chain.kept.values(), verified),
         ]
@@ -119,6 +128,7 @@ def verify(
     ]
     steps = [step.note() for step in steps_back([*chain.seals.values()])]
     notes = [*age_notes(upkeep), *(_acknowledged(each, upkeep) for each in [*steps, *accepted])]
+    notes += compared.notes if compared else ()
     return Verdict(
         faults=[each for each in faults if each not in accepted],
         notes=notes,
@@ -129,6 +139,7 @@ def verify(
         unsealed=unsealed.segments,
         unsealed_records=unsealed.records,
         digest=chain.digests[-1] if chain.digests else "",
+        kept=compared.used if compared else 0,
     )
 
 

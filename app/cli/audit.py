@@ -1,6 +1,7 @@
 """`verifyd audit`: seal, verify and prune the audit trail."""
 
 import argparse
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,9 @@ import msgspec
 from app.accounts.models import require_text
 from app.actions import session
 from app.audit.chain import NO_DIGEST, parsed_digest
+from app.audit.digests import KeptDigests, find_digests, trail_of
 from app.audit.prune import AMOUNT, CLOCK, HOURS_MAX
+from app.audit.segments import BLOCK_BYTES
 from app.audit.upkeep import acknowledge
 from app.audit.verify import Verdict, verify
 from app.cli import audit_search
@@ -29,7 +32,7 @@ from app.setting_values import calendar_age
 _REASON_CHARACTERS_MAX = 200
 commands = Group("audit", "seal, verify, search, export, report and prune the audit trail")
 VERDICTS = Table[Verdict](
-    "segments records pruned pruned_before unsealed unsealed_records digest faults notes"
+    "segments records pruned pruned_before unsealed unsealed_records digest kept faults notes"
 )
 
 
@@ -76,9 +79,14 @@ def _seal(args: argparse.Namespace) -> None:
     "verify",
     "tell whether anything was changed, removed or added since it was sealed",
     Argument("--digest DIGEST", "a digest that seal printed earlier", type=parsed_digest),
+    Argument(
+        "--digests FILE",
+        "a text with the digests that left the host, such as a mailbox; - is standard input",
+    ),
     DIRECTORIES,
     examples=[
         "audit verify",
+        "audit verify --digests /mnt/log/verifyd-digests.txt",
         "audit verify --digest 3f5a1c0e9d2b4f6877a6b5c4d3e2f1009182736455463728190a0b0c0d0e0f1a",
         "audit verify --directory /mnt/host1/audit --directory /mnt/host2/audit",
     ],
@@ -89,15 +97,33 @@ def _verify(args: argparse.Namespace) -> None:
         raise OperatorError("a digest belongs to one trail: give one --directory with --digest")
     keep = Config.from_env().audit_keep
     with waiting_for(args, "all segments to be read"):
-        verdicts = {path: verify(path, args.digest, keep) for path in directories}
+        # What is sealed meanwhile is no fault: the text comes first.
+        kept = _kept_digests(args.digests) if args.digests else None
+        trails = [trail_of(path) for path in directories] if kept else []
+        verdicts = {
+            path: verify(path, args.digest, keep, kept=kept, known=trails) for path in directories
+        }
     items = [{"directory": str(path)} | VERDICTS.item(found) for path, found in verdicts.items()]
     lines = [line for path, found in verdicts.items() for line in _lines(path, found)]
     faults = sum(len(verdict.faults) for verdict in verdicts.values())
     known = ", and contains the digest" if args.digest else ""
     sentence = f"nothing that was sealed was changed, removed or added{known}"
+    if args.digests:
+        sentence += f"; {counted(sum(each.kept for each in verdicts.values()), 'kept digest')} fit"
     print_lines(args, items, lines, "" if faults else sentence)
     if faults:
         raise OperatorError(f"the audit trail does not verify: {counted(faults, 'fault')}")
+
+
+def _kept_digests(name: str) -> KeptDigests:
+    """Return the digests in a text file, or in standard input. Raises OperatorError."""
+    try:
+        if name == "-":
+            return find_digests(iter(lambda: sys.stdin.buffer.read(BLOCK_BYTES), b""))
+        with open(name, "rb") as file:
+            return find_digests(iter(lambda: file.read(BLOCK_BYTES), b""))
+    except OSError as error:
+        raise OperatorError(f"{name} cannot be read: {error.strerror}") from error
 
 
 def _lines(directory: Path, verdict: Verdict) -> Iterator[str]:
@@ -107,6 +133,8 @@ def _lines(directory: Path, verdict: Verdict) -> Iterator[str]:
     yield f"not sealed yet    {_counts(verdict.unsealed, verdict.unsealed_records)}"
     yield f"removed by age    {counted(verdict.pruned, 'segment')}{before}"
     yield f"latest digest     {verdict.digest or '-'}"
+    if verdict.kept:
+        yield f"compared with     {counted(verdict.kept, 'kept digest')}"
     for fault in verdict.faults:
         yield f"fault             {fault.sentence} [{fault.kind}]"
     for note in verdict.notes:

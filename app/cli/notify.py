@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from app import clock
 from app.alerts.delivery import Outcome, deliver, send_to_all
+from app.alerts.digests import send_digests
 from app.alerts.message import Condition, Message, test_message
 from app.alerts.morning import composed_report, send
 from app.alerts.report import report
@@ -17,7 +18,7 @@ from app.jobs.job import gathered_now
 from app.logs import progress_log
 from app.storage.session import opened_database, require_owner
 
-_NEEDED = ("data_dir", "notify", "notify_secret")
+_NEEDED = ("data_dir", "audit_dir", "audit_digests", "notify", "notify_secret")
 
 
 commands = Group()
@@ -29,9 +30,9 @@ PROBLEMS = Table[Condition]("key problem remedy", problem=lambda each: each.warn
 
 @commands.command(
     "notify",
-    "deliver queued alerts, or test the delivery",
+    "deliver queued alerts and digests of the audit trail, or test the delivery",
     OneOf(
-        flag("--deliver", "deliver the queued alerts that are due"),
+        flag("--deliver", "deliver the queued alerts that are due, and the latest digest"),
         flag("--test", "send a test message to each destination now"),
         required=True,
     ),
@@ -45,6 +46,12 @@ def _notify(args: argparse.Namespace) -> None:
         return
     with progress_log():
         is_well = deliver(config)
+        are_sent = send_digests(config)
+    if not are_sent:
+        raise OperatorError(
+            "digests of the audit trail are not delivered; the log of each attempt says why, and "
+            "the latest is tried again"
+        )
     if not is_well:
         raise OperatorError(
             "not every alert is delivered; the log of each attempt says why, and each is tried "
@@ -55,7 +62,7 @@ def _notify(args: argparse.Namespace) -> None:
 
 
 def _test(args: argparse.Namespace, config: Config) -> None:
-    if not config.notify:
+    if not (config.notify or config.audit_digests):
         raise OperatorError(f"{SETTINGS['notify'].variable} names no destination; set it first")
     with waiting_for(args, "the destinations to take a test message"):
         outcomes = send_to_all(config, test_message(new_id()))

@@ -86,10 +86,15 @@ def data_warnings(config: Config) -> list[str]:
 
 
 def destination_warnings(config: Config) -> list[str]:
-    """Return a warning for each destination that alerts cannot be sent to."""
-    obstacles = (obstacle(each, config.notify_secret) for each in config.notify)
+    """Return a warning for each destination that alerts or digests cannot be sent to."""
     variable, report = SETTINGS["notify"].variable, SETTINGS["morning_report"].variable
-    warnings = [f"{variable} {each}." for each in obstacles if each]
+    named = {variable: config.notify, SETTINGS["audit_digests"].variable: config.audit_digests}
+    warnings = [
+        f"{name} {found}."
+        for name, destinations in named.items()
+        for each in destinations
+        if (found := obstacle(each, config.notify_secret))
+    ]
     if config.morning_report and not config.notify:
         warnings.append(f"{report} is on, and {variable} names no destination.")
     return warnings

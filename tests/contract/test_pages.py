@@ -28,6 +28,7 @@ TOLD_IN_WORDS = {
     "socket_group": "none",
     "metrics_accounts": "none",
     "certificate": "none",
+    "audit_digests": "none",
     "audit_dir": "`audit/` in `VERIFYD_DATA_DIR`",
     "console_bind": "none",
     "notify": "none",

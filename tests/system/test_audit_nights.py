@@ -1,6 +1,9 @@
-"""The audit trail is verified every night, with an alert on any fault (D167)."""
+"""A trail is verified every night (D167), and its digests leave the host (D168)."""
 
 import json
+import shutil
+import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from app import clock
 from app.alerts.spool import Spool
 from app.audit.seal import seal
 from tests.conftest import ON_SQLITE
-from tests.system.processes import run_command, until
+from tests.system.processes import PROGRAM, environment, run_command, until
 from tests.unit.audit_trails import look_up, names, opened
 
 PLATE = "SECRET1"
@@ -29,10 +32,14 @@ class Night:
             "audit_dir": self.directory,
             "notify": "exec:/bin/true",
         }
+        for _ in range(3):
+            self.append()
+
+    def append(self) -> None:
+        """Record and seal a look-up."""
         with opened(self.directory) as trail:
-            for _ in range(3):
-                trail.append(look_up(PLATE, user="secret2"))
-                seal(self.directory, current=True)
+            trail.append(look_up(PLATE, user="secret2"))
+        seal(self.directory, current=True)
 
     def check(self, *words: str) -> Any:
         return run_command("check", "--deep", "--scheduled", *words, **self.settings)
@@ -89,3 +96,39 @@ def test_the_trail_is_verified_without_a_database(night):
     assert any("VERIFYD_DATABASE_URL" in each for each in faults)
     (told,) = night.alerts()
     assert f"segment {name} was changed" in told
+
+
+@ON_SQLITE
+def test_digests_that_left_the_host_prove_what_was_sealed(night, tmp_path):
+    """A command appends them to a file; `verify` takes that file, or standard input."""
+    kept, script = tmp_path / "kept.txt", tmp_path / "keep"
+    script.write_text(f'#!/bin/sh\nprintf %s "$NOTICE_TEXT" >> "{kept}"\n')
+    script.chmod(0o755)
+    night.settings["audit_digests"] = f"exec:{script}"
+    run = partial(run_command, **night.settings)
+    assert "do not reach exec:" in run("check").stdout
+    assert run("notify", "--test").returncode == 0
+    for _ in range(2):
+        night.append()
+        assert run("notify", "--deliver").returncode == 0
+    assert run("notify", "--deliver").returncode == 0
+    assert kept.read_text().count("verifyd-audit ") == 2
+    assert "do not reach" not in run("check").stdout
+
+    verified = run("audit", "verify", "--digests", kept)
+    assert (verified.returncode, "2 kept digests fit" in verified.stdout) == (0, True)
+    for text, code in ((kept.read_bytes().upper(), 0), (b"nothing", 1)):
+        words = [*PROGRAM, "audit", "verify", "--digests", "-"]
+        env = environment(**night.settings)
+        assert subprocess.run(words, input=text, env=env, check=False).returncode == code
+    assert "cannot be read" in run("audit", "verify", "--digests", tmp_path / "none").stderr
+
+    # Root removes what was sealed last, with every trace of it on this host.
+    chain = night.directory / "chain.ndjson"
+    *rest, _ = chain.read_bytes().splitlines(keepends=True)
+    chain.write_bytes(b"".join(rest))
+    (night.directory / f"{names(night.directory)[-1]}.ndjson").unlink()
+    shutil.rmtree(night.directory / "index")
+    assert run("audit", "verify").returncode == 0
+    found = run("audit", "verify", "--digests", kept)
+    assert (found.returncode, "1 of 2 kept digests do not fit" in found.stdout) == (1, True)

@@ -1,0 +1,162 @@
+"""Sends the digests of the audit trail to other machines (D168).
+
+There is no queue: one digest proves what all before it prove, so each destination gets the latest
+that it does not have. `digests.json` in VERIFYD_DATA_DIR says what each has. If it is missing or
+damaged, the latest digest is sent again.
+"""
+
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from app import clock
+from app.alerts.delivery import fault_of, is_due
+from app.alerts.message import DIGEST, Condition, Message
+from app.alerts.nightly import is_catching_up
+from app.alerts.spool import Spool, new_id
+from app.audit.chain import last_digest
+from app.audit.digests import latest
+from app.audit.record import AuditError
+from app.config import Config
+from app.errors import OperatorError
+from app.setting_values import Destination
+
+_FILE: Final = "digests.json"
+_DAY_SECONDS = 86_400
+_LATE_SECONDS = 3600
+_log = logging.getLogger("app.operations.digests")
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """What a destination has. Times are Unix seconds."""
+
+    digest: str = ""
+    """The latest that it accepted."""
+    sent_at: int = 0
+    attempts: int = 0
+    """How many failed since."""
+    tried_at: int = 0
+    failing_since: int = 0
+
+
+class Deliveries(msgspec.Struct, frozen=True):
+    """The content of the file."""
+
+    ran_at: int = 0
+    """When a delivery last looked whether there is anything to send."""
+    sent: dict[str, Sent] = {}
+    """By the digest of the destination's name."""
+
+
+def send_digests(config: Config) -> bool:
+    """Send the latest digest to each destination that does not have it; return False if one failed.
+
+    Commands and URLs get each digest, mail addresses one a day. If another process is delivering,
+    this one does nothing. A process that is killed after it sent a digest sends it again.
+
+    Raises AuditError if the trail cannot be read, and OSError.
+    """
+    if not config.audit_digests:
+        return True
+    with Spool(config.data_dir).delivering() as is_alone:
+        if not is_alone:
+            return True
+        known = _read(config.data_dir)
+        sent = {each.digest: known.sent.get(each.digest, Sent()) for each in config.audit_digests}
+        # PERF: it reads only the end of the chain, and nearly always that is all.
+        newest = last_digest(config.audit_dir)
+        for destination in config.audit_digests:
+            state = sent[destination.digest]
+            if newest and state.digest != newest and _is_due(destination, state):
+                sent[destination.digest] = _send(config, destination, state)
+                _write(config.data_dir, Deliveries(clock.now(), sent))
+        _write(config.data_dir, Deliveries(clock.now(), sent))
+        return not any(state.attempts for state in sent.values())
+
+
+def digest_conditions(config: Config) -> Iterator[Condition]:
+    """Yield a condition if digests do not reach their destinations."""
+    try:
+        newest = last_digest(config.audit_dir) if config.audit_digests else ""
+    except OSError:
+        return  # Another condition says so.
+    if not newest or is_catching_up():
+        return
+    known, now = _read(config.data_dir), clock.now()
+    states = {each: known.sent.get(each.digest, Sent()) for each in config.audit_digests}
+    since = {
+        each.name: state.failing_since
+        for each, state in states.items()
+        if state.attempts and now - state.failing_since > _LATE_SECONDS
+    }
+    is_new = any(state.digest != newest for state in states.values())
+    if not since and is_new and not 0 <= now - known.ran_at <= _LATE_SECONDS:
+        # Nothing failed, but nothing is tried either.
+        since = {each.name: known.ran_at or now for each in states}
+    if since:
+        names = ", ".join(since)
+        yield Condition(
+            key="audit:digests",
+            title="digests of the audit trail do not leave the host",
+            warning=f"Digests of the audit trail do not reach {names}.",
+            since=min(since.values()),
+            remedy="sudo verifyd notify --test",
+        )
+
+
+def _is_due(destination: Destination, state: Sent) -> bool:
+    is_mail = destination.kind == "mailto"
+    if is_mail and 0 <= clock.now() - state.sent_at < _DAY_SECONDS:
+        return False
+    return is_due(state.attempts, state.tried_at)
+
+
+def _send(config: Config, destination: Destination, state: Sent) -> Sent:
+    """Send the latest digest to a destination, and return what it has then."""
+    kept = latest(config.audit_dir)
+    if kept is None:
+        raise AuditError(f"{config.audit_dir} has a chain, but no trail whose digest can be sent")
+    now, host = clock.now(), socket.gethostname()
+    message = Message(
+        id=new_id(),
+        type=DIGEST,
+        created_at=now,
+        host=host,
+        subject=f"verifyd on {host}: digest of the audit trail",
+        text=f"{kept}\n",
+    )
+    fault = fault_of(destination, message, config)
+    if fault is None:
+        _log.info("digest of %s: delivered to %s", kept.segment, destination.name)
+        return Sent(kept.digest, now)
+    _log.warning("digest of %s: not delivered to %s: %s", kept.segment, destination.name, fault)
+    return msgspec.structs.replace(
+        state,
+        attempts=state.attempts + 1,
+        tried_at=now,
+        failing_since=state.failing_since or now,
+    )
+
+
+def _read(data_dir: Path) -> Deliveries:
+    try:
+        return msgspec.json.decode((data_dir / _FILE).read_bytes(), type=Deliveries)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return Deliveries()
+
+
+def _write(data_dir: Path, deliveries: Deliveries) -> None:
+    """Write the file. Raises OperatorError: what is not noted would be sent without end."""
+    new = data_dir / f".{_FILE}.new"
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(deliveries))
+        new.replace(data_dir / _FILE)
+    except OSError as error:
+        raise OperatorError(f"{data_dir / _FILE} cannot be written: {error.strerror}") from error

@@ -5,8 +5,6 @@ trusted. Each host has its own file. It is replaced by a rename, so a killed pro
 former one. All users can read it, so that it does not matter who wrote it.
 """
 
-import os
-import secrets
 import socket
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -18,7 +16,7 @@ from app.actions import Actor, Subject, changing, record
 from app.errors import OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.files import opened
+from app.storage.files import replace
 
 JUMP_SECONDS = 3 * 86_400
 """How far the clock may be from the time since the boot, and how far a boot may set it back."""
@@ -216,15 +214,7 @@ def _try_write(path: Path, anchor: Anchor) -> None:
 
 
 def _write(path: Path, anchor: Anchor) -> None:
-    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with opened(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE) as descriptor:
-            os.fchmod(descriptor, _MODE)  # Whatever the umask.
-            os.write(descriptor, msgspec.json.encode(anchor) + b"\n")
-            os.fsync(descriptor)
-        new.rename(path)
-    finally:
-        new.unlink(missing_ok=True)
+    replace(path, msgspec.json.encode(anchor) + b"\n", _MODE)
 
 
 _unwritten: dict[Path, Anchor] = {}

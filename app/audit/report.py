@@ -17,7 +17,7 @@ from app.audit.export import records_in
 from app.audit.record import Record, time_of
 from app.audit.search import Period, Query, search
 from app.audit.segments import list_segments
-from app.audit.verify import verify
+from app.audit.verify import KEEP, verify
 from app.audit.view import View
 from app.storage.engine import Engine
 from app.version import VERSION
@@ -212,13 +212,19 @@ def first_reported_day() -> str:
     return (clock.today(UTC) - timedelta(days=REPORTED_DAYS)).isoformat()
 
 
-def report(views: Sequence[View], period: Period, refusals: list[Refusal] | None = None) -> Report:
+def report(
+    views: Sequence[View],
+    period: Period,
+    refusals: list[Refusal] | None = None,
+    keep: str = KEEP,
+) -> Report:
     """Read and verify the trails, and summarise the look-ups of a period.
 
     It ends now, or later with the latest record, which was made while the clock was ahead.
 
     Args:
         refusals: those of the period; None if they are not known.
+        keep: as for `verify`.
 
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
@@ -244,7 +250,7 @@ def report(views: Sequence[View], period: Period, refusals: list[Refusal] | None
         users_above_usual=counted.users.peaks()[:_PEAKS_SHOWN],
         are_all_users_compared=counted.users.are_all,
         refusals=refusals,
-        trails=[_held(view.directory) for view in views],
+        trails=[_held(view.directory, keep) for view in views],
     )
 
 
@@ -291,8 +297,8 @@ def _times(view: View, query: Query) -> int:
     return sum(len(record.plates) for record in found if record.operation not in _USES)
 
 
-def _held(directory: Path) -> Held:
-    verdict = verify(directory)
+def _held(directory: Path, keep: str) -> Held:
+    verdict = verify(directory, keep=keep)
     seals = kept_seals_of(readable_lines(directory)).values()
     return Held(
         directory=str(directory),

@@ -25,7 +25,6 @@ from app.audit.owner import require_host
 from app.audit.record import time_of
 from app.audit.segments import (
     INDEX,
-    OPEN_MODE,
     OWNER,
     Segment,
     changing,
@@ -34,7 +33,7 @@ from app.audit.segments import (
     is_open,
     list_segments,
 )
-from app.storage.files import sync
+from app.storage.files import replace, sync
 
 _SUMMARY = "summary.json"
 
@@ -93,11 +92,7 @@ def _write(directory: Path, sealed_at: int, lines: Sequence[Line]) -> None:
         records=sum(seal.records for seal in seals),
         bytes=sum(seal.bytes for seal in seals),
     )
-    new = directory / f".{_SUMMARY}.new"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OPEN_MODE)
-    with open(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(summary) + b"\n")
-    os.replace(new, directory / _SUMMARY)
+    replace(directory / _SUMMARY, msgspec.json.encode(summary) + b"\n")
 
 
 class Digest(NamedTuple):

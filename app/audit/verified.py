@@ -7,7 +7,6 @@ is damaged, everything is read. If somebody forges it, a file is still read on i
 
 import hashlib
 import logging
-import os
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Self
 import msgspec
 
 from app import clock
-from app.audit.segments import OPEN_MODE
+from app.storage.files import replace
 
 DAYS = 30
 """After so many days at most, each file is read again."""
@@ -48,12 +47,8 @@ class Verified:
 
     def save(self, data_dir: Path) -> None:
         """Write what is known now. If that fails, the next run reads more."""
-        new = data_dir / f".{_FILE}.new"
         try:
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OPEN_MODE)
-            with open(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(self._sound))
-            new.replace(data_dir / _FILE)
+            replace(data_dir / _FILE, msgspec.json.encode(self._sound))
         except OSError as error:
             _log.warning("%s cannot be written: %s", data_dir / _FILE, error.strerror)
 

@@ -305,7 +305,7 @@ def _report(args: argparse.Namespace) -> None:
     views = _views(args)
     record_use("report", Criteria(since=args.since, until=args.until))
     with waiting_for(args, "the trail to be read and verified"):
-        done = report(views, period, _refusals(period))
+        done = report(views, period, _refusals(period), Config.from_env().audit_keep)
     if args.json:
         print_document(args, done)
         return

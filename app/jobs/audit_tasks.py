@@ -246,7 +246,7 @@ def _report(work: Work) -> object:
     from app.audit.report import render  # noqa: PLC0415
 
     refusals = refusals_in(work.engine, work.period, work.config.timezone)
-    done = report(work.views, work.period, refusals)
+    done = report(work.views, work.period, refusals, work.config.audit_keep)
     with work.results.opened(work.task, "html") as file:
         file.write(render(done))
     return done
@@ -307,5 +307,7 @@ _WORK: Mapping[str, Callable[[Work], object]] = {
     SEARCH: _search,
     EXPORT: _export,
     REPORT: _report,
-    VERIFY: lambda work: verify(work.config.audit_dir, work.question.digest),
+    VERIFY: lambda work: verify(
+        work.config.audit_dir, work.question.digest, work.config.audit_keep
+    ),
 }

@@ -1,6 +1,7 @@
 """Names the files of SQLite databases, and finds out whether one was written to."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -88,6 +89,26 @@ def opened(path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a small file durably in place of a former one, which a killed process leaves as it was.
+
+    Args:
+        mode: its permissions, whatever the umask.
+
+    Raises OSError.
+    """
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -6,7 +6,6 @@ damaged, the latest digest is sent again.
 """
 
 import logging
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from app.audit.record import AuditError
 from app.config import Config
 from app.errors import OperatorError
 from app.setting_values import Destination
+from app.storage.files import replace
 
 _FILE: Final = "digests.json"
 _DAY_SECONDS = 86_400
@@ -39,7 +39,7 @@ class Sent(msgspec.Struct, frozen=True):
     """The latest that it accepted."""
     sent_at: int = 0
     attempts: int = 0
-    """How many failed since."""
+    """How many began since; each fails until it is known to have succeeded."""
     tried_at: int = 0
     failing_since: int = 0
 
@@ -57,9 +57,10 @@ def send_digests(config: Config) -> bool:
     """Send the latest digest to each destination that does not have it; return False if one failed.
 
     Commands and URLs get each digest, mail addresses one a day. If another process is delivering,
-    this one does nothing. A process that is killed after it sent a digest sends it again.
+    this one does nothing. If this one is killed while it sends, it is as if the attempt had failed.
 
-    Raises AuditError if the trail cannot be read, and OSError.
+    Raises AuditError if the trail cannot be read, and OSError. Raises OperatorError if an attempt
+    cannot be noted. Then nothing is sent, because that would be repeated without end.
     """
     if not config.audit_digests:
         return True
@@ -73,9 +74,11 @@ def send_digests(config: Config) -> bool:
         for destination in config.audit_digests:
             state = sent[destination.digest]
             if newest and state.digest != newest and _is_due(destination, state):
-                sent[destination.digest] = _send(config, destination, state)
-                _write(config.data_dir, Deliveries(clock.now(), sent))
-        _write(config.data_dir, Deliveries(clock.now(), sent))
+                sent[destination.digest] = _attempted(state)
+                _write(config.data_dir, sent)
+                if digest := _send(config, destination):
+                    sent[destination.digest] = Sent(digest, clock.now())
+        _write(config.data_dir, sent)
         return not any(state.attempts for state in sent.values())
 
 
@@ -85,62 +88,69 @@ def digest_conditions(config: Config) -> Iterator[Condition]:
         newest = last_digest(config.audit_dir) if config.audit_digests else ""
     except OSError:
         return  # Another condition says so.
-    if not newest or is_catching_up():
+    if not newest:
         return
-    known, now = _read(config.data_dir), clock.now()
+    known = _read(config.data_dir)
     states = {each: known.sent.get(each.digest, Sent()) for each in config.audit_digests}
     since = {
         each.name: state.failing_since
         for each, state in states.items()
-        if state.attempts and now - state.failing_since > _LATE_SECONDS
+        if state.attempts and _is_past(state.failing_since, _LATE_SECONDS)
     }
     is_new = any(state.digest != newest for state in states.values())
-    if not since and is_new and not 0 <= now - known.ran_at <= _LATE_SECONDS:
+    if not since and is_new and _is_past(known.ran_at, _LATE_SECONDS) and not is_catching_up():
         # Nothing failed, but nothing is tried either.
-        since = {each.name: known.ran_at or now for each in states}
+        since = {each.name: known.ran_at or clock.now() for each in states}
     if since:
-        names = ", ".join(since)
         yield Condition(
             key="audit:digests",
             title="digests of the audit trail do not leave the host",
-            warning=f"Digests of the audit trail do not reach {names}.",
+            warning=f"Digests of the audit trail do not reach {', '.join(since)}.",
             since=min(since.values()),
             remedy="sudo verifyd notify --test",
         )
 
 
 def _is_due(destination: Destination, state: Sent) -> bool:
-    is_mail = destination.kind == "mailto"
-    if is_mail and 0 <= clock.now() - state.sent_at < _DAY_SECONDS:
+    if destination.kind == "mailto" and not _is_past(state.sent_at, _DAY_SECONDS):
         return False
     return is_due(state.attempts, state.tried_at)
 
 
-def _send(config: Config, destination: Destination, state: Sent) -> Sent:
-    """Send the latest digest to a destination, and return what it has then."""
-    kept = latest(config.audit_dir)
-    if kept is None:
-        raise AuditError(f"{config.audit_dir} has a chain, but no trail whose digest can be sent")
-    now, host = clock.now(), socket.gethostname()
-    message = Message(
-        id=new_id(),
-        type=DIGEST,
-        created_at=now,
-        host=host,
-        subject=f"verifyd on {host}: digest of the audit trail",
-        text=f"{kept}\n",
-    )
-    fault = fault_of(destination, message, config)
-    if fault is None:
-        _log.info("digest of %s: delivered to %s", kept.segment, destination.name)
-        return Sent(kept.digest, now)
-    _log.warning("digest of %s: not delivered to %s: %s", kept.segment, destination.name, fault)
+def _is_past(time: int, seconds: int) -> bool:
+    """Tell whether a time is so long ago, or of a clock that was ahead."""
+    return not 0 <= clock.now() - time < seconds
+
+
+def _attempted(state: Sent) -> Sent:
+    now = clock.now()
     return msgspec.structs.replace(
         state,
         attempts=state.attempts + 1,
         tried_at=now,
         failing_since=state.failing_since or now,
     )
+
+
+def _send(config: Config, destination: Destination) -> str:
+    """Send the latest digest, and return it; empty if it was not accepted."""
+    kept = latest(config.audit_dir)
+    if kept is None:
+        raise AuditError(f"{config.audit_dir} has a chain, but no trail whose digest can be sent")
+    host = socket.gethostname()
+    message = Message(
+        id=new_id(),
+        type=DIGEST,
+        created_at=clock.now(),
+        host=host,
+        subject=f"verifyd on {host}: digest of the audit trail",
+        text=f"{kept}\n",
+    )
+    if fault := fault_of(destination, message, config):
+        _log.warning("digest of %s: not delivered to %s: %s", kept.segment, destination.name, fault)
+        return ""
+    _log.info("digest of %s: delivered to %s", kept.segment, destination.name)
+    return kept.digest
 
 
 def _read(data_dir: Path) -> Deliveries:
@@ -150,13 +160,10 @@ def _read(data_dir: Path) -> Deliveries:
         return Deliveries()
 
 
-def _write(data_dir: Path, deliveries: Deliveries) -> None:
-    """Write the file. Raises OperatorError: what is not noted would be sent without end."""
-    new = data_dir / f".{_FILE}.new"
+def _write(data_dir: Path, sent: dict[str, Sent]) -> None:
     try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(deliveries))
-        new.replace(data_dir / _FILE)
+        replace(data_dir / _FILE, msgspec.json.encode(Deliveries(clock.now(), sent)))
     except OSError as error:
-        raise OperatorError(f"{data_dir / _FILE} cannot be written: {error.strerror}") from error
+        raise OperatorError(
+            f"{data_dir / _FILE} cannot be written: {error.strerror}, so no digest is sent"
+        ) from error

@@ -6,7 +6,7 @@ sealed, the number of lines of the chain, and the digest of the last of them.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,21 +14,20 @@ from app.audit.chain import ChainLine, Fault, Seal, read_chain
 from app.audit.owner import find_owner
 from app.audit.record import AuditError
 
-LINES_MAX = 1_000_000
+LINES_MAX = 250_000
+"""Those of a host in 28 years. They take 100 MB."""
 _NAMES_MAX = 5
 _NAME = b"verifyd-audit"
-_BEGIN = re.compile(rb"(?<![\w-])verifyd-audit\s")
-# Mail programs may break the line between two words.
-_FORM = re.compile(
-    rb"(?<![\w-])verifyd-audit\s{1,9}([0-9a-f]{32})\s{1,9}(\d{8}-\d{8}t\d\d)\s{1,9}(\d{1,12})"
-    rb"\s{1,9}([0-9a-f]{64})(?!\w)"
-)
+_BEGIN = re.compile(rb"(?<![\w-])verifyd-audit[\s>]")
+# Mail programs break lines between two words, and quote them.
+_WORDS = _NAME, rb"([0-9a-f]{32})", rb"(\d{8}-\d{8}t\d\d)", rb"(\d{1,12})", rb"([0-9a-f]{64})"
+_FORM = re.compile(rb"(?<![\w-])" + rb"[\s>]{1,9}".join(_WORDS) + rb"(?!\w)")
 _FORM_BYTES = 256
 """More than a line of this form has."""
 
 
 class Kept(NamedTuple):
-    """What one line says."""
+    """What a line says."""
 
     trail: str
     segment: str
@@ -44,7 +43,7 @@ class Kept(NamedTuple):
 class KeptDigests(NamedTuple):
     """The lines of a text."""
 
-    by_trail: dict[str, set[Kept]]
+    lines: set[Kept]
     incomplete: int
     """How many begin like one, and are cut or changed."""
 
@@ -66,8 +65,8 @@ def find_digests(pieces: Iterable[bytes]) -> KeptDigests:
 
     Quoted-printable and UTF-16 are read, base64 is not. Raises AuditError if there are too many.
     """
-    by_trail: dict[str, set[Kept]] = defaultdict(set)
-    begun = whole = different = 0
+    lines: set[Kept] = set()
+    begun = whole = 0
     for text, end in _windows(pieces):
         # PERF: to find nothing in a text takes a tenth of the time of the expressions.
         if _NAME not in text:
@@ -76,13 +75,11 @@ def find_digests(pieces: Iterable[bytes]) -> KeptDigests:
         for found in _FORM.finditer(text):
             if 0 < found.start() < end:
                 trail, segment, length, digest = (each.decode() for each in found.groups())
-                kept = Kept(trail, segment.upper(), int(length), digest)
-                different += kept not in by_trail[kept.trail]
-                by_trail[kept.trail].add(kept)
+                lines.add(Kept(trail, segment.upper(), int(length), digest))
                 whole += 1
-        if different > LINES_MAX:
+        if len(lines) > LINES_MAX:
             raise AuditError(f"the text has more than {LINES_MAX:,} digests; give a part of it")
-    return KeptDigests(dict(by_trail), begun - whole)
+    return KeptDigests(lines, begun - whole)
 
 
 def _windows(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
@@ -92,9 +89,11 @@ def _windows(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
     """
     rest = b" "
     for piece in pieces:
-        # UTF-16 has zeros between the characters, and quoted-printable breaks long lines.
-        text = (rest + piece).translate(None, b"\0").replace(b"=\r\n", b"").replace(b"=\n", b"")
-        text = text.lower()
+        # UTF-16 has zeros between the characters.
+        text = (rest + piece).translate(None, b"\0").lower()
+        # Quoted-printable breaks long lines, and writes the space at the end of others so.
+        for former, text_form in ((b"=\r\n", b""), (b"=\n", b""), (b"=20", b" ")):
+            text = text.replace(former, text_form)
         end = max(1, len(text) - _FORM_BYTES)
         yield text, end
         rest = text[end - 1 :]
@@ -129,28 +128,46 @@ def compare(
     Raises AuditError if owner.json is damaged.
     """
     trail = trail_of(directory)
-    own, others = [*kept.by_trail.get(trail, ())], []
-    for name, found in sorted(kept.by_trail.items()):
+    by_trail = defaultdict[str, list[Kept]](list)
+    for each in kept.lines:
+        by_trail[each.trail].append(each)
+    own = by_trail.pop(trail, [])
+    others = {name: found for name, found in by_trail.items() if name not in known}
+    for name, found in by_trail.items():
         # SEC: a trail that got another name does not lose what was kept under the former one.
-        if name not in (trail, *known) and any(_fits(each, lines) for each in found):
-            own += found
-        elif name not in (trail, *known):
-            others.append(name)
-    wrong = sorted((each for each in own if not _fits(each, lines)), key=lambda each: each.length)
-    notes = []
-    if others:
-        count = sum(len(kept.by_trail[name]) for name in others)
-        names = ", ".join(others[:_NAMES_MAX]) + (" and more" if others[_NAMES_MAX:] else "")
-        what = f"{count:,} digests are of other trails, and not used: {names}"
-        notes.append(Fault("digest", "trails", what))
-    if kept.incomplete:
-        what = f"{kept.incomplete:,} lines that begin like a digest are cut or changed"
-        notes.append(Fault("digest", "text", what))
-    faults = [_misfit(wrong, len(own), len(lines))] if wrong else []
+        if name in others and any(_fits(each, lines) for each in found):
+            own += others.pop(name)
+    return Compared(len(own), [*_misfits(trail, own, lines)], [*_unused(kept, others)])
+
+
+def _misfits(trail: str, own: Sequence[Kept], lines: Sequence[ChainLine]) -> Iterator[Fault]:
+    wrong = [each for each in own if not _fits(each, lines)]
+    if wrong:
+        first = min(wrong, key=lambda each: each.length)
+        is_missing = first.length > len(lines)
+        yield Fault(
+            "digest",
+            f"chain:{first.length}",
+            f"{len(wrong):,} of {len(own):,} kept digests do not fit: the first is of line "
+            f"{first.length:,} and segment {first.segment}, but the chain "
+            + (f"has only {len(lines):,}" if is_missing else "has another one there")
+            + ": its end was removed, it was replaced, it is an older copy, or the digest was "
+            "never this trail's",
+        )
     if not own:
         what = f"the text has no digest of this trail ({trail or 'it has no owner.json'})"
-        faults.append(Fault("digest", "chain", what))
-    return Compared(len(own), faults, notes)
+        yield Fault("digest", "chain", what)
+
+
+def _unused(kept: KeptDigests, others: Mapping[str, Sequence[Kept]]) -> Iterator[Fault]:
+    if others:
+        count = sum(map(len, others.values()))
+        names = sorted(others)[:_NAMES_MAX] + ["more"] * (len(others) > _NAMES_MAX)
+        what = f"digests of other trails, which are not used: {count:,} of {', '.join(names)}"
+        yield Fault("digest", "trails", what)
+    if kept.incomplete:
+        what = f"lines that begin like a digest, but are cut or changed: {kept.incomplete:,}"
+        yield Fault("digest", "text", what)
 
 
 def trail_of(directory: Path) -> str:
@@ -165,15 +182,3 @@ def _fits(kept: Kept, lines: Sequence[ChainLine]) -> bool:
     line = lines[kept.length - 1].line
     is_same = line is not None and line.digest == kept.digest
     return is_same and _segment_at(lines, kept.length) == kept.segment
-
-
-def _misfit(wrong: Sequence[Kept], used: int, there: int) -> Fault:
-    first = wrong[0]
-    found = f"has only {there:,}" if first.length > there else "has another one there"
-    return Fault(
-        "digest",
-        f"chain:{first.length}",
-        f"{len(wrong):,} of {used:,} kept digests do not fit: the first is of line "
-        f"{first.length:,} and segment {first.segment}, but the chain {found}: its end was "
-        "removed, it was replaced, or the digest was never this trail's",
-    )

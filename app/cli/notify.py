@@ -45,18 +45,24 @@ def _notify(args: argparse.Namespace) -> None:
         _test(args, config)
         return
     with progress_log():
-        is_well = deliver(config)
-        are_sent = send_digests(config)
-    if not are_sent:
-        raise OperatorError(
-            "digests of the audit trail are not delivered; the log of each attempt says why, and "
-            "the latest is tried again"
-        )
+        try:
+            # First, because the commands of many alerts can take until the unit is stopped.
+            are_sent = send_digests(config)
+        finally:
+            is_well = deliver(config)
+    faults = []
     if not is_well:
-        raise OperatorError(
+        faults.append(
             "not every alert is delivered; the log of each attempt says why, and each is tried "
             "again for 4 days"
         )
+    if not are_sent:
+        faults.append(
+            "not every destination has a digest of the audit trail; the log of each attempt says "
+            "why, and the latest is tried again"
+        )
+    if faults:
+        raise OperatorError("\n".join(faults))
     if not args.json:
         print("no alert is waiting")
 

@@ -12,8 +12,9 @@ from app import clock
 from app.accounts.authentication import Authenticator
 from app.accounts.usage.counts import Change, Count
 from app.accounts.usage.store import write
+from app.audit.chain import Chain, Prune, with_digest
 from app.audit.owner import claim
-from app.audit.record import Criteria, Plate
+from app.audit.record import Criteria, Plate, time_of
 from app.audit.report import Refusal, Report
 from app.audit.seal import seal
 from app.audit.trail import Trail
@@ -253,6 +254,24 @@ class TestCarryOut:
         bad = done(tasks, Wanted(VERIFY, "2", "ann"), Question(digest="0" * 64))
         assert [each.kind for each in tasks.results.find(bad, Verdict).faults] == ["digest"]
 
+    def test_a_prune_is_judged_by_the_age_of_the_setting(self, world, tasks, directory):
+        """An earlier release left no record of the age. Reports say the same."""
+        seal(directory, current=True)
+        chain, now_ns = Chain(directory), clock.now_ns()
+        before = time_of(now_ns - 400 * 86_400 * 10**9)
+        line = Prune(time=time_of(now_ns), before=before, segments=[], previous=chain.digest)
+        chain.add(with_digest(line))
+        for keep, faults in (("24m", ["pruned_early"]), ("12m", [])):
+            asked = AuditTasks(world.engine, world.configured(audit_keep=keep))
+            verified = done(asked, Wanted(VERIFY, keep, "ann"), Question())
+            verdict = asked.results.find(verified, Verdict)
+            assert verdict
+            assert kinds_of(verdict.faults) == faults
+            reported = done(asked, Wanted(REPORT, keep, "ann"), Question())
+            page = asked.results.find(reported, Report)
+            assert page
+            assert kinds_of(page.trails[0].faults) == faults
+
     def test_a_trail_that_is_gone_or_anothers_is_named(self, tasks, directory):
         """Nothing is read, and none is begun in its place."""
         owner = directory / "owner.json"
@@ -300,6 +319,10 @@ class TestFiles:
 
 
 PLATE_AS_CSV = Question(PLATE.criteria, form="csv", request_id="r1")
+
+
+def kinds_of(faults):
+    return [each.kind for each in faults]
 
 
 def files_of(tasks, task):

@@ -1,5 +1,6 @@
 """Digests of the audit trail leave the host, to each destination that lacks the latest (D168)."""
 
+import errno
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from app import clock
 from app.alerts import digests
 from app.alerts.digests import digest_conditions, send_digests
+from app.alerts.spool import Spool
 from app.audit.digests import latest
 from app.audit.seal import seal
+from app.errors import OperatorError
 from app.setting_values import Destination
 from tests.conftest import ON_SQLITE
 from tests.unit.audit_trails import HOUR_NS, Clock, look_up, opened
@@ -33,10 +36,13 @@ class Host:
         self.config = world.configured(audit_digests=(COMMAND, URL, MAIL), audit_dir=self.directory)
         self.got: list[tuple[str, str]] = []
         self.down: set[Destination] = set()
+        self.killing: set[Destination] = set()
         self.tried = 0
 
     def take(self, destination: Destination, message: Any, _config: Any) -> str | None:
         self.tried += 1
+        if destination in self.killing:
+            raise KeyboardInterrupt
         if destination in self.down:
             return "it answered 503"
         self.got.append((destination.kind, message.text))
@@ -50,9 +56,9 @@ class Host:
         return f"{latest(self.directory)}\n"
 
     def pass_hours(self, hours: float) -> None:
-        """Let hours pass, in which the delivery is started every 20 minutes."""
-        for _ in range(int(hours * 3)):
-            self.clock.now_ns += HOUR_NS // 3
+        """Let hours pass, in each of which the delivery is started."""
+        for _ in range(int(hours)):
+            self.clock.now_ns += HOUR_NS
             send_digests(self.config)
 
     def conditions(self) -> list[str]:
@@ -109,6 +115,51 @@ def test_a_delivery_that_does_not_run_is_a_condition(host):
     assert host.conditions() == []
     host.seal()
     assert len(host.conditions()) == 1
+
+
+def test_a_failure_is_told_after_a_boot_or_a_step_of_the_clock(host, monkeypatch):
+    """Otherwise an alert would be solved, although nothing was delivered."""
+    host.down = {URL}
+    host.seal()
+    send_digests(host.config)
+    assert host.conditions() == []
+    monkeypatch.setattr(digests, "is_catching_up", lambda: True)
+    for hours in (2, -1000):
+        host.clock.pass_hours(hours)
+        assert len(host.conditions()) == 1
+
+
+def test_a_process_that_is_killed_while_it_sends_tries_again(host):
+    """Nobody knows whether the digest arrived. It holds up no other destination for good."""
+    host.killing = {COMMAND}
+    line = host.seal()
+    with pytest.raises(KeyboardInterrupt):
+        send_digests(host.config)
+    assert not send_digests(host.config)
+    assert host.got == [("https", line), ("mailto", line)]
+    host.killing = set()
+    host.pass_hours(1)
+    assert host.got[2:] == [("exec", line)]
+    assert send_digests(host.config)
+
+
+def test_what_cannot_be_noted_is_not_sent(host, monkeypatch):
+    """A full disk must not fill a mailbox. Another process that delivers is enough."""
+    host.seal()
+    with Spool(host.config.data_dir).delivering():
+        assert send_digests(host.config)
+
+    def refuse(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(digests, "replace", refuse)
+        with pytest.raises(OperatorError, match="No space left on device, so no digest is sent"):
+            send_digests(host.config)
+    assert host.tried == 0
+    assert len(host.conditions()) == 1
+    assert send_digests(host.config)
+    assert len(host.got) == 3
 
 
 @pytest.mark.parametrize("state", [b"", b"[]", b'{"sent": 1}', b"\xff"])

@@ -134,7 +134,7 @@ def test_message(message_id: str) -> Message:
         created_at=clock.now(),
         host=host,
         subject=f"verifyd on {host}: test",
-        text="This is a test of VERIFYD_NOTIFY. Nothing is wrong, and there is nothing to do.\n",
+        text="This is a test. Nothing is wrong, and there is nothing to do.\n",
     )
 
 

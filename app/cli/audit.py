@@ -10,8 +10,8 @@ import msgspec
 
 from app.accounts.models import require_text
 from app.actions import session
-from app.audit.chain import NO_DIGEST, parsed_digest
-from app.audit.digests import KeptDigests, find_digests, trail_of
+from app.audit.chain import parsed_digest
+from app.audit.digests import KeptDigests, find_digests, latest, trail_of
 from app.audit.prune import AMOUNT, CLOCK, HOURS_MAX
 from app.audit.segments import BLOCK_BYTES
 from app.audit.upkeep import acknowledge
@@ -69,9 +69,10 @@ def _seal(args: argparse.Namespace) -> None:
         "records": records,
         "digest": done.digest,
     }
-    advice = f"keep the digest {done.digest} on another machine"
-    if done.digest == NO_DIGEST:
-        advice = "there is no digest to keep before the first record"
+    kept = latest(directory)
+    advice = "there is no digest to keep before the first record"
+    if kept is not None:
+        advice = f"keep this line on another machine: {kept}"
     print_item(args, members, f"{counted(records, 'record')} sealed; {advice}")
 
 

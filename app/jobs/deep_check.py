@@ -59,7 +59,7 @@ class DeepCheck(Job[list[str]]):
             yield f"The audit trail could not be verified: {error}."
             return
         except OSError as error:
-            yield f"The audit trail could not be verified: {error.strerror}."
+            yield f"The audit trail could not be verified: {error.filename}: {error.strerror}."
             return
         self.files_read = verified.read
         for fault in found.faults:

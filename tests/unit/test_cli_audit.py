@@ -10,6 +10,7 @@ from itertools import chain
 import pytest
 
 from app import clock
+from app.audit.digests import find_digests, latest
 from app.audit.owner import claim
 from app.audit.record import Plate, time_of
 from app.audit.trail import Trail
@@ -77,14 +78,16 @@ class TestSealing:
     def test_seal_prints_and_logs_the_digest(self, cli, trail, directory):
         """The digest is on stdout and in the log."""
         ended = cli.run("audit", "seal")
-        digest = json.loads((directory / "chain.ndjson").read_text())["digest"]
+        kept = latest(directory)
         assert ended.status == 0
         assert ended.stdout.endswith(
-            f"\n\n3 records sealed; keep the digest {digest} on another machine\n"
+            f"\n\n3 records sealed; keep this line on another machine: {kept}\n"
         )
         assert [line["message"] for line in ended.log] == [
-            f"audit trail sealed: segments 1, latest digest {digest}"
+            f"audit trail sealed: segments 1; {kept}"
         ]
+        log = (json.dumps(line).encode() for line in ended.log)
+        assert find_digests(log).lines == {kept}
 
     def test_the_timer_leaves_the_current_hour_open(self, cli, trail, directory):
         """It seals hours that are over."""

@@ -26,7 +26,7 @@ from typing import BinaryIO, NamedTuple, Self
 import msgspec
 
 from app.audit.record import Record, decode_record
-from app.audit.segments import INDEX, OPEN_MODE, Segment, line_groups
+from app.audit.segments import INDEX, OPEN_MODE, Segment, line_groups, open_regular
 from app.storage.files import sync
 
 HEADER = b"verifyd index 1\n"
@@ -63,11 +63,11 @@ class IndexFile(NamedTuple):
 class IndexReader:
     """An index file that is searched; `with` closes it.
 
-    Raises OSError; ValueError if the file is damaged.
+    Raises OSError, also if it is no file; ValueError if the file is damaged.
     """
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        self._descriptor = open_regular(path, os.O_RDONLY | os.O_CLOEXEC)
         size = os.fstat(self._descriptor).st_size
         self._entries, rest = divmod(size - len(HEADER), ENTRY.size)
         if rest or os.pread(self._descriptor, len(HEADER), 0) != HEADER:

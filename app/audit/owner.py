@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from app.audit.record import AuditError
-from app.audit.segments import OWNER, RESTORING
+from app.audit.segments import OWNER, RESTORING, chunks
 from app.storage.file_lock import make_directory, owner_fault
 from app.storage.files import opened, sync
 
@@ -75,7 +75,7 @@ def find_owner(directory: Path) -> Owner | None:
     """Return the owner of a trail; None if there is no trail. Raises AuditError."""
     path = directory / OWNER
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Owner)
+        return msgspec.json.decode(b"".join(chunks(path)), type=Owner)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -136,10 +136,12 @@ def _require_accepted(old: list[Seal], request: PruneRequest) -> None:
 
 def _remove(directory: Path, names: set[str]) -> None:
     """Remove all segments that the chain has noted, also those of a run that was killed."""
-    for name in names:
+    # SEC: a forged line can name any file.
+    numbers = {name: number for name in names if (number := segment_number(name))}
+    for name in numbers:
         with suppress(FileNotFoundError):
             (directory / f"{name}{SUFFIX}").unlink()
     # SEC: hashes of plates can be guessed.
-    drop_from_index(directory, {number for name in names if (number := segment_number(name))})
+    drop_from_index(directory, {*numbers.values()})
     sync(directory / INDEX)
     sync(directory)

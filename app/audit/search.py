@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -204,15 +204,17 @@ def _indexed(directory: Path, query: Query, stretches: Iterable[Stretch]) -> dic
         covered = wanted.intersection(range(file.first, file.last + 1))
         if not covered:
             continue
-        with ExitStack() as opened:
-            try:
-                reader = opened.enter_context(IndexReader(directory / INDEX / file.name))
-            except ValueError:
-                continue  # It is damaged: the segments are read.
-            blocks |= {number: [] for number in covered}
-            for number, block in reader.find(key):
-                if number in covered:
-                    blocks[number].append(block)
+        found: dict[int, list[int]] = {number: [] for number in covered}
+        try:
+            with IndexReader(directory / INDEX / file.name) as reader:
+                for number, block in reader.find(key):
+                    if number in covered:
+                        found[number].append(block)
+        except FileNotFoundError:
+            raise
+        except (OSError, ValueError):
+            continue  # It is damaged, or no file: the segments are read.
+        blocks |= found
     return blocks
 
 

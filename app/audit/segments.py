@@ -162,7 +162,7 @@ def write_whole(descriptor: int, line: bytes, size: int) -> None:
 
 def chunks(path: Path) -> Iterator[bytes]:
     """Yield the content of a file in pieces of 1 MiB. Raises OSError, also if it is no file."""
-    with open(path, "rb", buffering=0, opener=_regular) as file:
+    with open(path, "rb", buffering=0, opener=open_regular) as file:
         while piece := file.read(BLOCK_BYTES):
             yield piece
 
@@ -170,16 +170,16 @@ def chunks(path: Path) -> Iterator[bytes]:
 @contextmanager
 def opened_regular(path: Path) -> Iterator[int]:
     """Open a file to read it. Raises OSError, also if it is no regular file."""
-    with open(path, "rb", buffering=0, opener=_regular) as file:
+    with open(path, "rb", buffering=0, opener=open_regular) as file:
         yield file.fileno()
 
 
-def _regular(path: str, flags: int) -> int:
-    """Open a regular file of the trail; a pipe or a link may have replaced it."""
+def open_regular(path: str | Path, flags: int) -> int:
+    """Open a file of the trail. Raises OSError, also if a pipe or a link has replaced it."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", path)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     return descriptor
 
 

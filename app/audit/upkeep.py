@@ -15,7 +15,16 @@ from typing import Final, NamedTuple
 from app import clock
 from app import setting_values as values
 from app.actions import Session
-from app.audit.chain import ChainLine, Fault, Prune, Seal, chain_fault, read_chain, segment_fault
+from app.audit.chain import (
+    ChainLine,
+    Fault,
+    Prune,
+    Seal,
+    chain_fault,
+    newest_number,
+    read_chain,
+    segment_fault,
+)
 from app.audit.owner import require_host
 from app.audit.record import AuditError, Record, Upkeep, time_of
 from app.audit.search import operations, time_before
@@ -57,8 +66,29 @@ class UpkeepRecords(NamedTuple):
 
     prunes: list[tuple[int, Record]]
     """With the number of the segment that each is in."""
-    acknowledged: dict[str, Record]
-    """By the subject of the fault or note."""
+    acknowledgements: list[tuple[int, Record]]
+    """With the number of the segment that each is in."""
+
+    def find_acknowledged(self, subject: str, lines: Sequence[ChainLine] = ()) -> Record | None:
+        """Return the first record that accepts a fault or note; None if there is none.
+
+        Args:
+            subject: a segment, or a line such as `chain:57`.
+            lines: the chain, for the fault of a line.
+        """
+        kind, _, number = subject.partition(":")
+        before = lines[: int(number)] if kind == "chain" and number.isdecimal() else ()
+        seals = [each.line for each in before if isinstance(each.line, Seal)]
+        # SEC: what was sealed before was forged: nobody could know of the fault.
+        newest = max(segment_number(subject), newest_number(seals))
+        return next(
+            (
+                record
+                for number, record in self.acknowledgements
+                if number > newest and record.upkeep and record.upkeep.fault == subject
+            ),
+            None,
+        )
 
     def find_prune(self, line: Prune, newest: int) -> Record | None:
         """Return the record of a line of the chain; None if it has none.
@@ -79,11 +109,7 @@ class UpkeepRecords(NamedTuple):
 def read_upkeep(directory: Path) -> UpkeepRecords:
     """Return what a trail says about itself. Raises AuditError, OSError."""
     view = view_of(directory)
-    prunes = list(operations(view, PRUNE))
-    accepted = (record for _, record in operations(view, ACKNOWLEDGE))
-    return UpkeepRecords(
-        prunes, {each.upkeep.fault: each for each in accepted if each.upkeep and each.upkeep.fault}
-    )
+    return UpkeepRecords([*operations(view, PRUNE)], [*operations(view, ACKNOWLEDGE)])
 
 
 def steps_back(seals: Sequence[Seal]) -> list[Step]:
@@ -128,21 +154,28 @@ class _Run(NamedTuple):
     """None if an earlier release did it, if its record was removed by age, or if it was forged."""
     keep: str
     """The age that it had to keep; empty if nothing says so any more."""
-    following: str
-    """The time of what followed it in the chain, or now."""
+    latest: str
+    """The time of what followed it in the chain, or now if that is earlier."""
     times: Mapping[str, str]
-    """How old the segments are."""
+    """How old the segments are that were there."""
     needs_record: bool
 
     def fault(self) -> str:
         """Return what is wrong with it, as a clause; empty if nothing is."""
         line = self.line
-        young = [name for name in line.segments if self.times.get(name, NEVER) >= line.before]
-        if line.time > _later(self.following):
+        missing = [name for name in line.segments if name not in self.times]
+        if missing:
+            return f"names {missing[0]}, which was not there"
+        if line.time > _later(self.latest):
             return f"of {line.time} was dated ahead"
-        if line.before > (time_before(self.keep, line.time) if self.keep else line.time):
+        try:
+            limit = time_before(self.keep, line.time) if self.keep else line.time
+        except ValueError:
+            return f"of {line.time} has no valid time"
+        if line.before > limit:
             kept = f"{self.keep} must be kept" if self.keep else "that was still to come"
             return f"of {line.time} removed what was before {line.before}, but {kept}"
+        young = [name for name in line.segments if self.times[name] >= line.before]
         if young:
             return f"removed what was before {line.before}, but {young[0]} is younger"
         return "has no record of who ran it" if self.needs_record and not self.record else ""
@@ -162,28 +195,34 @@ def prune_faults(lines: Sequence[ChainLine], upkeep: UpkeepRecords, keep: str) -
         name: n for n, line in readable if isinstance(line, Prune) for name in line.segments
     }
     first = next(iter(upkeep.prunes), None)
-    nexts = [line.time for _, line in readable[1:]] + [time_of(clock.now_ns())]
+    now = time_of(clock.now_ns())
+    nexts = [line.time for _, line in readable[1:]] + [now]
     newest: Seal | None = None
+    there = set[str]()
     for (number, line), following in zip(readable, nexts, strict=False):
         if isinstance(line, Seal):
             newest = line
+            there.add(line.segment)
             continue
         sealed = 0 if newest is None else segment_number(newest.segment)
         record = upkeep.find_prune(line, sealed)
         # Its record was removed by age since, or would have been.
         is_old = newest is not None and removed_by.get(newest.segment, 0) > number
         stated = _keep_of(record or (None if is_old else first and first[1]))
+        times = sound if record else last
         run = _Run(
             line,
             record,
             stated or ("" if is_old else keep),
-            following,
-            sound if record else last,
+            # SEC: a seal that was dated ahead, too, may follow.
+            min(following, now),
+            {name: times[name] for name in there.intersection(line.segments)},
             needs_record=not is_old and first is not None and first[0] <= sealed,
         )
         if what := run.fault():
             count = f"{len(line.segments):,} segments"
             yield chain_fault("pruned_early", number, f"removed {count}: the run {what}")
+        there.difference_update(line.segments)
 
 
 def acknowledge(directory: Path, keep: str, subject: str, by: Session, reason: str | None) -> Fault:
@@ -200,16 +239,14 @@ def acknowledge(directory: Path, keep: str, subject: str, by: Session, reason: s
     seals = [each.line for each in lines if isinstance(each.line, Seal)]
     steps = {step.seal.segment: step for step in steps_back(seals)}
     faults = {each.subject: each for each in prune_faults(lines, upkeep, keep)}
-    if subject in upkeep.acknowledged:
-        raise AuditError(
-            f"{subject} was acknowledged before{by_whom(upkeep.acknowledged[subject])}"
-        )
     if subject in steps and not steps[subject].is_ahead:
         raise AuditError(
             f"the clock was not ahead in {subject}: it was behind afterwards, so nothing is wrong "
             "with its times"
         )
     found = steps[subject].note() if subject in steps else faults.get(subject)
+    if found is not None and (former := upkeep.find_acknowledged(subject, lines)):
+        raise AuditError(f"{subject} was acknowledged before{by_whom(former)}")
     if found is None:
         raise AuditError(
             f'{subject} has no fault that can be acknowledged; "verifyd audit verify" names them'
@@ -229,7 +266,7 @@ def acknowledge(directory: Path, keep: str, subject: str, by: Session, reason: s
 def acknowledged_steps(seals: Sequence[Seal], upkeep: UpkeepRecords) -> list[Step]:
     """Return where an operator has acknowledged that the clock was ahead."""
     steps = steps_back(seals)
-    return [each for each in steps if each.is_ahead and each.seal.segment in upkeep.acknowledged]
+    return [each for each in steps if each.is_ahead and upkeep.find_acknowledged(each.seal.segment)]
 
 
 def _keep_of(record: Record | None) -> str:

@@ -4,13 +4,14 @@ import hashlib
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from app.audit.chain import (
+    ChainLine,
     CheckedChain,
     Fault,
     FaultKind,
@@ -124,10 +125,11 @@ def verify(
     accepted = [
         each
         for each in faults
-        if each.kind == "pruned_early" and each.subject in upkeep.acknowledged
+        if each.kind == "pruned_early" and upkeep.find_acknowledged(each.subject, lines)
     ]
     steps = [step.note() for step in steps_back([*chain.seals.values()])]
-    notes = [*age_notes(upkeep), *(_acknowledged(each, upkeep) for each in [*steps, *accepted])]
+    notes = [*age_notes(upkeep)]
+    notes += [_acknowledged(each, lines, upkeep) for each in [*steps, *accepted]]
     notes += compared.notes if compared else ()
     return Verdict(
         faults=[each for each in faults if each not in accepted],
@@ -143,9 +145,9 @@ def verify(
     )
 
 
-def _acknowledged(fault: Fault, upkeep: UpkeepRecords) -> Fault:
+def _acknowledged(fault: Fault, lines: Sequence[ChainLine], upkeep: UpkeepRecords) -> Fault:
     """Return a fault or note that also says who acknowledged it."""
-    record = upkeep.acknowledged.get(fault.subject)
+    record = upkeep.find_acknowledged(fault.subject, lines)
     if record is None:
         return fault
     why = f": {record.reason}" if record.reason else ""

@@ -27,6 +27,7 @@ from app.jobs.job import run
 from app.jobs.tasks import TaskJob
 from app.jobs.trail import PruneTrail, SealTrail
 from app.processes import end_with_parent
+from app.registers.reading.streams import printable
 from app.setting_values import calendar_age
 
 _REASON_CHARACTERS_MAX = 200
@@ -137,9 +138,9 @@ def _lines(directory: Path, verdict: Verdict) -> Iterator[str]:
     if verdict.kept:
         yield f"compared with     {counted(verdict.kept, 'kept digest')}"
     for fault in verdict.faults:
-        yield f"fault             {fault.sentence} [{fault.kind}]"
+        yield f"fault             {printable(fault.sentence)} [{fault.kind}]"
     for note in verdict.notes:
-        yield f"note              {note.sentence} [{note.kind}]"
+        yield f"note              {printable(note.sentence)} [{note.kind}]"
 
 
 def _counts(segments: int, records: int) -> str:

@@ -168,6 +168,16 @@ class TestVerifying:
             }
         ]
 
+    def test_a_forged_chain_does_not_write_to_the_terminal(self, cli, trail, directory):
+        """Its names and times are shown escaped."""
+        cli.run("audit", "seal")
+        with (directory / "chain.ndjson").open("ab") as file:
+            told = {"time": "\x1b[2J", "before": "", "segments": ["\x1b[1A"], "previous": ""}
+            file.write(json.dumps({"kind": "prune"} | told).encode() + b"\n")
+        printed = cli.run("audit", "verify").stdout
+        assert "names \\x1b[1A, which was not there" in printed
+        assert "\x1b" not in printed
+
     def test_several_directories_are_verified(self, cli, trail, directory, tmp_path):
         """Each host has its own trail."""
         cli.run("audit", "seal")

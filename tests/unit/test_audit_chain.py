@@ -1,4 +1,4 @@
-"""Sealing and verifying: every manipulation of a sealed trail is found and named (D116)."""
+"""Sealing, verifying and pruning (D116). Tampering has a table, test_audit_tampering.py."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ import pytest
 
 from app.audit import index as indexing
 from app.audit import seal as sealing
-from app.audit.chain import Chain, Prune, Seal, digest_of, read_chain, seals_of, with_digest
+from app.audit.chain import Chain, digest_of, read_chain, seals_of
 from app.audit.index import list_index_files
 from app.audit.prune import PruneRequest, prune
 from app.audit.record import AuditError, time_of
@@ -72,130 +72,6 @@ def trail(tmp_path, hours):
     return Sealed(tmp_path / "audit", hours)
 
 
-def swap(data, first, second):
-    """Exchange two lines."""
-    lines = data.splitlines(keepends=True)
-    lines[first], lines[second] = lines[second], lines[first]
-    return b"".join(lines)
-
-
-def resealed(lines, number, **members):
-    """Change members of a line of the chain, and give it a digest that fits."""
-    line = json.loads(lines[number - 1]) | members
-    new = with_digest(Seal(**{k: v for k, v in line.items() if k not in ("kind", "digest")}))
-    text = {"kind": "seal", **{name: getattr(new, name) for name in new.__struct_fields__}}
-    changed = json.dumps(text, separators=(",", ":")).encode()
-    return [*lines[: number - 1], changed, *lines[number:]]
-
-
-SEGMENTS = {
-    "a bit": (lambda t: t.rewrite(2, lambda d: d[:9] + bytes([d[9] ^ 1]) + d[10:]), "changed", "2"),
-    "a line": (lambda t: t.rewrite(2, lambda d: d.replace(b"H1N1", b"H1N9")), "changed", "2"),
-    "the order of lines": (lambda t: t.rewrite(3, lambda d: swap(d, 0, 2)), "changed", "3"),
-    "the length": (lambda t: t.rewrite(4, lambda d: d[:-20]), "shortened", "4"),
-    "a line less": (
-        lambda t: t.rewrite(4, lambda d: d[d.index(b"\n") + 1 :]),
-        "shortened",
-        "4",
-    ),
-    "an empty segment": (lambda t: t.rewrite(4, lambda _: b""), "shortened", "4"),
-    "appended data": (lambda t: t.rewrite(1, lambda d: d + d[:50]), "extended", "1"),
-    "an appended line": (
-        lambda t: t.rewrite(5, lambda d: d + d.splitlines(True)[0]),
-        "extended",
-        "5",
-    ),
-    "a removed segment": (lambda t: t.path(2).unlink(), "removed", "2"),
-    "the first segment": (lambda t: t.path(1).unlink(), "removed", "1"),
-    "the last sealed segment": (lambda t: t.path(5).unlink(), "removed", "5"),
-    "a renamed segment": (
-        lambda t: t.path(2).rename(t.directory / "00000002-20300101T00.ndjson"),
-        "renamed",
-        "2",
-    ),
-    "a copy with another name": (
-        lambda t: shutil.copy(t.path(2), t.directory / "00000002-20300101T00.ndjson"),
-        "duplicated",
-        "2",
-    ),
-    "a copy in another's place": (
-        lambda t: t.rewrite(3, lambda _: t.path(2).read_bytes()),
-        "duplicated",
-        "3",
-    ),
-    "an added segment": (
-        lambda t: (t.directory / "00000003-20300101T00.ndjson").write_bytes(b"{}\n"),
-        "added",
-        "3",
-    ),
-    "an added file of another name": (
-        lambda t: (t.directory / "extra.ndjson").write_bytes(b"{}\n"),
-        "added",
-        "extra.ndjson".partition(".")[0],
-    ),
-    "an added segment of no hour": (
-        lambda t: (t.directory / "00000007-20261332T25.ndjson").write_bytes(b""),
-        "added",
-        "7",
-    ),
-    "a gap before what is not sealed": (
-        lambda t: t.path(6).rename(t.directory / "00000008-20300101T00.ndjson"),
-        "removed",
-        "8",
-    ),
-    "a line that is no record": (
-        lambda t: t.path(6).write_bytes(b"{}\n"),
-        "unreadable",
-        "6",
-    ),
-}
-
-
-def swap_files(trail):
-    """Exchange the content of two segments."""
-    first, second = trail.path(2).read_bytes(), trail.path(4).read_bytes()
-    trail.rewrite(2, lambda _: second)
-    trail.rewrite(4, lambda _: first)
-
-
-CHAIN = {
-    "a digest": (
-        lambda lines: [lines[0].replace(b'"digest":"', b'"digest":"0'), *lines[1:]],
-        "chain_changed",
-        "1",
-    ),
-    "the digest of a segment": (
-        lambda lines: [lines[0].replace(b'"sha256":"', b'"sha256":"0'), *lines[1:]],
-        "chain_changed",
-        "1",
-    ),
-    "a count": (
-        lambda lines: [*lines[:2], lines[2].replace(b'"records":3', b'"records":4'), *lines[3:]],
-        "chain_changed",
-        "3",
-    ),
-    "a line that fits itself": (
-        lambda lines: resealed(lines, 2, time="2020-01-01T00:00:00.000000Z"),
-        "chain_broken",
-        "3",
-    ),
-    "a space": (
-        lambda lines: [lines[0].replace(b",", b", ", 1), *lines[1:]],
-        "chain_changed",
-        "1",
-    ),
-    "an unreadable line": (lambda lines: [*lines[:2], b"?", *lines[3:]], "chain_changed", "3"),
-    "a removed line": (lambda lines: [*lines[:2], *lines[3:]], "chain_broken", "3"),
-    "a removed first line": (lambda lines: lines[1:], "chain_broken", "1"),
-    "moved lines": (
-        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
-        "chain_broken",
-        "2",
-    ),
-    "a repeated line": (lambda lines: [*lines, lines[1]], "chain_broken", "6"),
-}
-
-
 def test_an_untouched_trail_verifies(trail):
     """Nothing is reported that is not wrong."""
     verdict = verify(trail.directory, trail.digest)
@@ -203,21 +79,6 @@ def test_an_untouched_trail_verifies(trail):
     assert (verdict.segments, verdict.records) == (5, 15)
     assert (verdict.unsealed, verdict.unsealed_records) == (1, 3)
     assert verdict.digest == trail.digest
-
-
-@pytest.mark.parametrize("name", SEGMENTS)
-def test_a_manipulated_segment_is_named(trail, name):
-    """Each manipulation has the kind and the segment that fit it."""
-    manipulate, kind, number = SEGMENTS[name]
-    manipulate(trail)
-    assert (kind, number) in trail.faults()
-
-
-@pytest.mark.parametrize("name", [n for n in SEGMENTS if n != "a gap before what is not sealed"])
-def test_one_manipulation_is_one_fault(trail, name):
-    """A reader is not told of the consequences."""
-    SEGMENTS[name][0](trail)
-    assert len(trail.faults()) == 1
 
 
 def test_a_segment_that_was_removed_before_it_was_sealed_is_named(trail, hours):
@@ -235,82 +96,6 @@ def test_a_segment_that_was_removed_before_it_was_sealed_is_named(trail, hours):
     )
 
 
-def test_swapped_segments_are_named(trail):
-    """Both segments are said to be swapped with the other."""
-    swap_files(trail)
-    found = verify(trail.directory).faults
-    assert [fault.kind for fault in found] == ["swapped", "swapped"]
-    assert trail.names[3] in found[0].sentence
-    assert trail.names[1] in found[1].sentence
-
-
-@pytest.mark.parametrize("name", CHAIN)
-def test_a_manipulated_chain_is_named(trail, name):
-    """A line of the chain cannot be changed, removed, moved or repeated."""
-    change, kind, number = CHAIN[name]
-    trail.rewrite_chain(change)
-    found = verify(trail.directory).faults
-    assert (kind, f"chain:{number}") in [(fault.kind, fault.subject) for fault in found]
-
-
-def test_a_count_that_was_changed_with_its_digest_is_named(trail):
-    """The chain is also compared with the number of records."""
-    trail.rewrite_chain(lambda lines: resealed(lines, 5, records=4))
-    assert trail.faults() == [("count", "5")]
-    assert ("digest", "chain") in trail.faults(trail.digest)
-
-
-def test_a_removed_end_of_the_chain_is_found_with_a_digest(trail):
-    """Whoever removes the newest segments with their lines is found by a digest kept elsewhere."""
-    trail.rewrite_chain(lambda lines: lines[:3])
-    for number in (4, 5, 6):
-        trail.path(number).unlink()
-    shutil.rmtree(trail.directory / "index")
-    assert trail.faults() == []
-    assert trail.faults(trail.digest) == [("digest", "chain")]
-
-
-def test_a_removed_end_of_the_chain_is_found_by_what_is_left(trail):
-    """The index names segments that the chain no longer has."""
-    trail.rewrite_chain(lambda lines: lines[:3])
-    assert ("chain_cut", "chain") in trail.faults()
-
-
-def test_a_removed_chain_is_found(trail):
-    """A trail without its chain is not taken for one that was never sealed."""
-    trail.chain.unlink()
-    assert ("chain_cut", "chain") in trail.faults()
-
-
-def test_a_chain_that_was_written_anew_is_found_with_a_digest(trail):
-    """Root can forge everything, except a digest that is elsewhere."""
-    shutil.rmtree(trail.directory / "index")
-    trail.rewrite(2, lambda data: data.replace(b"H1N1", b"H1N9"))
-    trail.chain.unlink()
-    seal(trail.directory, current=False)
-    assert trail.faults() == []
-    assert trail.faults(trail.digest) == [("digest", "chain")]
-
-
-OBSTACLES = {
-    "a link to the same content": lambda path, copy: path.symlink_to(copy),
-    "a link to nothing": lambda path, _: path.symlink_to("/nowhere"),
-    "a pipe": lambda path, _: os.mkfifo(path),
-    "a directory": lambda path, _: path.mkdir(),
-}
-
-
-@pytest.mark.parametrize("number", [2, 6])
-@pytest.mark.parametrize("name", OBSTACLES)
-def test_what_is_no_file_is_named(trail, tmp_path, name, number):
-    """Sealed or not; the other segments are verified all the same, and nothing waits for it."""
-    copy = tmp_path / "copy"
-    trail.path(number).rename(copy)
-    OBSTACLES[name](trail.path(number), copy)
-    trail.path(3).unlink()
-    assert sorted(trail.faults()) == [("removed", "3"), ("unreadable", str(number))]
-
-
 def test_what_is_no_file_is_not_searched(trail):
     """A search that would miss it fails."""
     trail.path(2).unlink()
@@ -324,59 +109,26 @@ def without_entry(data, key):
     return data[:16] + b"".join(each for each in entries_of(data) if each[:8] != key)
 
 
-def moved_entry(data, key):
-    """Move the entries of a key to the end, where nobody looks for them."""
-    found = b"".join(each for each in entries_of(data) if each[:8] == key)
-    return without_entry(data, key) + found
-
-
 def entries_of(data):
     return [data[at : at + 16] for at in range(16, len(data), 16)]
 
 
-def other_block(data, key):
-    """Let the entries of a key lead to another block."""
-    return data[:16] + b"".join(
-        each[:12] + b"\0\0\0\7" if each[:8] == key else each for each in entries_of(data)
-    )
-
-
-INDEXES = {
-    "without an entry": without_entry,
-    "with an entry in another place": moved_entry,
-    "with another block": other_block,
-    "without any entry": lambda data, _: data[:16],
-    "without its end": lambda data, _: data[:-16],
-    "that is no index": lambda data, _: data[1:],
-    "that is empty": lambda _data, _key: b"",
-}
-
-
 class TestIndex:
-    @pytest.mark.parametrize("fan_in", [3, 16])
-    @pytest.mark.parametrize("name", INDEXES)
-    def test_an_index_that_hides_a_record_is_found(self, trail, monkeypatch, name, fan_in):
-        """Also one that was merged. It is named, and built again once it is removed (D140)."""
-        monkeypatch.setattr(indexing, "_FAN_IN", fan_in)
+    def test_a_merged_index_that_hides_a_record_is_found(self, trail, monkeypatch):
+        """It is named, and built again once it is removed (D140)."""
+        monkeypatch.setattr(indexing, "_FAN_IN", 3)
         seal(trail.directory, current=False)
         assert trail.faults() == []
         file = next(f for f in list_index_files(trail.directory / "index") if f.covers(2))
         path = trail.directory / "index" / file.name
         whole = path.read_bytes()
-        # The least key moves past all others.
-        key = min(each[:8] for each in entries_of(whole))
-        path.write_bytes(INDEXES[name](whole, key))
+        path.write_bytes(without_entry(whole, entries_of(whole)[0][:8]))
         assert verify(trail.directory).faults[0].kind == "index"
         assert file.name in verify(trail.directory).faults[0].sentence
         path.unlink()
         assert trail.faults() == []
         seal(trail.directory, current=False)
         assert trail.faults() == []
-
-    def test_an_index_that_covers_what_it_does_not_have_is_found(self, trail):
-        """A file for all segments would hide all the others."""
-        (trail.directory / "index" / "00000001-00000005.9").write_bytes(b"verifyd index 1\n")
-        assert [fault.kind for fault in verify(trail.directory).faults] == ["index"]
 
     def test_entries_of_segments_that_were_removed_by_age_do_no_harm(self, trail, hours):
         """A run that was killed may have left them."""
@@ -500,7 +252,9 @@ class TestSealing:
 
     def test_a_changed_chain_is_not_continued(self, trail):
         """What follows would look as if the change were right."""
-        trail.rewrite_chain(CHAIN["a count"][0])
+        trail.rewrite_chain(
+            lambda lines: [*lines[:2], lines[2].replace(b'"records":3', b'"records":4')]
+        )
         with pytest.raises(AuditError, match=r"line 3 of .* was changed"):
             seal(trail.directory, current=True)
 
@@ -541,41 +295,6 @@ class TestPruning:
         assert len(trail.prune(hours.now_ns - 50 * HOUR_NS).segments) == 5
         assert names(trail.directory)[0] == trail.names[5]
         assert trail.faults(trail.digest) == []
-
-    @pytest.mark.parametrize("change", [False, True])
-    def test_a_pruned_segment_that_is_put_back_is_named(self, trail, hours, change):
-        """It is also said whether its content is what it was."""
-        data = trail.path(1).read_bytes()
-        hours.pass_hours(100)
-        trail.prune(hours.now_ns - 103.5 * HOUR_NS)
-        trail.path(1).write_bytes(data.replace(b"H0", b"H9") if change else data)
-        (fault,) = verify(trail.directory).faults
-        assert (fault.kind, fault.subject) == ("restored", trail.names[0])
-        assert fault.sentence.endswith("its content was changed") == change
-
-    def test_a_copy_of_a_pruned_segment_is_named(self, trail, hours):
-        """Also with another name."""
-        data = trail.path(1).read_bytes()
-        hours.pass_hours(100)
-        trail.prune(hours.now_ns - 103.5 * HOUR_NS)
-        (trail.directory / "00000003-20300101T00.ndjson").write_bytes(data)
-        assert trail.faults() == [("restored", "3")]
-
-    def test_a_removed_segment_is_not_passed_off_as_pruned(self, trail, hours):
-        """A line that removes what is not old enough is named."""
-        chain = Chain(trail.directory)
-        chain.add(
-            with_digest(
-                Prune(
-                    time=time_of(hours.now_ns),
-                    before="2020-01-01T00:00:00.000000Z",
-                    segments=[trail.names[1]],
-                    previous=chain.digest,
-                )
-            )
-        )
-        trail.path(2).unlink()
-        assert trail.faults() == [("pruned_early", "chain:6")]
 
     def test_a_run_that_ended_early_is_completed(self, trail, hours, monkeypatch):
         """The chain notes first what is removed; the next run removes it."""

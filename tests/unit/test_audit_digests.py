@@ -14,7 +14,7 @@ from app.audit.digests import Kept, find_digests, latest
 from app.audit.record import AuditError
 from app.audit.seal import seal
 from app.audit.verify import Verdict, verify
-from tests.unit.audit_trails import HOUR_NS, Clock, look_up, opened
+from tests.unit.audit_trails import HOUR_NS, Clock
 from tests.unit.test_audit_chain import Sealed
 
 
@@ -47,18 +47,6 @@ def compared(trail: Any, *texts: object) -> Verdict:
 
 def kinds(verdict: Verdict) -> list[str]:
     return [fault.kind for fault in verdict.faults]
-
-
-def replaced(trail: Any) -> None:
-    """Replace the trail by another one, of the same name and with as many segments, as root can."""
-    owner = (trail.directory / "owner.json").read_bytes()
-    for path in [*trail.directory.glob("*.ndjson"), *(trail.directory / "index").iterdir()]:
-        path.unlink()
-    with opened(trail.directory) as other:
-        for _ in range(5):
-            other.append(look_up("OTHER"))
-            seal(trail.directory, current=True)
-    (trail.directory / "owner.json").write_bytes(owner)
 
 
 def test_a_line_says_which_segment_was_sealed_and_how_long_the_chain_is(trail, hours):
@@ -157,22 +145,6 @@ def test_a_line_that_does_not_fit_is_a_fault(trail, name):
     """Also beside one that fits."""
     wrong = WRONG[name](trail.kept)
     assert kinds(compared(trail, wrong, trail.kept)) == ["digest"]
-
-
-def test_root_cannot_change_what_was_sealed(trail):
-    """Neither by replacing the trail nor by removing its end, with everything that points to it."""
-    trail.rewrite_chain(lambda lines: lines[:3])
-    for number in (4, 5, 6):
-        trail.path(number).unlink()
-    for path in (trail.directory / "index").iterdir():
-        path.unlink()
-    assert kinds(verify(trail.directory)) == []
-    (fault,) = compared(trail, trail.kept).faults
-    assert "has only 3" in fault.sentence
-    replaced(trail)
-    assert kinds(verify(trail.directory)) == []
-    (fault,) = compared(trail, trail.kept).faults
-    assert "has another one there" in fault.sentence
 
 
 def test_a_trail_with_another_name_must_still_fit_what_was_kept(trail):

@@ -12,7 +12,7 @@ from app import clock
 from app.audit.verified import DAYS, Verified
 from app.audit.verify import Verdict, verify
 from tests.unit.audit_trails import HOUR_NS, Clock
-from tests.unit.test_audit_chain import CHAIN, SEGMENTS, Sealed
+from tests.unit.test_audit_chain import Sealed
 
 DAY_NS = 24 * HOUR_NS
 
@@ -66,25 +66,6 @@ def test_what_was_sound_is_read_again_after_30_days(nights):
     assert nights.read >= 6
 
 
-@pytest.mark.parametrize("name", SEGMENTS)
-def test_each_manipulation_of_a_segment_is_found_the_next_night(nights, name):
-    """It is the same as what a full verification finds, and it is found every night."""
-    SEGMENTS[name][0](nights.trail)
-    found = verify(nights.trail.directory).faults
-    assert found
-    assert nights.verify().faults == found
-    assert nights.verify().faults == found
-
-
-@pytest.mark.parametrize("name", CHAIN)
-def test_each_manipulation_of_the_chain_is_found_the_next_night(nights, name):
-    """The chain is read every night, and a segment again if its line differs."""
-    nights.trail.rewrite_chain(CHAIN[name][0])
-    found = verify(nights.trail.directory).faults
-    assert found
-    assert nights.verify().faults == found
-
-
 def test_a_change_with_the_times_of_before_is_found_the_next_night(nights):
     """A file shows when its state last changed, and only the clock could set that."""
     path = nights.trail.path(2)
@@ -95,7 +76,8 @@ def test_a_change_with_the_times_of_before_is_found_the_next_night(nights):
     path.write_bytes(data)
     path.chmod(0o400)
     os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
-    assert [fault.kind for fault in nights.verify().faults] == ["changed"]
+    for _ in range(2):
+        assert [fault.kind for fault in nights.verify().faults] == ["changed"]
 
 
 def test_an_index_that_hides_a_record_is_found_the_next_night(nights):

@@ -390,11 +390,13 @@ def unsent(root: Root) -> None:
     root.cut(12)
 
 
-def false_entries(root: Root) -> None:
-    path, data = root.path(14), root.path(14).read_bytes()
-    path.write_bytes(data.replace(b"12P1", b"12P9"))
+def false_index(root: Root) -> None:
+    """Seal a segment with the index of another content."""
+    data = root.path(14).read_bytes()
+    root.rewrite(14, lambda was: was.replace(b"14P1", b"14P9"))
     root.seal()
-    path.chmod(0o600)
+    root.rewrite(14, lambda _: data)
+    root.member(15, sha256=root.told(root.names[13])["sha256"])
 
 
 LATER = "What was sealed later, or is not sealed yet."
@@ -427,7 +429,12 @@ UNDETECTABLE = {
     TRUE: [
         Kind("what never was", lambda r: r.original.append(r.directory, 99), ""),
         Kind("a seal with wrong times", lambda r: r.sealed(r.names[13], first="", last=""), ""),
-        Kind("a second acknowledgement", noted("acknowledge", fault="00000007-20261106T17"), ""),
+        Kind("a seal with a wrong index", false_index, ""),
+        Kind(
+            "a second acknowledgement",
+            lambda r: r.record("acknowledge", fault=r.names[6]),
+            "",
+        ),
     ],
     WHICH: [Kind("another one, which sends digests", other_sent, "digest trails", "3 digests")],
 }
@@ -444,7 +451,9 @@ def test_what_no_digest_proves(original, tmp_path, kind):
     kind.do(root)
     found = root.verify_kept()
     assert found.faults == []
-    notes = [each for each in found.notes if each.kind != "ahead"]
+    ahead = [each for each in found.notes if each.kind == "ahead"]
+    assert all(each.sentence.endswith("(ann): the battery was empty") for each in ahead)
+    notes = [each for each in found.notes if each not in ahead]
     assert named(notes) == kind.faults
     assert not notes or kind.words in notes[0].sentence
 

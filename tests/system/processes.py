@@ -329,6 +329,6 @@ def lives(pid: int) -> bool:
 def _children(pid: int) -> list[int]:
     try:
         text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    except FileNotFoundError:  # It has ended.
+    except (FileNotFoundError, ProcessLookupError):  # It has ended.
         return []
     return [int(child) for child in text.split()]

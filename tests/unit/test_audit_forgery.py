@@ -436,7 +436,7 @@ UNDETECTABLE = {
             "",
         ),
     ],
-    WHICH: [Kind("another one, which sends digests", other_sent, "digest trails", "not used: 3 of")],
+    WHICH: [Kind("another one, which sends digests", other_sent, "digest trails", "used: 3 of")],
 }
 
 

@@ -33,7 +33,10 @@ class Actor(msgspec.Struct, frozen=True):
 
 
 class Session(NamedTuple):
-    """Who runs this process, as a record of the audit trail has it; None for what is not known."""
+    """Who runs this process, as a record of the audit trail has it; None for what is not known.
+
+    `login` is the user of a process without a session, as of a timer or in a container.
+    """
 
     login: str | None
     sudo_user: str | None
@@ -57,12 +60,12 @@ def login() -> str | None:
 
 
 def session() -> Session:
-    """Return login and user of sudo of this process.
+    """Return the login of this process, or else its user, and the user of sudo.
 
     Names are cut to 100 characters, and bytes that are not UTF-8 are escaped: the environment can
     hold any number of any bytes.
     """
-    return Session(*(each and _encodable(each) for each in (login(), sudo_user())))
+    return Session(*(each and _encodable(each) for each in (login() or user_name(), sudo_user())))
 
 
 def _encodable(name: str) -> str:
@@ -97,6 +100,8 @@ Name = Literal[
     "imports.purge",
     "backups.restore",
     "clock.accept",
+    "audit.prune",
+    "audit.acknowledge",
     "console.link",
     "console.sign-in",
     "console.end",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app import setting_values as values
+from app.enquiries import required_reasons
 from app.errors import OperatorError
 from app.setting_values import BESIDE_DATABASE, Destination, Network, Setting, setting, sqlite_path
 
@@ -211,6 +212,12 @@ class Config:
         values.calendar_age,
         "age up to which records of the audit trail are kept (D164): days, months or years, as in "
         "`730d`, `24m` or `2y`",
+    )
+    lookup_reasons: tuple[str, ...] = setting(
+        "",
+        required_reasons,
+        "reasons of which people must give one for each look-up on the command line or the console "
+        "(D165), separated by commas; `*` for any; by default none is needed",
     )
     # SEC: its URLs may hold tokens.
     audit_digests: tuple[Destination, ...] = setting(

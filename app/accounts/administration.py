@@ -20,9 +20,9 @@ from app.accounts.models import (
     Plan,
     changed_columns,
     require_text,
-    split_reasons,
 )
 from app.actions import Actor, Name, State, Subject, changing, record
+from app.enquiries import split_reasons
 from app.errors import OperatorError
 from app.storage.engine import Engine
 

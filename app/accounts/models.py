@@ -4,6 +4,7 @@ from typing import Final, Literal, NamedTuple
 
 import peewee
 
+from app.enquiries import parse_reasons, text_fault
 from app.errors import OperatorError
 
 BULK_MAX = 10_000
@@ -11,8 +12,6 @@ BULK_MAX = 10_000
 ACCOUNTS_MAX = 1_048_576
 """The most accounts ever: a number is a slot in the limiter's file, and never reused (D81)."""
 NAME_CHARACTERS_MAX = 100
-ENQUIRY_CHARACTERS_MAX: Final = 64
-REASONS_MAX: Final = 50
 Enquiry = Literal["off", "optional", "required"]
 """Whether the headers are ignored, or checked and recorded, or a reason is needed, too."""
 ENQUIRIES: Final[tuple[Enquiry, ...]] = ("off", "optional", "required")
@@ -68,23 +67,6 @@ class ApiKey(peewee.Model):
         table_name = "api_key"
 
 
-def text_fault(text: str, characters_max: int, *, is_ascii: bool = False) -> str | None:
-    """Return what is wrong with a text that people choose, such as a name or a reason.
-
-    Returns the end of a sentence, or None if nothing is wrong. It quotes nothing of the text.
-    """
-    kind = "printable ASCII" if is_ascii else "printable"
-    rule = f"must have 1 to {characters_max} {kind} characters"
-    if not text:
-        return f"{rule}; it is empty"
-    if len(text) > characters_max:
-        return f"{rule}; it has {len(text):,}"
-    for place, character in enumerate(text, 1):
-        if not character.isprintable() or (is_ascii and not character.isascii()):
-            return f"{rule}; character {place} is not {kind}"
-    return None
-
-
 def require_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX) -> str:
     """Return a text without spaces around it. Raises OperatorError if anything is wrong with it."""
     text = text.strip()
@@ -92,16 +74,6 @@ def require_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX
     if fault:
         raise OperatorError(f"{what} {fault}")
     return text
-
-
-def enquiry_text_fault(text: str) -> str | None:
-    """Return what is wrong with a reason, a reference or a user, as text_fault does."""
-    return text_fault(text, ENQUIRY_CHARACTERS_MAX, is_ascii=True)
-
-
-def split_reasons(text: str) -> list[str]:
-    """Return the reasons of a text that separates them by commas; none if it is empty."""
-    return list(dict.fromkeys(reason.strip() for reason in text.split(","))) if text else []
 
 
 class EnquiryChange(NamedTuple):
@@ -135,11 +107,7 @@ def changed_columns(former: Plan | None, change: EnquiryChange) -> dict[str, str
 
 def _checked(text: str) -> str:
     """Return reasons as a plan stores them: separated by commas, each once."""
-    reasons = split_reasons(text.strip())
-    for reason in reasons:
-        fault = enquiry_text_fault(reason)
-        if fault:
-            raise OperatorError(f"each accepted reason {fault}; got {reason!r}")
-    if len(reasons) > REASONS_MAX:
-        raise OperatorError(f"a plan can have at most {REASONS_MAX} accepted reasons")
-    return ",".join(reasons)
+    try:
+        return ",".join(parse_reasons(text.strip()))
+    except ValueError as error:
+        raise OperatorError(str(error)) from None

@@ -3,7 +3,7 @@
 What cannot be taken back waits for a person if the clock jumped, or if it is much (D164).
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -57,6 +57,8 @@ class PruneRequest(NamedTuple):
     jump: str = ""
     """Why the clock is not trusted; empty if it is."""
     by: Session = Session(None, None)
+    noted: Callable[[Upkeep], object] = lambda _: None
+    """Called before anything is removed, once the trail has its record of the run."""
 
 
 def prune(directory: Path, request: PruneRequest) -> Pruned:
@@ -90,6 +92,7 @@ def prune(directory: Path, request: PruneRequest) -> Pruned:
         )
         record_use(directory, owner, record)
         seal(directory, current=True)
+        request.noted(note)
     with changing(directory):
         chain = Chain(directory)
         removed = [each for each in _old(directory, chain, before) if each in old]

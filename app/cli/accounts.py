@@ -13,7 +13,6 @@ from app.accounts.models import (
     ApiKey,
     EnquiryChange,
     Plan,
-    split_reasons,
 )
 from app.cli.output import (
     Table,
@@ -33,6 +32,7 @@ from app.cli.parser import (
     whole_number,
 )
 from app.domains.repository import Domains
+from app.enquiries import split_reasons
 from app.storage import reserve
 from app.storage.session import opened_database
 

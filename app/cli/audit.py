@@ -13,6 +13,7 @@ from app.actions import session
 from app.audit.chain import parsed_digest
 from app.audit.digests import KeptDigests, find_digests, latest, trail_of
 from app.audit.prune import AMOUNT, CLOCK, HOURS_MAX
+from app.audit.record import Upkeep
 from app.audit.segments import BLOCK_BYTES
 from app.audit.upkeep import acknowledge
 from app.audit.verify import Verdict, verify
@@ -25,7 +26,7 @@ from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.job import run
 from app.jobs.tasks import TaskJob
-from app.jobs.trail import PruneTrail, SealTrail
+from app.jobs.trail import PruneTrail, SealTrail, record_action
 from app.processes import end_with_parent
 from app.registers.reading.streams import printable
 from app.setting_values import calendar_age
@@ -160,6 +161,7 @@ def _acknowledge(args: argparse.Namespace) -> None:
         require_text("the reason", args.reason, _REASON_CHARACTERS_MAX) if args.reason else None
     )
     found = acknowledge(config.audit_dir, config.audit_keep, args.fault, session(), reason)
+    record_action(config, "audit.acknowledge", Upkeep(fault=args.fault), reason)
     members = {"directory": str(config.audit_dir), "fault": msgspec.to_builtins(found)}
     print_item(args, members, f"acknowledged: {found.sentence}")
 

@@ -17,7 +17,6 @@ from typing import BinaryIO, cast
 from tqdm import tqdm
 
 from app import clock
-from app.accounts.models import enquiry_text_fault
 from app.actions import session
 from app.audit.record import Plate, Record, time_of
 from app.audit.state import claim_for_command
@@ -26,6 +25,7 @@ from app.cli.output import counted, print_item, say_if_terminal_is_read
 from app.cli.parser import Argument
 from app.cli.plate_file import Line, PlateFile
 from app.config import Config
+from app.enquiries import enquiry_text_fault, reason_fault
 from app.errors import OperatorError
 from app.processes import ended_like_ctrl_c
 from app.registers.reading.sources import STANDARD_INPUT
@@ -50,6 +50,7 @@ _Write = Callable[[bytes], object]
 
 
 def _text(text: str) -> str:
+    text = text.strip()
     fault = enquiry_text_fault(text)
     if fault:
         raise ValueError(fault)
@@ -72,8 +73,11 @@ def recording(
 ) -> Iterator[Recorder]:
     """Yield a function that records answers in this host's audit trail, if the trail is on.
 
-    Everything is on disk at the end. Raises AuditError if that fails.
+    Everything is on disk at the end. Raises AuditError if that fails, and OperatorError if a
+    reason is needed and not given.
     """
+    if fault := reason_fault(args.reason, config.lookup_reasons):
+        raise OperatorError(f"{fault}; give it with --reason")
     if not config.audit:
         yield lambda _plates, _registers: None
         return

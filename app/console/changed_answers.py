@@ -1,13 +1,14 @@
 """The plates whose answers a load changed: the form that asks for them, and the list (D159)."""
 
 import secrets
+from collections.abc import Sequence
 
 import falcon
 
 from app.console.audit import AuditFile, AuditTaskPage, begin_task
 from app.console.form_pages import FormPage
-from app.console.forms import Form
-from app.console.look_ups import ENQUIRY_FIELDS, note_enquiry_faults
+from app.console.forms import Field, Form
+from app.console.look_ups import enquiry_fields, note_enquiry_faults
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, missing, number_in_path
 from app.errors import OperatorError
@@ -26,7 +27,6 @@ class ChangedAnswers(FormPage[Compared]):
     """
 
     template = "loads/diff.html"
-    fields = ENQUIRY_FIELDS
 
     def _find(self, **segments: str) -> Compared:
         number = number_in_path(segments["load_id"])
@@ -41,6 +41,9 @@ class ChangedAnswers(FormPage[Compared]):
                 f"{str(error)[:1].upper()}{str(error)[1:]}.",
                 ("loads", str(number)),
             ) from error
+
+    def _fields(self, row: Compared) -> Sequence[Field]:
+        return enquiry_fields(self.config)
 
     def _values(self, req: ConsoleRequest, row: Compared) -> Values:
         is_recorded = self.services.trail is not None

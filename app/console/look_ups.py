@@ -9,13 +9,14 @@ import falcon
 import peewee
 
 from app import clock
-from app.accounts.models import ENQUIRY_CHARACTERS_MAX, enquiry_text_fault
 from app.audit.record import AuditError, Record, time_of
+from app.config import Config
 from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Services, send_csv
 from app.csv_cells import text_cell
+from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
 from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells, heading
 from app.vehicles.answers import failure_answer
@@ -86,11 +87,6 @@ _EXPLAINED_MAX = 10
 """The most plates that are explained; more plates are shown in a table."""
 _ROWS_MAX = 200
 _SEPARATORS = re.compile(r"[\r\n\t,;]+")
-ENQUIRY_FIELDS = (
-    Field("reason", "Reason", "", ENQUIRY_CHARACTERS_MAX, False),
-    Field("reference", "Reference", "A case number or the like.", ENQUIRY_CHARACTERS_MAX, False),
-)
-"""What a person can say about a look-up, for the audit trail."""
 _FIELDS = (
     Field(
         "plates",
@@ -102,8 +98,18 @@ _FIELDS = (
     Field(
         "day", "Day", "The day that the answer is about; today if empty.", 10, False, kind="date"
     ),
-    *ENQUIRY_FIELDS,
 )
+
+
+def enquiry_fields(config: Config) -> tuple[Field, ...]:
+    """Return the fields of what a person says about a look-up, for the audit trail (D165)."""
+    reasons, size = config.lookup_reasons, ENQUIRY_CHARACTERS_MAX
+    # An empty choice comes first, so that nobody gives a reason without choosing it.
+    choices = ("", *choices_of(reasons)) if choices_of(reasons) else ()
+    return (
+        Field("reason", "Reason", "", size, bool(reasons), choices),
+        Field("reference", "Reference", "A case number or the like.", size, False),
+    )
 
 
 def note_enquiry_faults(form: Form) -> None:
@@ -123,13 +129,13 @@ class LookUp(RowlessForm):
     """
 
     template = "look_up.html"
-    fields = _FIELDS
 
     def __init__(self, services: Services) -> None:
         super().__init__(services)
         config = services.config
         records = Records(services.engine, config.register_order, config.mot_first_years)
         self._reader = VehicleReader(records, config)
+        self.fields = (*_FIELDS, *enquiry_fields(config))
 
     def _values(self, req: ConsoleRequest, row: None) -> Values:
         return _answers("", [], None)

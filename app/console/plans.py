@@ -10,8 +10,6 @@ from app.accounts import administration
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
 from app.accounts.models import (
     ENQUIRIES,
-    ENQUIRY_CHARACTERS_MAX,
-    REASONS_MAX,
     Account,
     Enquiry,
     EnquiryChange,
@@ -23,6 +21,7 @@ from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, redirect, view
+from app.enquiries import ENQUIRY_CHARACTERS_MAX, REASONS_MAX
 from app.storage.engine import Engine
 
 PLACE = "plans"

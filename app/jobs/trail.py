@@ -1,20 +1,28 @@
 """Seal and prune of the audit trail as jobs (D116, D119). Neither needs the database."""
 
 import logging
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
-from app.actions import session
+import msgspec
+import peewee
+
+from app.actions import Name, Subject, changing, record, session
 from app.audit.digests import latest
 from app.audit.owner import find_owner
 from app.audit.prune import Pruned, PruneRefused, PruneRequest, prune
+from app.audit.record import Upkeep
 from app.audit.seal import Sealed, seal
 from app.clock_steps import clock_fault
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import NICENESS, Job
 from app.jobs.results import Results
+from app.storage import reserve
 from app.storage.interface import Waiting
+from app.storage.session import opened_database
 
 _log = logging.getLogger("app.audit")
 
@@ -87,6 +95,8 @@ class PruneTrail(Job[Pruned | None]):
             jump=clock_fault(config.data_dir),
             by=session(),
         )
+        if not self.is_scheduled:
+            request = request._replace(noted=partial(record_action, config, "audit.prune"))
         with (
             self._waiting("old segments to be removed"),
             _explained(f"records of the audit trail in {directory} cannot be removed"),
@@ -102,6 +112,24 @@ class PruneTrail(Job[Pruned | None]):
         if isinstance(error, PruneRefused):
             return [f"{str(error)[:1].upper()}{str(error)[1:]}."]
         return super().faults(error)
+
+
+def record_action(config: Config, action: Name, note: Upkeep, reason: str | None = None) -> None:
+    """Record what an operator did to the trail as an action, too, if the database can be written.
+
+    Neither prune nor acknowledge needs the database, and the trail has its own record.
+    """
+    after = msgspec.to_builtins(note) | ({"reason": reason} if reason else {})
+
+    def write() -> None:
+        with changing(engine):
+            record(engine, None, action, Subject("host", socket.gethostname()), None, after)
+
+    try:
+        with opened_database(config) as engine:
+            reserve.with_reserve(engine, write)
+    except (OperatorError, peewee.PeeweeException, OSError) as error:
+        _log.warning("%s is recorded in the trail, but not as an action: %s", action, error)
 
 
 @contextmanager

@@ -205,6 +205,16 @@ class TestPlates:
         assert answer.status_int == 422
         assert browser.get(f"{LOADS}/changed/1").status_int == 404
 
+    def test_a_reason_that_is_needed_is_chosen(self, world, process, number):
+        """VERIFYD_LOOKUP_REASONS: without one of its reasons no task begins (D165)."""
+        settings = {"console": True, "lookup_reasons": ("FRAUD", "THEFT")}
+        browser = signed_in(world, world.client(None, **settings).application, Role.OPERATOR)
+        for reason in ("", "CURIOUS"):
+            answer = browser.send(f"{LOADS}/{number}/changed", {"reason": reason})
+            assert answer.status_int == 422
+            assert answer.html.select_one("select[name=reason]")
+        assert asked(browser, number, reason="FRAUD").status_int == 200
+
 
 def _full(trail, line):
     raise OSError(28, "No space left on device")

@@ -106,6 +106,25 @@ class TestOne:
             names = [field["name"] for field in folded.select("input")]
             assert names == ["day", "reason", "reference"]
 
+    def test_a_reason_that_is_needed_is_chosen(self, world):
+        """VERIFYD_LOOKUP_REASONS: no reason is chosen at first, and others are refused (D165)."""
+        settings = {"console": True, "audit": True, "lookup_reasons": ("FRAUD", "THEFT")}
+        browser = signed_in(world, world.client(None, **settings).application, Role.OPERATOR)
+        form = browser.get(LOOK_UP).html.select_one("form.look-up")
+        assert [each.text for each in form.select("select[name=reason] option")] == [
+            "",
+            "FRAUD",
+            "THEFT",
+        ]
+        assert form.details.summary.text.startswith("Day and reference")
+        for reason in ("", "theft", "x" * 10_000):
+            refused = browser.send(LOOK_UP, {"plates": "AB12CDE", "reason": reason})
+            assert refused.status_int == 422
+            assert refused.html.select_one("#field-reason-fault")
+        assert not world.config.audit_dir.exists()
+        assert browser.send(LOOK_UP, {"plates": "AB12CDE", "reason": "THEFT"}).status_int == 200
+        assert [each["reason"] for each in lines(world.config.audit_dir)] == ["THEFT"]
+
     def test_it_shows_what_each_register_says(self, browser):
         """Vehicle, policies and fines are under the register that holds them."""
         page = ask(browser, "AB12CDE")

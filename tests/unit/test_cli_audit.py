@@ -10,9 +10,10 @@ from itertools import chain
 import pytest
 
 from app import clock
+from app.audit.chain import Prune, with_digest
 from app.audit.digests import find_digests, latest
 from app.audit.owner import claim
-from app.audit.record import Plate, time_of
+from app.audit.record import Plate, encode_json, time_of
 from app.audit.trail import Trail
 from app.storage.engine import close_quietly, open_engine
 from app.storage.versions import database_id
@@ -123,6 +124,51 @@ class TestSealing:
         ended = cli.run("audit", "prune", "--scheduled", "--json")
         assert json.loads(ended.stdout)["records"] == 3
         assert not [path for path in former if path.exists()]
+
+    def test_what_an_operator_removes_is_an_action(self, cli, trail, monkeypatch):
+        """A run of the timer, or one that removes nothing, is none (D165)."""
+        cli.run("audit", "prune")
+        cli.run("audit", "seal")
+        monkeypatch.setattr("app.clock.now_ns", lambda: 4_102_444_800 * 10**9)
+        assert cli.run("audit", "prune", "--keep", "1d").status == 0
+        trail.append(look_up())
+        cli.run("audit", "seal")
+        monkeypatch.setattr("app.clock.now_ns", lambda: 4_202_444_800 * 10**9)
+        assert cli.run("audit", "prune", "--scheduled").status == 0
+        (action,) = cli.json("actions", "list", "--action", "audit")
+        assert (action["action"], action["subject_kind"]) == ("audit.prune", "host")
+        assert action["after"] == {
+            "keep": "1d",
+            "before": "2099-12-31T00:00:00.000000Z",
+            "segments": 1,
+        }
+
+    def test_without_the_database_it_is_in_the_trail_only(self, cli, trail, monkeypatch):
+        """Old records must go, whatever the database does; the log says what is missing."""
+        cli.run("audit", "seal")
+        monkeypatch.setattr("app.clock.now_ns", lambda: 4_102_444_800 * 10**9)
+        monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{cli.directory}/gone.db")
+        ended = cli.run("audit", "prune", "--json")
+        assert json.loads(ended.stdout)["records"] == 3
+        assert "recorded in the trail, but not as an action" in ended.log[0]["message"]
+
+    def test_what_an_operator_accepts_is_an_action(self, cli, trail, directory):
+        """With the line or segment, and the reason; long and hostile reasons are refused."""
+        cli.run("audit", "seal")
+        chain = directory / "chain.ndjson"
+        forged = Prune(
+            time=time_of(clock.now_ns()),
+            before="9999",
+            segments=[],
+            previous=json.loads(chain.read_text())["digest"],
+        )
+        with chain.open("ab") as file:
+            file.write(encode_json(with_digest(forged)) + b"\n")
+        for reason, told in (("x" * 10_000, "it has 10,000"), ("a\x1bb", "is not printable")):
+            assert told in cli.refusal("audit", "acknowledge", "chain:2", "--reason", reason)
+        cli.json("audit", "acknowledge", "chain:2", "--reason", "ticket 1")
+        (action,) = cli.json("actions", "list", "--action", "audit.acknowledge")
+        assert action["after"] == {"fault": "chain:2", "reason": "ticket 1"}
 
     @pytest.mark.parametrize("keep", ["0", "24", "24h", "-1d"])
     def test_an_age_must_be_clear(self, cli, trail, keep):

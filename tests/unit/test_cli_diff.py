@@ -97,6 +97,18 @@ def test_what_cannot_be_recorded_is_not_shown(cli, monkeypatch, words):
     assert "cannot be written to" in done.stderr
 
 
+@pytest.mark.parametrize("words", [(), ("--csv",), ("--json",)])
+def test_a_reason_that_is_needed_is_asked_for(cli, monkeypatch, words):
+    """As with `lookup`: without it nothing is printed or recorded (D165)."""
+    monkeypatch.setenv("VERIFYD_LOOKUP_REASONS", "FRAUD,THEFT")
+    refused = cli.run("imports", "diff", "2", *words, "--reason", "CURIOUS")
+    assert refused.status == 1
+    assert "one of the reasons FRAUD, THEFT" in refused.stderr
+    assert "AB1CDE" not in refused.stdout
+    assert not (cli.directory / "audit").exists()
+    assert cli.run("imports", "diff", "2", *words, "--reason", "FRAUD").status == 0
+
+
 def test_a_load_without_a_list_is_refused(cli):
     """With the reason, and nothing on stdout."""
     assert cli.refusal("imports", "diff", "1").startswith("the register native held nothing")

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from app.audit.trail import Trail
+from app.storage.file_lock import user_name
 from app.storage.registers import list_entries
 from tests.conftest import ON_SQLITE
 from tests.rows import each_row
@@ -67,8 +68,8 @@ def test_the_plates_of_a_command_are_one_record(cli, world, trail):
 
 
 @ON_SQLITE
-def test_without_a_session_there_is_no_login(cli, trail, monkeypatch):
-    """What the environment does not say is left out; the day is that of the request."""
+def test_without_a_session_it_is_the_user_of_the_process(cli, trail, monkeypatch):
+    """Every record has an identity: in a container and in a unit of systemd that of the uid."""
 
     def nobody():
         raise OSError
@@ -76,7 +77,9 @@ def test_without_a_session_there_is_no_login(cli, trail, monkeypatch):
     monkeypatch.setattr(os, "getlogin", nobody)
     monkeypatch.delenv("SUDO_USER")
     cli.json("lookup", "LP63SED")
-    assert list(recorded(trail)[0]) == ["operation", "unverified", "plates", "registers"]
+    (record,) = recorded(trail)
+    assert list(record) == ["operation", "login", "unverified", "plates", "registers"]
+    assert record["login"] == user_name()
 
 
 @ON_SQLITE
@@ -109,6 +112,60 @@ def test_a_file_without_plates_is_not_recorded(cli, trail):
     file = cli.file("a.csv", "plate", "")
     assert cli.run("lookup", "--csv", file).status == 0
     assert recorded(trail) == []
+
+
+@ON_SQLITE
+class TestReasonNeeded:
+    """VERIFYD_LOOKUP_REASONS: people say why they ask, with one of its reasons (D165)."""
+
+    @pytest.mark.parametrize("words", [("AB12CDE",), ("--csv", "a.csv")])
+    @pytest.mark.parametrize(
+        "reasons",
+        [
+            ("*", (), "look-ups need a reason; give it with --reason"),
+            ("FRAUD, THEFT", (), "one of the reasons FRAUD, THEFT; give it with --reason"),
+            ("FRAUD,THEFT", ("--reason", "theft"), "one of the reasons FRAUD, THEFT"),
+        ],
+    )
+    def test_without_it_nothing_is_looked_up(self, words, reasons, cli, monkeypatch):
+        """Plates and files alike; the error names the reasons, and nothing is recorded."""
+        monkeypatch.chdir(cli.directory)
+        cli.file("a.csv", "plate", "AB12CDE")
+        required, given, told = reasons
+        monkeypatch.setenv("VERIFYD_LOOKUP_REASONS", required)
+        refused = cli.run("lookup", *words, *given)
+        assert (refused.status, refused.stdout) == (1, "")
+        assert told in refused.stderr
+        assert not (cli.directory / "audit").exists()
+
+    @pytest.mark.parametrize(("required", "reason"), [("*", "What ever"), ("FRAUD,THEFT", "THEFT")])
+    def test_with_it_the_answer_is_recorded(self, cli, trail, required, reason, monkeypatch):
+        """Spaces around a reason are none of it."""
+        monkeypatch.setenv("VERIFYD_LOOKUP_REASONS", required)
+        cli.json("lookup", "AB12CDE", "--reason", f" {reason} ")
+        assert [each["reason"] for each in recorded(trail)] == [reason]
+
+    @pytest.mark.parametrize(
+        ("reason", "told"),
+        [
+            ("x" * 10_000, "must have 1 to 64 printable ASCII characters; it has 10,000"),
+            ("a\x1b[2Jb", "character 2 is not printable ASCII"),
+            (" ", "it is empty"),
+        ],
+    )
+    def test_a_reason_that_is_none_is_refused(self, cli, reason, told):
+        """The error repeats nothing of it."""
+        refused = cli.run("lookup", "AB12CDE", "--reason", reason)
+        assert refused.status == 2
+        assert told in refused.stderr
+        assert reason.strip() not in refused.stderr or not reason.strip()
+
+    @pytest.mark.parametrize("required", ["*,THEFT", "THEFT,,FRAUD", "a\tb", "x" * 65])
+    def test_a_wrong_setting_is_named(self, cli, required, monkeypatch):
+        monkeypatch.setenv("VERIFYD_LOOKUP_REASONS", required)
+        refused = cli.run("lookup", "AB12CDE", "--reason", "THEFT")
+        assert refused.status == 1
+        assert "VERIFYD_LOOKUP_REASONS: " in refused.stderr
 
 
 @ON_SQLITE

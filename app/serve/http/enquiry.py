@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from app.accounts.models import enquiry_text_fault, split_reasons
+from app.enquiries import enquiry_text_fault, split_reasons
 from app.errors import Problem, listed
 from app.serve.http.context import REPEATED, Request, caller_of
 

@@ -102,6 +102,8 @@ Name = Literal[
     "clock.accept",
     "audit.prune",
     "audit.acknowledge",
+    "audit.off",
+    "audit.forget",
     "console.link",
     "console.sign-in",
     "console.end",

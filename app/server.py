@@ -22,6 +22,7 @@ from gunicorn.sock import create_sockets
 from gunicorn.workers.base import Worker
 
 from app.alerts.conditions import conditions_of, register_conditions
+from app.audit.hosts import require_off, switch_on
 from app.audit.owner import claim
 from app.config import Config
 from app.errors import OperatorError
@@ -94,7 +95,10 @@ def prepare_state(config: Config) -> None:
     with closed_afterwards(open_engine(config.database_url)) as engine:
         start_limits(config.state_dir / FILE_NAME, database_id(engine))
         if config.audit:
-            claim(config.audit_dir, database_id(engine))
+            owner = claim(config.audit_dir, database_id(engine))
+            switch_on(engine, config.audit_dir, owner)
+        else:
+            require_off(engine)
         service_lock.note_trail(config.state_dir, config.audit_dir if config.audit else None)
         reserve.fill(engine)
         with suppress(OSError):  # It has what is known of the clock (D162).

@@ -21,7 +21,7 @@ _TABLES = (
     *("register", "register_kept", "register_dropped", "register_load", "job_run"),
     *("action", "register_task"),
     *("usage_account", "usage_hour", "usage_day"),
-    *("console_link", "console_session", "audit_task"),
+    *("console_link", "console_session", "audit_task", "audit_host"),
 )
 _WITHOUT_ACCOUNTS = ("installation", "plan")
 

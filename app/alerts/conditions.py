@@ -17,6 +17,7 @@ from app.alerts.loads import Freshness, age_conditions, freshness, load_conditio
 from app.alerts.message import Condition
 from app.alerts.nightly import LastRuns, Run, is_catching_up, job_conditions, last_runs
 from app.alerts.spool import Spool
+from app.audit.hosts import find_host, off_fault
 from app.audit.state import owner_fault, space_fault, summary_of
 from app.clock_steps import clock_fault
 from app.config import Config
@@ -25,6 +26,8 @@ from app.storage.registers import find_unreadable
 
 REFUSED = "audit:refused"
 """The key of the condition that every look-up is refused until an operator does something."""
+UNRECORDED = "audit:unrecorded"
+"""The key of the condition that look-ups must be recorded, although VERIFYD_AUDIT is off."""
 SEALED_SECONDS = 3 * 3600
 """From this age of the last run, two runs were missed. A backup can delay one."""
 _LITTLE_BYTES = 16 * 1024 * 1024
@@ -35,6 +38,7 @@ def audit_conditions(engine: Engine, config: Config) -> Iterator[Condition]:
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
+    yield from _off_conditions(engine, config)
     if not config.audit:
         return
     now = clock.now()
@@ -72,6 +76,32 @@ def audit_conditions(engine: Engine, config: Config) -> Iterator[Condition]:
             since=summary.sealed_at + SEALED_SECONDS,
             remedy="sudo verifyd audit seal",
             occurrence=str(summary.sealed_at),
+        )
+
+
+def _off_conditions(engine: Engine, config: Config) -> Iterator[Condition]:
+    """Yield a condition if look-ups may go unrecorded, or are refused for that reason (D166)."""
+    host = find_host(engine)
+    if host is not None and not host.is_on and host.off_at is not None:
+        # SEC: the reason can be about somebody, and alerts are sent.
+        yield Condition(
+            key="audit:off",
+            title="the audit trail of this host is switched off",
+            warning=(
+                "Look-ups on this host may go unrecorded: its audit trail was switched off at "
+                f"{clock.iso_utc(host.off_at)}."
+            ),
+            since=host.off_at,
+            remedy="set VERIFYD_AUDIT=on and restart the service; why: sudo verifyd audit hosts",
+            occurrence=str(host.off_at),
+        )
+    elif not config.audit and (fault := off_fault(engine)):
+        yield Condition(
+            key=UNRECORDED,
+            title="VERIFYD_AUDIT is off where look-ups must be recorded",
+            warning=f"The service cannot start again, and commands refuse look-ups: {fault}.",
+            since=clock.now(),
+            remedy="sudo verifyd check",
         )
 
 

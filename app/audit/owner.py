@@ -49,7 +49,7 @@ def claim(directory: Path, database_id: str) -> Owner:
         if not directory.exists():
             _make(directory)
         if not (directory / OWNER).exists():
-            _write(directory, Owner(_machine(), database_id, secrets.token_hex(16)))
+            _write(directory, Owner(machine(), database_id, secrets.token_hex(16)))
     except OSError as error:
         raise AuditError(f"{directory} cannot be created: {error.strerror}") from error
     owner = require_own(directory, database_id)
@@ -93,7 +93,7 @@ def require_host(directory: Path) -> Owner:
         )
     if fault := owner_fault(directory):
         raise AuditError(fault)
-    if owner.machine != _machine():
+    if owner.machine != machine():
         raise AuditError(
             f"{directory} is the audit trail of another host; give each host a directory of its "
             f"own. If you moved the trail to this host for good, remove {directory / OWNER}"
@@ -182,7 +182,7 @@ def _write(directory: Path, owner: Owner) -> None:
             new.unlink()
 
 
-def _machine() -> str:
+def machine() -> str:
     """Return a hash of the machine id, which is confidential; of the host's name if there is none.
 
     Raises AuditError if it cannot be read.

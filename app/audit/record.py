@@ -52,6 +52,9 @@ class Upkeep(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Of a prune: what was accepted for this run, `clock` or `amount`."""
     fault: str | None = None
     """Of an acknowledgement: the subject of the fault."""
+    since: str | None = msgspec.field(default=None, name="from")
+    until: str | None = msgspec.field(default=None, name="to")
+    """Of a gap: while the trail was switched off."""
 
 
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):

@@ -8,6 +8,7 @@ import os
 from typing import NamedTuple
 
 from app import clock
+from app.audit.hosts import note_on
 from app.audit.owner import (
     Owner,
     claim,
@@ -93,7 +94,9 @@ def claim_for_command(engine: Engine, config: Config) -> Owner:
     """
     if find_owner(config.audit_dir) is None and _is_recorded_in(config):
         raise gone(config.audit_dir)
-    return claim(config.audit_dir, database_id(engine))
+    owner = claim(config.audit_dir, database_id(engine))
+    note_on(engine)
+    return owner
 
 
 def summary_of(config: Config) -> Summary | None:

@@ -34,6 +34,7 @@ from app.audit.view import view_of
 
 PRUNE: Final = "prune"
 ACKNOWLEDGE: Final = "acknowledge"
+GAP: Final = "gap"
 NEVER = "9999"
 """The time of a segment of which nothing says how old it is."""
 _TOLERANCE = timedelta(seconds=5)
@@ -68,6 +69,8 @@ class UpkeepRecords(NamedTuple):
     """With the number of the segment that each is in."""
     acknowledgements: list[tuple[int, Record]]
     """With the number of the segment that each is in."""
+    gaps: list[Record]
+    """Times without the trail."""
 
     def find_acknowledged(self, subject: str, lines: Sequence[ChainLine] = ()) -> Record | None:
         """Return the first record that accepts a fault or note; None if there is none.
@@ -109,7 +112,11 @@ class UpkeepRecords(NamedTuple):
 def read_upkeep(directory: Path) -> UpkeepRecords:
     """Return what a trail says about itself. Raises AuditError, OSError."""
     view = view_of(directory)
-    return UpkeepRecords([*operations(view, PRUNE)], [*operations(view, ACKNOWLEDGE)])
+    return UpkeepRecords(
+        [*operations(view, PRUNE)],
+        [*operations(view, ACKNOWLEDGE)],
+        [record for _, record in operations(view, GAP)],
+    )
 
 
 def steps_back(seals: Sequence[Seal]) -> list[Step]:
@@ -284,6 +291,15 @@ def age_notes(upkeep: UpkeepRecords) -> Iterator[Fault]:
         if was != is_now:
             what = f"since {after.time} {is_now} are kept instead of {was}{by_whom(after)}"
             yield Fault("age", f"{number:08}", what)
+
+
+def gap_notes(upkeep: UpkeepRecords) -> Iterator[Fault]:
+    """Yield a note for each time in which an operator had switched the trail off (D166)."""
+    for record in upkeep.gaps:
+        gap = record.upkeep or Upkeep()
+        why = f": {record.reason}" if record.reason else ""
+        what = f"look-ups could go unrecorded from {gap.since} to {gap.until}"
+        yield Fault("gap", gap.since or "", f"{what}{by_whom(record)}{why}")
 
 
 def by_whom(record: Record) -> str:

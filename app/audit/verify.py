@@ -30,6 +30,7 @@ from app.audit.upkeep import (
     UpkeepRecords,
     age_notes,
     by_whom,
+    gap_notes,
     prune_faults,
     read_upkeep,
     steps_back,
@@ -128,7 +129,7 @@ def verify(
         if each.kind == "pruned_early" and upkeep.find_acknowledged(each.subject, lines)
     ]
     steps = [step.note() for step in steps_back([*chain.seals.values()])]
-    notes = [*age_notes(upkeep)]
+    notes = [*age_notes(upkeep), *gap_notes(upkeep)]
     notes += [_acknowledged(each, lines, upkeep) for each in [*steps, *accepted]]
     notes += compared.notes if compared else ()
     return Verdict(

@@ -26,7 +26,7 @@ from app.storage.versions import database_id, versions
 
 MAIN_TABLES = (
     *("plan", "account", "api_key", "domain", "register", "register_load"),
-    *("job_run", "action", "register_task"),
+    *("job_run", "action", "register_task", "audit_host"),
     *("usage_account", "usage_hour", "usage_day"),
 )
 """In the order of their foreign keys. The target keeps its own `installation`."""

@@ -144,6 +144,9 @@ def _adapt(
         else:
             # Backups have no snapshots and dropped registers.
             _empty(engine, sqlite.WAITING_TABLES)
+        if former is not None:
+            with driver_errors_translated():
+                _carry_over_hosts(former, engine.connection(), found)
         _sign_out_and_record(engine, action)
 
 
@@ -197,6 +200,25 @@ def _carry_over_registers(
                 places = ", ".join("?" * len(row))
                 # A number can exist twice if an earlier backup was restored.
                 connection.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({places})', row)  # noqa: S608
+
+
+def _carry_over_hosts(
+    former: apsw.Connection, connection: apsw.Connection, found: Manifest
+) -> None:
+    """Keep what is known of the hosts whose audit trail is on: an older backup must not forget it.
+
+    A backup of an older schema gets the table, which the migration then finds.
+    """
+    (told,) = former.execute("SELECT database_id FROM installation").fetchall()
+    tables = former.execute("SELECT sql FROM sqlite_master WHERE name = 'audit_host'").fetchall()
+    if not tables or told[0] != found.database_id:
+        return
+    if "audit_host" not in sqlite.list_tables(connection):
+        connection.execute(str(tables[0][0]))
+    connection.execute("DELETE FROM audit_host")
+    for row in former.execute("SELECT * FROM audit_host"):
+        places = ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO audit_host VALUES ({places})", row)  # noqa: S608
 
 
 def _is_same(former: apsw.Connection, found: Manifest) -> bool:

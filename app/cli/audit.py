@@ -10,6 +10,7 @@ import msgspec
 
 from app.accounts.models import require_text
 from app.actions import session
+from app.audit import hosts
 from app.audit.chain import parsed_digest
 from app.audit.digests import KeptDigests, find_digests, latest, trail_of
 from app.audit.prune import AMOUNT, CLOCK, HOURS_MAX
@@ -19,7 +20,7 @@ from app.audit.upkeep import acknowledge
 from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of
-from app.cli.output import Table, counted, print_item, print_lines, waiting_for
+from app.cli.output import Table, counted, print_item, print_lines, utc, waiting_for
 from app.cli.parser import Argument, Group, flag, whole_number
 from app.config import Config
 from app.errors import OperatorError
@@ -30,11 +31,20 @@ from app.jobs.trail import PruneTrail, SealTrail, record_action
 from app.processes import end_with_parent
 from app.registers.reading.streams import printable
 from app.setting_values import calendar_age
+from app.storage.session import opened_database
 
 _REASON_CHARACTERS_MAX = 200
 commands = Group("audit", "seal, verify, search, export, report and prune the audit trail")
 VERDICTS = Table[Verdict](
     "segments records pruned pruned_before unsealed unsealed_records digest kept faults notes"
+)
+
+
+HOSTS = Table[hosts.AuditHost](
+    "name machine trail since off_at off_by off_reason",
+    trail=lambda row: "on" if row.is_on else "off",
+    since=lambda row: utc(row.since),
+    off_at=lambda row: row.off_at and utc(row.off_at),
 )
 
 
@@ -164,6 +174,39 @@ def _acknowledge(args: argparse.Namespace) -> None:
     record_action(config, "audit.acknowledge", Upkeep(fault=args.fault), reason)
     members = {"directory": str(config.audit_dir), "fault": msgspec.to_builtins(found)}
     print_item(args, members, f"acknowledged: {found.sentence}")
+
+
+@commands.command(
+    "off",
+    "let this host answer without its trail; the next start with VERIFYD_AUDIT=on ends that",
+    Argument("--reason TEXT", "why, for the record", required=True),
+    examples=["audit off --reason 'the disk is broken, ticket 4711'"],
+)
+def _off(args: argparse.Namespace) -> None:
+    reason = require_text("the reason", args.reason, _REASON_CHARACTERS_MAX)
+    with opened_database() as engine:
+        row = hosts.switch_off(engine, reason)
+    sentence = "switched off on this host; now set VERIFYD_AUDIT=off and restart the service"
+    print_item(args, HOSTS.item(row), sentence)
+
+
+@commands.command(
+    "hosts",
+    "list the hosts that must record what they answer, or forget one that is gone for good",
+    Argument("--forget HOST", "machine of a host, which needs --reason"),
+    Argument("--reason TEXT", "why it is forgotten, for the record"),
+    examples=[
+        "audit hosts",
+        "audit hosts --forget 0d5a7c41f2b86e93a1c4d7e05b8f2c69 --reason 'web2 is scrapped'",
+    ],
+)
+def _hosts(args: argparse.Namespace) -> None:
+    with opened_database() as engine:
+        if args.forget:
+            reason = require_text("the reason", args.reason or "", _REASON_CHARACTERS_MAX)
+            hosts.forget(engine, args.forget, reason)
+        rows = hosts.list_hosts(engine)
+    HOSTS.print_list(args, rows, counted(len(rows), "host"))
 
 
 # In the help, these are here.

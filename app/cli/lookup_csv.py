@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from app import clock
 from app.actions import session
+from app.audit.hosts import require_off
 from app.audit.record import Plate, Record, time_of
 from app.audit.state import claim_for_command
 from app.audit.trail import durable
@@ -79,6 +80,7 @@ def recording(
     if fault := reason_fault(args.reason, config.lookup_reasons):
         raise OperatorError(f"{fault}; give it with --reason")
     if not config.audit:
+        require_off(engine)
         yield lambda _plates, _registers: None
         return
     who = session()._asdict()

@@ -13,6 +13,7 @@ import peewee
 
 from app import clock, processes
 from app.audit.export import csv_of, write_export
+from app.audit.hosts import require_off
 from app.audit.owner import require_own
 from app.audit.record import AuditError, Plate, Record, Row, row_of, time_of
 from app.audit.report import refusals_in, report
@@ -269,7 +270,9 @@ def _diff(work: Work) -> Changed:
     compared = require_comparable(work.engine, asked.load, config.timezone)
     with ExitStack() as opened:
         trail = None
-        if config.audit:
+        if not config.audit:
+            require_off(work.engine)
+        else:
             owner = require_own(config.audit_dir, database_id(work.engine))
             trail = opened.enter_context(durable(config.audit_dir, owner))
         file = opened.enter_context(work.results.opened(work.task, "csv"))

@@ -11,7 +11,8 @@ import peewee
 
 from app.actions import Name, Subject, changing, record, session
 from app.audit.digests import latest
-from app.audit.owner import find_owner
+from app.audit.hosts import record_gap
+from app.audit.owner import find_owner, require_own
 from app.audit.prune import Pruned, PruneRefused, PruneRequest, prune
 from app.audit.record import Upkeep
 from app.audit.seal import Sealed, seal
@@ -23,6 +24,7 @@ from app.jobs.results import Results
 from app.storage import reserve
 from app.storage.interface import Waiting
 from app.storage.session import opened_database
+from app.storage.versions import database_id
 
 _log = logging.getLogger("app.audit")
 
@@ -55,7 +57,17 @@ class SealTrail(Job[Sealed | None]):
             done = seal(directory, current=not self.is_scheduled)
         # A journal that leaves the host is a text for `verify --digests`.
         _log.info("audit trail sealed: segments %d; %s", len(done.seals), latest(directory) or "-")
+        _record_gap(config)
         return done
+
+
+def _record_gap(config: Config) -> None:
+    """Record a gap that could not be when the service started, as on a full disk (D166)."""
+    try:
+        with opened_database(config) as engine:
+            record_gap(engine, config.audit_dir, require_own(config.audit_dir, database_id(engine)))
+    except (OperatorError, peewee.PeeweeException, OSError) as error:
+        _log.warning("no gap can be recorded now: %s", error)
 
 
 class PruneTrail(Job[Pruned | None]):

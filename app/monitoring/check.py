@@ -9,8 +9,9 @@ from typing import NamedTuple
 import peewee
 
 from app.accounts.models import Account
-from app.alerts.conditions import REFUSED, gathered
+from app.alerts.conditions import REFUSED, UNRECORDED, gathered
 from app.alerts.delivery import obstacle
+from app.audit.hosts import off_fault
 from app.audit.segments import OWNER
 from app.audit.state import AuditState, audit_state, owner_fault
 from app.config import SETTINGS, Config, setting_fault
@@ -172,10 +173,14 @@ def _database_findings(config: Config) -> Findings:
             if found.refusal() is None and not unreadable:
                 audit = audit_state(engine, config)
                 conditions = gathered(engine, config).conditions
-                warnings += [each.warning for each in conditions if each.key != REFUSED]
+                warnings += [
+                    each.warning for each in conditions if each.key not in (REFUSED, UNRECORDED)
+                ]
                 warnings += unknown_accounts(engine, config)
                 warnings += unknown_registers(engine, config)
                 # NOTE: a full disk is no fault. The service must start, and wait for room.
+                if not config.audit and (fault := off_fault(engine)):
+                    faults.append(setting_fault("audit", fault))
                 if config.audit and (fault := owner_fault(engine, config)):
                     faults.append(setting_fault("audit_dir", fault))
     except (OperatorError, peewee.PeeweeException, OSError) as error:

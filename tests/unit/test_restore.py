@@ -330,3 +330,12 @@ def test_a_backup_of_the_other_engine_is_refused(stocked, backup):
 def test_another_directory_is_refused(stocked, place, fault):
     """A directory without a manifest, or a missing directory, is refused."""
     assert fault in stocked.refusal("restore", stocked.directory / place)
+
+
+def test_an_older_backup_does_not_forget_that_the_trail_is_on(stocked, backup, monkeypatch):
+    """Look-ups stay refused without the trail (D166)."""
+    monkeypatch.setenv("VERIFYD_AUDIT", "on")
+    stocked.run("lookup", "AB12CDE")
+    monkeypatch.setenv("VERIFYD_AUDIT", "off")
+    assert stocked.run("restore", backup).status == 0
+    assert "must be recorded" in stocked.refusal("lookup", "AB12CDE")

@@ -138,7 +138,7 @@ def _peaks(who: tuple[str, str], days: Counter[str]) -> Iterator[Peak]:
             yield Peak(*who, day, plates, usual)
 
 
-_USES = ("search", "export", "report", "prune", "acknowledge")
+_USES = ("search", "export", "report", "prune", "acknowledge", "gap")
 """Operations that look into the trail, or keep it up."""
 REPORTED_DAYS = 30
 _PLATES_SHOWN = 20
@@ -180,6 +180,8 @@ class Held(msgspec.Struct):
     size_bytes: int
     digest: str
     faults: list[Fault]
+    notes: list[Fault] = []
+    """What is in order, but worth knowing, as that the trail was switched off for a while."""
 
 
 class Report(msgspec.Struct):
@@ -313,6 +315,7 @@ def _held(directory: Path, keep: str) -> Held:
         ),
         digest=verdict.digest,
         faults=verdict.faults,
+        notes=verdict.notes,
     )
 
 

@@ -10,7 +10,8 @@ from urllib.parse import urljoin
 
 import pytest
 
-from app.audit.owner import claim
+from app.audit.hosts import switch_off, switch_on
+from app.audit.owner import claim, require_host
 from app.audit.record import Plate
 from app.audit.seal import seal
 from app.audit.trail import Trail
@@ -250,6 +251,18 @@ class TestOthers:
         assert file.body.startswith(b"<!doctype html>")
         assert file.headers["Content-Disposition"].startswith("attachment")
         assert json.loads(browser.get(f"{page.request.path}/json").body)["look_ups"] == 3
+
+    @pytest.mark.parametrize("path", ["report", "verify"])
+    def test_times_without_the_trail_are_named(self, world, browser, path):
+        """With who switched it off and why (D166)."""
+        switch_off(world.engine, "ticket <1>")
+        switch_on(world.engine, world.config.audit_dir, require_host(world.config.audit_dir))
+        page = ask(browser, f"{AUDIT}/{path}")
+        assert verdict(page) == "The trail verifies"
+        assert "could go unrecorded" in page.html.select_one(".findings").text
+        assert "ticket <1>" in page.html.select_one(".findings").text
+        if path == "report":
+            assert b"ticket &lt;1&gt;" in browser.get(f"{page.request.path}/html").body
 
     def test_a_verification_names_what_it_found(self, world, browser):
         """With a digest that the chain has, without one, and after a change."""

@@ -6,18 +6,22 @@ from unittest.mock import Mock
 import pytest
 
 from app import clock
-from app.audit.owner import machine
+from app.audit.owner import claim, machine
 from app.audit.record import AuditError
 from app.audit.trail import record_use
 from app.config import Config
 from app.errors import OperatorError
-from app.server import prepare_state
+from app.server import prepare_database, prepare_state
+from app.storage.session import opened_database
+from app.storage.versions import database_id
 from tests.unit.audit_trails import lines
 
 
 @pytest.fixture
 def cli(cli, monkeypatch):
     """The command line, with the trail on."""
+    # It would change the metrics of this process.
+    monkeypatch.setattr("app.serve.http.metrics_files.prepare", lambda _directory: None)
     monkeypatch.setenv("VERIFYD_AUDIT", "on")
     return cli
 
@@ -240,3 +244,20 @@ class TestSeveralHosts:
         assert "this is this host" in cli.refusal(*words, machine())
         assert "the reason must have" in cli.refusal("audit", "hosts", "--forget", "a" * 32)
         assert "no host is nobody" in cli.refusal(*words, "nobody")
+
+
+def test_an_upgrade_with_the_trail_on_is_remembered(cli, monkeypatch):
+    """The first start after it does: the release before recorded, and knew no hosts."""
+    config = Config.from_env()
+    with opened_database() as engine:
+        claim(config.audit_dir, database_id(engine))
+        engine.execute_sql("DROP TABLE audit_host")
+        engine.execute_sql("UPDATE installation SET schema_version = 14")
+        engine.execute_sql("DELETE FROM schema_migration WHERE name = '0015_audit_host'")
+    monkeypatch.setenv("VERIFYD_AUDIT", "off")
+    assert cli.run("check").status == 0
+    monkeypatch.setenv("VERIFYD_AUDIT", "on")
+    prepare_database(config)
+    start()
+    monkeypatch.setenv("VERIFYD_AUDIT", "off")
+    assert "must be recorded" in cli.refusal("lookup", "AB12CDE")

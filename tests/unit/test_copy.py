@@ -12,6 +12,7 @@ from webtest import TestResponse
 
 from app.accounts.administration import create_account, delete_account, set_account_plan, set_plan
 from app.actions import list_actions
+from app.audit.hosts import note_on, off_fault
 from app.backup.copy import MAIN_TABLES, copy_database
 from app.config import Config
 from app.console.sessions import Role, create_link
@@ -206,6 +207,12 @@ class TestContent:
             ).execute(target)
             == 2
         )
+
+    def test_a_host_that_records_must_do_so_in_the_copy(self, world, copy, target):
+        """The switch to the other database does not switch the trail off (D166)."""
+        note_on(world.engine)
+        assert copy().status == 0
+        assert "the audit trail of this host is on" in off_fault(target)
 
     def test_it_prints_what_was_copied(self, world, copy):
         """The output has a line per table, with its number of rows and their checksum."""

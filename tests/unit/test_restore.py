@@ -1,9 +1,12 @@
 """`verifyd restore`: what it restores, keeps and refuses (D48)."""
 
+import hashlib
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -332,10 +335,36 @@ def test_another_directory_is_refused(stocked, place, fault):
     assert fault in stocked.refusal("restore", stocked.directory / place)
 
 
-def test_an_older_backup_does_not_forget_that_the_trail_is_on(stocked, backup, monkeypatch):
-    """Look-ups stay refused without the trail (D166)."""
+@pytest.mark.parametrize("schema", [14, 15])
+def test_an_older_backup_does_not_forget_that_the_trail_is_on(stocked, backup, monkeypatch, schema):
+    """Look-ups stay refused without the trail (D166), also after a migration."""
+    if schema == 14:
+        without_hosts(backup)
     monkeypatch.setenv("VERIFYD_AUDIT", "on")
     stocked.run("lookup", "AB12CDE")
+    hosts = stocked.json("audit", "hosts")
     monkeypatch.setenv("VERIFYD_AUDIT", "off")
     assert stocked.run("restore", backup).status == 0
+    stocked.run("migrate")
     assert "must be recorded" in stocked.refusal("lookup", "AB12CDE")
+    assert stocked.json("audit", "hosts") == hosts
+
+
+def without_hosts(backup: Path) -> None:
+    """Make a backup one of schema 14, which has no table of hosts."""
+    file = backup / "main.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(
+            "DROP TABLE audit_host; UPDATE installation SET schema_version = 14;"
+            "DELETE FROM schema_migration WHERE name LIKE '0015%'"
+        )
+    files = json.loads((backup / "manifest.json").read_bytes())["files"]
+    rows = files["main.db"]["rows"]
+    del rows["audit_host"]
+    rows["schema_migration"] -= 1
+    changed = {
+        "size_bytes": file.stat().st_size,
+        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "rows": rows,
+    }
+    edited(backup, schema=14, files=files | {"main.db": changed})

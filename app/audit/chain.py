@@ -254,6 +254,7 @@ FaultKind = Literal[
     "pruned_early",
     "ahead",
     "age",
+    "gap",
     "digest",
     "index",
 ]

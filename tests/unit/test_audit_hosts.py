@@ -49,16 +49,6 @@ def times(gap):
     return gap["upkeep"]["from"], gap["upkeep"]["to"]
 
 
-def recorded_and(then):
-    """Return a `record_use` that records, and then does something else."""
-
-    def record(*words):
-        record_use(*words)
-        then()
-
-    return record
-
-
 def operations(cli):
     return [each["operation"] for each in lines(cli.directory / "audit")]
 
@@ -190,16 +180,29 @@ class TestFailures:
         (gap,) = lines(cli.directory / "audit")
         assert (gap["reason"], times(gap)[0][:19]) == ("again", off["off_at"][:19])
 
-    def test_a_start_that_is_killed_after_the_record_repeats_it(self, cli, off, monkeypatch):
-        """With the same times, so that a reader sees one gap."""
-        with monkeypatch.context() as killed:
-            record_use = Mock(side_effect=[KeyboardInterrupt])
-            killed.setattr("app.audit.hosts.record_use", recorded_and(record_use))
+    @pytest.mark.parametrize("is_recorded", [False, True])
+    def test_a_start_that_is_killed_loses_no_gap(
+        self, cli, off, pass_hours, monkeypatch, is_recorded
+    ):
+        """The next one records it, with the same times even if it is there."""
+
+        def killed(*words):
+            if is_recorded:
+                record_use(*words)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr("app.audit.hosts.record_use", killed)
             with pytest.raises(KeyboardInterrupt):
                 start()
-        start()
-        first, second = lines(cli.directory / "audit")
-        assert times(first) == times(second)
+        ended = clock.iso_utc(clock.now() + 2)
+        pass_hours(1)
+        for _ in range(2):
+            start()
+        gaps = [times(each) for each in lines(cli.directory / "audit")]
+        assert len(gaps) == 1 + is_recorded
+        assert len(set(gaps)) == 1
+        assert gaps[0][1] < ended
 
     def test_it_is_a_condition(self, cli, off):
         """Whatever the setting says, until a service records again; without the reason."""

@@ -2,7 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, timedelta, tzinfo
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Generic, TypeVar
@@ -13,6 +14,7 @@ import msgspec
 from app import clock
 from app.accounts.usage.report import By, usage_of_days
 from app.audit.chain import Fault, kept_seals_of, readable_lines
+from app.audit.comparison import NOT_READ, Compared, Comparison, day_of
 from app.audit.export import records_in
 from app.audit.record import Record, time_of
 from app.audit.search import Period, Query, search
@@ -206,6 +208,8 @@ class Report(msgspec.Struct):
     are_all_users_compared: bool
     refusals: list[Refusal] | None
     """None if the database could not be read."""
+    comparison: Compared
+    """Of the vehicles of usage with the plates of records."""
     trails: list[Held]
 
 
@@ -218,6 +222,7 @@ def report(
     views: Sequence[View],
     period: Period,
     refusals: list[Refusal] | None = None,
+    comparison: Comparison | None = None,
     keep: str = KEEP,
 ) -> Report:
     """Read and verify the trails, and summarise the look-ups of a period.
@@ -226,15 +231,18 @@ def report(
 
     Args:
         refusals: those of the period; None if they are not known.
+        comparison: of the usage with the records; None if the usage is not known.
         keep: as for `verify`.
 
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
     counted = _Counted()
-    for view in views:
-        for _, record in records_in(view, period):
-            if record is not None:
-                counted.add(record)
+    wanted = comparison.widened(period) if comparison else period
+    for _, record in chain.from_iterable(records_in(view, wanted) for view in views):
+        if record is not None and period.has(record.time):
+            counted.add(record)
+        if record is not None and comparison is not None:
+            comparison.add(record)
     now = time_of(clock.now_ns())
     return Report(
         generated_at=now,
@@ -252,6 +260,7 @@ def report(
         users_above_usual=counted.users.peaks()[:_PEAKS_SHOWN],
         are_all_users_compared=counted.users.are_all,
         refusals=refusals,
+        comparison=comparison.result() if comparison else NOT_READ,
         trails=[_held(view.directory, keep) for view in views],
     )
 
@@ -346,7 +355,7 @@ def refusals_in(engine: Engine, period: Period, zone: tzinfo) -> list[Refusal]:
 
     Raises peewee.PeeweeException if the database cannot answer.
     """
-    first, last = _day_of(period.since, zone), _day_of(period.until, zone)
+    first, last = day_of(period.since, zone), day_of(period.until, zone)
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for each in usage_of_days(engine, first, last, (By.ACCOUNT, By.OPERATION)):
         _, *not_answered = each.by_class
@@ -355,11 +364,3 @@ def refusals_in(engine: Engine, period: Period, zone: tzinfo) -> list[Refusal]:
             pairs = zip(sums[account], not_answered, strict=True)
             sums[account] = [former + more for former, more in pairs]
     return [Refusal(account, *counts) for account, counts in sorted(sums.items())]
-
-
-def _day_of(moment: str, zone: tzinfo) -> date:
-    """Return the day of a time of the trail in the time zone of the service."""
-    try:
-        return datetime.fromisoformat(moment).astimezone(zone).date()
-    except (OverflowError, ValueError):  # Before the first or after the last day of all.
-        return date.max if moment > "9999" else date.min

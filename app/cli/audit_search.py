@@ -14,6 +14,7 @@ import peewee
 from app import clock, setting_values
 from app.actions import session
 from app.audit import trail
+from app.audit.comparison import Comparison, comparison_of
 from app.audit.export import write_export
 from app.audit.owner import Owner, find_owner, require_host
 from app.audit.record import Criteria, Record, row_of, time_of
@@ -305,7 +306,8 @@ def _report(args: argparse.Namespace) -> None:
     views = _views(args)
     record_use("report", Criteria(since=args.since, until=args.until))
     with waiting_for(args, "the trail to be read and verified"):
-        done = report(views, period, _refusals(period), Config.from_env().audit_keep)
+        refusals, comparison = _of_database(views, period)
+        done = report(views, period, refusals, comparison, Config.from_env().audit_keep)
     if args.json:
         print_document(args, done)
         return
@@ -316,16 +318,22 @@ def _report(args: argparse.Namespace) -> None:
     sys.stdout.buffer.flush()
     faults = sum(len(trail.faults) for trail in done.trails)
     verified = f"{counted(faults, 'fault')} found" if faults else "the trail verifies"
-    print(f"{counted(done.look_ups, 'look-up')} reported; {verified}", file=sys.stderr)
+    missing = done.comparison.missing_total
+    usage = f"; usage without records: {missing:,}" if missing else ""
+    print(f"{counted(done.look_ups, 'look-up')} reported; {verified}{usage}", file=sys.stderr)
 
 
-def _refusals(period: Period) -> list[Refusal] | None:
-    """Return the look-ups that were not answered; None if the database cannot be read.
+def _of_database(
+    views: Sequence[View], period: Period
+) -> tuple[list[Refusal] | None, Comparison | None]:
+    """Return what the database says of a period; nothing if it cannot be read.
 
     A copy of a trail can be reported where the database is not.
     """
     try:
         with opened_database() as engine:
-            return refusals_in(engine, period, Config.from_env().timezone)
+            zone = Config.from_env().timezone
+            refusals = refusals_in(engine, period, zone)
+            return refusals, comparison_of(engine, views, period, zone)
     except (OperatorError, peewee.PeeweeException):
-        return None
+        return None, None

@@ -12,6 +12,7 @@ import msgspec
 import peewee
 
 from app import clock, processes
+from app.audit.comparison import comparison_of
 from app.audit.export import csv_of, write_export
 from app.audit.hosts import require_off
 from app.audit.owner import require_own
@@ -246,8 +247,10 @@ def _report(work: Work) -> object:
     # NOTE: imported here, because it is slow.
     from app.audit.report import render  # noqa: PLC0415
 
-    refusals = refusals_in(work.engine, work.period, work.config.timezone)
-    done = report(work.views, work.period, refusals, work.config.audit_keep)
+    zone = work.config.timezone
+    refusals = refusals_in(work.engine, work.period, zone)
+    comparison = comparison_of(work.engine, work.views, work.period, zone)
+    done = report(work.views, work.period, refusals, comparison, work.config.audit_keep)
     with work.results.opened(work.task, "html") as file:
         file.write(render(done))
     return done

@@ -6,7 +6,7 @@ that lost records. More plates are no finding: a killed process loses counts, bu
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from pathlib import Path
 
@@ -77,7 +77,7 @@ class Comparison:
         self._days, self._vehicles, self._fault = days, vehicles, fault
         self._plates: Counter[tuple[str, date]] = Counter()
         # PERF: records of one minute are on one day in any time zone.
-        self._day_of_minute = lru_cache(maxsize=4)(lambda minute: day_of(f"{minute}Z", zone))
+        self._day_of_minute = lru_cache(maxsize=4)(lambda minute: local_day(f"{minute}Z", zone))
         self._first = _midnight(days[0] - _DAY, zone) if days else ""
         self._end = _midnight(days[-1] + 2 * _DAY, zone) if days else ""
 
@@ -133,15 +133,14 @@ def comparison_of(
     fault = _hosts_fault(hosts, trails)
     if fault:
         return Comparison([], zone, {}, fault)
-    first = max(
-        day_of(period.since, zone),
-        today - KEPT_DAYS * _DAY,
-        *(day_of(_begin(host, trails[host.machine]), zone) + _DAY for host in _with_trail(hosts)),
-    )
-    last = min(day_of(period.until, zone), today - _DAY)
-    gaps = [(day_of(since, zone), day_of(until, zone)) for since, until in _gaps(hosts, views)]
+    begun = [local_day(_begin(each, trails[each.machine]), zone) for each in _with_trail(hosts)]
+    # SEC: a forged time can be after all days.
+    begin = min(max(begun), today) + _DAY
+    first = max(local_day(period.since, zone), today - KEPT_DAYS * _DAY, begin)
+    last = min(local_day(period.until, zone), today - _DAY)
+    gaps = [[local_day(each, zone) for each in gap] for gap in _gaps(hosts, views)]
     whole = (first + number * _DAY for number in range((last - first).days + 1))
-    days = [day for day in whole if not any(begin <= day <= end for begin, end in gaps)]
+    days = [day for day in whole if not any(a <= day <= b for a, b in gaps)]
     if not days:
         return Comparison(
             [], zone, {}, "no day of the period that has ended is in all trails whole"
@@ -206,7 +205,7 @@ def _gaps(hosts: Iterable[AuditHost], views: Iterable[View]) -> Iterator[tuple[s
                 yield record.upkeep.since, record.upkeep.until
 
 
-def day_of(moment: str, zone: tzinfo) -> date:
+def local_day(moment: str, zone: tzinfo) -> date:
     """Return the day of a time of the trail in the time zone of the service."""
     try:
         return datetime.fromisoformat(moment).astimezone(zone).date()
@@ -216,5 +215,4 @@ def day_of(moment: str, zone: tzinfo) -> date:
 
 def _midnight(day: date, zone: tzinfo) -> str:
     """Return when a day begins, as records have it."""
-    begin = datetime.combine(day, time(), zone).astimezone(UTC)
-    return time_of(int(begin.timestamp()) * _SECOND_NS)
+    return time_of(clock.start_of(day, zone) * _SECOND_NS)

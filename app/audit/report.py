@@ -14,7 +14,7 @@ import msgspec
 from app import clock
 from app.accounts.usage.report import By, usage_of_days
 from app.audit.chain import Fault, kept_seals_of, readable_lines
-from app.audit.comparison import NOT_READ, Compared, Comparison, day_of
+from app.audit.comparison import NOT_READ, Compared, Comparison, local_day
 from app.audit.export import records_in
 from app.audit.record import Record, time_of
 from app.audit.search import Period, Query, search
@@ -355,7 +355,7 @@ def refusals_in(engine: Engine, period: Period, zone: tzinfo) -> list[Refusal]:
 
     Raises peewee.PeeweeException if the database cannot answer.
     """
-    first, last = day_of(period.since, zone), day_of(period.until, zone)
+    first, last = local_day(period.since, zone), local_day(period.until, zone)
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for each in usage_of_days(engine, first, last, (By.ACCOUNT, By.OPERATION)):
         _, *not_answered = each.by_class

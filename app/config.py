@@ -213,12 +213,6 @@ class Config:
         "age up to which records of the audit trail are kept (D164): days, months or years, as in "
         "`730d`, `24m` or `2y`",
     )
-    lookup_reasons: tuple[str, ...] = setting(
-        "",
-        required_reasons,
-        "reasons of which people must give one for each look-up on the command line or the console "
-        "(D165), separated by commas; `*` for any; by default none is needed",
-    )
     # SEC: its URLs may hold tokens.
     audit_digests: tuple[Destination, ...] = setting(
         "",
@@ -226,6 +220,12 @@ class Config:
         "where digests of the audit trail are sent (D168), as in `VERIFYD_NOTIFY`: to commands and "
         "URLs when more was sealed, by mail once a day",
         is_secret=True,
+    )
+    lookup_reasons: tuple[str, ...] = setting(
+        "",
+        required_reasons,
+        "reasons of which people must give one for each look-up on the command line or the console "
+        "(D165), separated by commas; `*` for any; by default none is needed",
     )
     # SEC: as above.
     notify: tuple[Destination, ...] = setting(

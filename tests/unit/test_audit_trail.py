@@ -268,7 +268,7 @@ class TestRefusals:
     def test_another_host_is_refused(self, directory, monkeypatch):
         """Two hosts must not write to one directory; the message says what to do."""
         claim(directory, DATABASE)
-        monkeypatch.setattr(owner, "_machine", lambda: "another")
+        monkeypatch.setattr(owner, "machine", lambda: "another")
         for use in (lambda: claim(directory, DATABASE), lambda: require_host(directory)):
             with pytest.raises(AuditError, match=r"another host.*remove .*owner\.json"):
                 use()

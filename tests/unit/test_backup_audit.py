@@ -276,7 +276,7 @@ class TestRestore:
         """A host that replaces another one records at once."""
         backup = audited.back_up()
         shutil.rmtree(audited.directory)
-        monkeypatch.setattr(owners, "_machine", lambda: "another")
+        monkeypatch.setattr(owners, "machine", lambda: "another")
         owners._claimed.clear()
         audited.restore(backup)
         owner = require_host(audited.directory)

@@ -227,7 +227,7 @@ class Config:
         "reasons of which people must give one for each look-up on the command line or the console "
         "(D165), separated by commas; `*` for any; by default none is needed",
     )
-    # SEC: as above.
+    # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(
         "",
         values.parse_destinations,

@@ -7,7 +7,7 @@ def up(migrator, db):
     by_code_point = {"collation": '"C"'} if isinstance(db, PostgresqlDatabase) else {}
 
     class AuditHost(Model):
-        machine = FixedCharField(32, primary_key=True)
+        machine = FixedCharField(32, primary_key=True, **by_code_point)
         name = CharField(255, **by_code_point)
         since = BigIntegerField()
         off_at = BigIntegerField(null=True)

@@ -3,7 +3,7 @@
 import logging
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import msgspec
@@ -62,12 +62,15 @@ class SealTrail(Job[Sealed | None]):
 
 
 def _record_gap(config: Config) -> None:
-    """Record a gap that could not be when the service started, as on a full disk (D166)."""
-    try:
-        with opened_database(config) as engine:
-            record_gap(engine, config.audit_dir, require_own(config.audit_dir, database_id(engine)))
-    except (OperatorError, peewee.PeeweeException, OSError) as error:
-        _log.warning("no gap can be recorded now: %s", error)
+    """Record a gap that could not be when the service started, as on a full disk (D166).
+
+    A trail can be sealed without its database. Then the next start or seal tries again.
+    """
+    with (
+        suppress(OperatorError, peewee.PeeweeException, OSError),
+        opened_database(config) as engine,
+    ):
+        record_gap(engine, config.audit_dir, require_own(config.audit_dir, database_id(engine)))
 
 
 class PruneTrail(Job[Pruned | None]):

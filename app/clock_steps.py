@@ -25,7 +25,6 @@ OFF_SECONDS = 30 * 86_400
 EARLIEST = 1_577_836_800
 """2020-01-01, before this program was made. Earlier times are those of a clock that was not set."""
 _FILE = "clock.json"
-_MODE = 0o644
 _NOTED_SECONDS = 3600
 """How often a time is written."""
 
@@ -214,7 +213,7 @@ def _try_write(path: Path, anchor: Anchor) -> None:
 
 
 def _write(path: Path, anchor: Anchor) -> None:
-    replace(path, msgspec.json.encode(anchor) + b"\n", _MODE)
+    replace(path, msgspec.json.encode(anchor) + b"\n")
 
 
 _unwritten: dict[Path, Anchor] = {}

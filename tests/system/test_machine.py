@@ -131,6 +131,10 @@ def test_the_nightly_jobs_run(installed):
 def test_the_audit_trail_is_sealed_backed_up_and_restored(installed):
     """In their sandboxes: service and timer seal, backup has the trail, and restore brings it."""
     trail = PAGE.partition("\n## Audit trail\n")[2].partition("\n### Back up the trail\n")[0]
+    # These need another machine, or leave the host without its trail.
+    trail = re.sub(
+        r"\n### (Send digests|Switch the trail).*?(?=\n### )", "", trail, flags=re.DOTALL
+    )
     switched_on, *others = re.findall(r"```sh\n(.*?)```", trail, re.DOTALL)
     installed.do(f"set -e; {switched_on}")
     installed.do(

@@ -65,8 +65,8 @@ def plates(directory: Path) -> list[str]:
 
 
 def first_plates(directory: Path) -> list[str]:
-    """Return the first plate of each record."""
-    return [line["plates"][0]["plate"] for line in lines(directory)]
+    """Return the first plate of each look-up."""
+    return [line["plates"][0]["plate"] for line in lines(directory) if "plates" in line]
 
 
 def names(directory: Path) -> list[str]:

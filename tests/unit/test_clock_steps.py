@@ -200,14 +200,14 @@ def test_a_directory_that_cannot_be_written_to(monkeypatch, tmp_path):
 
 
 def test_it_is_written_once_an_hour(host):
-    """The file is read often, and written seldom; every user can read it."""
+    """The file is read often, and written seldom; nobody else can read it."""
     written = host.file.stat().st_ino
     host.wait(3599)
     assert (host.fault, host.file.stat().st_ino) == ("", written)
     host.wait(1)
     assert host.fault == ""
     assert host.file.stat().st_ino != written
-    assert host.file.stat().st_mode & 0o777 == 0o644
+    assert host.file.stat().st_mode & 0o777 == 0o600
     assert json.loads(host.file.read_bytes()) == {
         "boot": "first boot",
         "time": NOW,

@@ -150,10 +150,8 @@ def test_the_audit_trail_is_sealed_backed_up_and_restored(installed):
     summary = "/var/lib/verifyd/audit/summary.json"
     installed.do(f"rm {summary}; systemctl start verifyd-audit-seal verifyd-audit-prune")
     assert installed.path(summary).exists()
-    (journal,) = re.findall(r"`(sudo journalctl -u verifyd-audit-seal .*)`", trail)
-    digest = re.findall("digest ([0-9a-f]{64})", installed.do(journal))[-1]
-    told = installed.do(f"verifyd audit verify --digest {digest}")
-    assert "and contains the digest" in told
+    # A journal that was kept on another machine has digests, too.
+    installed.do("journalctl -u verifyd-audit-seal | verifyd audit verify --digests -")
     installed.do(f"rm {summary}")
     # The alarm of the master, which is the child of the binary that systemd started.
     main = installed.do("systemctl show -P MainPID verifyd").strip()

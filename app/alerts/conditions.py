@@ -162,8 +162,8 @@ def queue_conditions(config: Config) -> Iterator[Condition]:
 
 
 _IN_DATABASE = frozenset(
-    {UNREADABLE_REGISTER, "load", "held", "stale", "unchanged", "job", "missed", "disk", "audit"}
-    | {"clock"}
+    {UNREADABLE_REGISTER, "load", "held", "stale", "unchanged", "job", "missed"}
+    | {"disk", "audit", "clock"}
 )
 _BY_SETTING = {
     "VERIFYD_DATABASE_URL": _IN_DATABASE | {"database"},

@@ -11,6 +11,7 @@ from app.accounts.authentication import Authenticator
 from app.accounts.usage.counts import Counts
 from app.accounts.usage.store import UsageWriter
 from app.audit.owner import claimed
+from app.audit.record import Record
 from app.audit.trail import Trail
 from app.config import Config
 from app.documentation.resources import (
@@ -30,6 +31,7 @@ from app.routes import ENDPOINTS, IMAGINED_PATHS, OPERATIONS, SUGGESTED_PATHS
 from app.serve import listening
 from app.serve.account import OwnAccount, OwnUsage
 from app.serve.http import problems
+from app.serve.http.access_log import AccessLog
 from app.serve.http.authentication import Authentication
 from app.serve.http.bodies import BodyIntake
 from app.serve.http.context import Request
@@ -37,11 +39,12 @@ from app.serve.http.envelope import Envelope
 from app.serve.http.limits import Limits
 from app.serve.http.metrics import Measures, Metrics
 from app.serve.http.paths import Methods
+from app.serve.http.unit import Unit
 from app.serve.limits.file import FILE_NAME
 from app.serve.limits.store import LimitStore, identity_of
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
-from app.vehicles.audited import LookUps
+from app.vehicles.audited import LookUps, Recorder
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
@@ -52,6 +55,8 @@ class Application(falcon.App[Request, falcon.Response]):
 
     usage: UsageWriter
     """Writes what the application counts, once the server has started it."""
+    unit: Unit[Record]
+    """Lets a worker answer requests together."""
 
 
 def create_resources(
@@ -60,12 +65,12 @@ def create_resources(
     authenticator: Authenticator,
     limits: LimitStore,
     measures: Measures,
-    trail: Trail | None,
+    unit: Unit[Record],
 ) -> tuple[object, ...]:
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config.register_order, config.mot_first_years), config)
-    look_ups = LookUps(reader, trail)
+    look_ups = LookUps(reader, unit)
     return (
         DomainCollection(domains),
         DomainItem(domains),
@@ -104,13 +109,13 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     limits = open_limits(config, engine)
     measures = open_measures()
     trail = open_trail(config, engine)
-    resources = create_resources(config, engine, authenticator, limits, measures, trail)
     counts, router = Counts(OPERATIONS), CompiledRouter()
-    outermost: list[object] = [
-        Metrics(measures, counts, router),
-        Envelope(LineWriter(1).write if config.access_log else None, config.trusted_proxies),
-        BodyIntake(),
-    ]
+    notes = [AccessLog(LineWriter(1).write_lines).note] if config.access_log else []
+    notes.append(Metrics(measures, counts, router).note)
+    record = None if trail is None else Recorder(trail).record
+    unit = Unit(record, notes, [engine, limits])
+    resources = create_resources(config, engine, authenticator, limits, measures, unit)
+    outermost: list[object] = [unit, Envelope(config.trusted_proxies), BodyIntake()]
     app = _application_type(config, engine, limits, trail, outermost)(
         request_type=Request,
         router=router,
@@ -122,6 +127,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Methods(SUGGESTED_PATHS, IMAGINED_PATHS),
         ],
     )
+    app.unit = unit
     app.usage = UsageWriter(counts, engine, config.timezone, config.data_dir)
     problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS)
     by_type = {type(resource): resource for resource in resources}

@@ -63,10 +63,10 @@ class OpenSegment:
         """Let other processes write."""
         flock(self.descriptor, LOCK_UN)
 
-    def append(self, line: bytes, now_ns: int) -> bool:
-        """Append a line; return False if the file was closed, removed or replaced.
+    def append(self, lines: bytes, now_ns: int) -> bool:
+        """Append lines; return False if the file was closed, removed or replaced.
 
-        The line is appended as a whole or not at all. Raises OSError, and AuditError as `lock` does
+        They are appended as a whole or not at all. Raises OSError, and AuditError as `lock` does
         or if the directory no longer holds the trail of its owner.
 
         PERF: fstat() notices all of that at once, except that the directory was moved away. The
@@ -92,8 +92,8 @@ class OpenSegment:
                 # Another process wrote last, and may have been killed meanwhile.
                 size = cut_incomplete(descriptor, size)
             self._size = -1
-            write_whole(descriptor, line, size)
-            self._size = size + len(line)
+            write_whole(descriptor, lines, size)
+            self._size = size + len(lines)
             return True
         finally:
             flock(descriptor, LOCK_UN)

@@ -84,7 +84,7 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     """The generation of each register that was read."""
 
 
-encode_json = msgspec.json.Encoder().encode
+encode_lines = msgspec.json.Encoder().encode_lines
 decode_record = msgspec.json.Decoder(Record).decode
 
 

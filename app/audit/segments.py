@@ -151,10 +151,10 @@ def cut_incomplete(descriptor: int, size: int) -> int:
     return whole
 
 
-def write_whole(descriptor: int, line: bytes, size: int) -> None:
-    """Append a line to a file of this size, or keep the file unchanged. Raises OSError."""
-    written = os.write(descriptor, line)
-    if written < len(line):
+def write_whole(descriptor: int, lines: bytes, size: int) -> None:
+    """Append lines to a file of this size, or keep the file unchanged. Raises OSError."""
+    written = os.write(descriptor, lines)
+    if written < len(lines):
         os.ftruncate(descriptor, size)
         # The usual reason why a file takes only a part.
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -19,7 +19,7 @@ from pathlib import Path
 from app import clock
 from app.audit.open_segment import OpenSegment, open_current
 from app.audit.owner import Owner, SameOwner
-from app.audit.record import AuditError, Record, encode_json
+from app.audit.record import AuditError, Record, encode_lines
 from app.storage.files import opened, sync
 
 _INTERVAL_SECONDS = 1
@@ -152,14 +152,14 @@ class Trail:
         self._begin()
         _trails.add(self)
 
-    def append(self, record: Record) -> None:
-        """Append a record. Raises AuditError if it cannot be recorded; then nothing was."""
-        line = encode_json(record) + b"\n"
+    def append(self, *records: Record) -> None:
+        """Append records together. Raises AuditError if that is impossible; then none was."""
+        lines = encode_lines(records)
         # PERF: acquiring a free lock takes a tenth of the time without a timeout.
         if not (self._threads.acquire(False) or self._threads.acquire(timeout=_WAIT_SECONDS)):
             raise AuditError(f"another thread has used {self._directory} for {_WAIT_SECONDS} s")
         try:
-            self._append(line)
+            self._append(lines)
         except OSError as error:
             if error.errno not in _KEPT_OPEN:
                 self._retire()
@@ -186,7 +186,7 @@ class Trail:
             self._retire()
         self._syncing.close()
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, lines: bytes) -> None:
         if self._syncing.fault:
             raise AuditError(self._syncing.fault)
         for _ in range(_OPENINGS_MAX):
@@ -194,7 +194,7 @@ class Trail:
             segment = self.segment
             if segment is None or now_ns >= segment.ends_at_ns:
                 segment = self._open()
-            if segment.append(line, now_ns):
+            if segment.append(lines, now_ns):
                 self._syncing.start()
                 return
             if not segment.is_closed():

@@ -55,6 +55,19 @@ _PAUSE_SECONDS = 0.01
 _OLDER = "an old copy beside the log of a newer one"
 
 
+class _Held:
+    """What was seen of the files since `hold`."""
+
+    version: object | None = None
+    registers: tuple[RegisterRef, ...] | None = None
+
+
+class _Opened(threading.local):
+    """The state of a thread's connection: the inodes of its file and of attached registers."""
+
+    held: _Held | None = None
+
+
 class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
     """A SQLite file, with the files of registers attached to it.
 
@@ -65,13 +78,12 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
     dialect = "sqlite"
     has_lateral = False
     file: Path
-    _opened: threading.local
-    """The state of each thread's connection: the inodes of its file and of attached registers."""
+    _opened: "_Opened"
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.file = path
         self._name = os.fspath(path.absolute())
-        self._opened = threading.local()
+        self._opened = _Opened()
         self._connections = count()
         # Sorting and statements that fail half-way must not need a directory for temporary files.
         pragmas: dict[str, object] = {
@@ -100,6 +112,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         self._opened.due_ns = 0
         self._opened.stamps = {}
         self._opened.is_unproven = False
+        self._opened.held = None
         before = self._inode()
         connection = self._connected()
         self._opened.inode = before or self._inode()  # Connecting may have created it.
@@ -146,6 +159,9 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
 
         None within a transaction: others cannot see it yet.
         """
+        held = self._opened.held
+        if held is not None and held.version is not None:
+            return held.version
         self._close_if_replaced()
         connection = self.connection()
         if connection.in_transaction:
@@ -153,7 +169,18 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         # NOTE: unlike the driver's `data_version()`, the statement reads the file. It does not
         # count commits of this connection.
         ((commits_of_others,),) = self.rows(VERSION, ())
-        return self._opened.number, commits_of_others, connection.total_changes()
+        version = self._opened.number, commits_of_others, connection.total_changes()
+        if self._opened.held is not None:
+            self._opened.held.version = version
+        return version
+
+    def hold(self) -> None:
+        """Look at the files only once from now on, in this thread, until `release`."""
+        self._opened.held = _Held()
+
+    def release(self) -> None:
+        """Look at the files each time again."""
+        self._opened.held = None
 
     def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
         """Run a query of the hot path and return all its rows.
@@ -181,6 +208,7 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
         Keep the connection if the disk is full or another process holds the lock. Otherwise open a
         new one before this one is closed. If the new one cannot read, keep this one.
         """
+        self.release()
         with suppress(peewee.PeeweeException):
             self.rollback()
         if self.is_closed() or result_code(error) in (apsw.SQLITE_BUSY, apsw.SQLITE_FULL):
@@ -241,12 +269,29 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
 
         Another file at the path of a register is found within INODES_SECONDS.
         """
+        held = self._opened.held
+        if held is not None and held.registers is registers and not is_thorough:
+            return
         self.connection()
         opened, files, now_ns = self._opened, _files(self.file, registers), clock.monotonic_ns()
         attached: dict[str, Path] = opened.files
         is_due = is_thorough or now_ns >= opened.due_ns
-        if attached == files and (not is_due or self.in_transaction()):
-            return  # A transaction cannot detach anything.
+        # A transaction cannot detach anything.
+        if attached != files or (is_due and not self.in_transaction()):
+            self._attach_anew(registers, files, now_ns, is_thorough=is_thorough)
+        if opened.held is not None and not opened.stamps:
+            opened.held.registers = registers
+
+    def _attach_anew(
+        self,
+        registers: tuple[RegisterRef, ...],
+        files: Mapping[str, Path],
+        now_ns: int,
+        *,
+        is_thorough: bool,
+    ) -> None:
+        opened = self._opened
+        attached: dict[str, Path] = opened.files
         opened.due_ns = now_ns + INODES_SECONDS * 1_000_000_000
         for schema, file in list(attached.items()):
             if files.get(schema) != file or schema in opened.stamps or self._is_replaced(schema):

@@ -16,6 +16,7 @@ from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.serve.http.context import Request, caller_of
 from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog
+from app.serve.http.unit import Unit
 from app.vehicles.compliance import judge
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import Read
@@ -38,17 +39,37 @@ class LookUp(msgspec.Struct, frozen=True, gc=False):
     registers: Read
 
 
+class Recorder:
+    """Records look-ups in the audit trail, before their answers are sent."""
+
+    def __init__(self, trail: Trail) -> None:
+        self._trail = trail
+        self._failures = FailureLog(_log, "audit trail", "look-ups can be recorded again")
+
+    def record(self, look_ups: Sequence[tuple[Request, Record]]) -> None:
+        """Append records together.
+
+        Raises Problem service_unavailable if that is impossible: then nothing may be answered.
+        """
+        try:
+            self._trail.append(*(record for _, record in look_ups))
+        except AuditError as error:
+            self._failures.failed(str(error), look_ups[0][0].context.request_id)
+            detail = f"The look-up cannot be recorded now. Retry in {RETRY_AFTER_SECONDS} s."
+            raise Problem("service_unavailable", detail) from None
+        self._failures.worked()
+
+
 class LookUps:
     """The look-ups of clients.
 
     Args:
-        trail: where they are recorded; None if the audit trail is off.
+        unit: records them, if the audit trail is on.
     """
 
-    def __init__(self, reader: VehicleReader, trail: Trail | None) -> None:
+    def __init__(self, reader: VehicleReader, unit: Unit[Record]) -> None:
         self._reader = reader
-        self._trail = trail
-        self._failures = FailureLog(_log, "audit trail", "look-ups can be recorded again")
+        self._unit = unit
 
     def look_up(
         self, req: Request, operation: Operation, asked: Sequence[str], as_of: str | None
@@ -76,36 +97,28 @@ class LookUps:
             verdicts: for each plate whether it is insured or compliant; ignored for unknown
                 plates.
 
-        Raises Problem service_unavailable if it cannot be recorded: then nothing may be answered.
+        Raises as `Unit.add_record` does.
         """
-        if self._trail is not None:
-            self._append(self._trail, req, look_up, verdicts)
+        if self._unit.is_recording:
+            self._unit.add_record(req, _record(req, look_up, verdicts))
         req.context.vehicles = len(look_up.found)
 
-    def _append(
-        self, trail: Trail, req: Request, look_up: LookUp, verdicts: Iterable[bool]
-    ) -> None:
-        context, caller, enquiry = req.context, caller_of(req), look_up.enquiry
-        record = Record(
-            time=time_of(clock.now_ns()),
-            request_id=context.request_id,
-            account=caller.account,
-            key=caller.key_id,
-            operation=look_up.operation,
-            as_of=look_up.as_of,
-            reason=enquiry.reason,
-            reference=enquiry.reference,
-            user=enquiry.user,
-            plates=_plates(look_up, verdicts),
-            registers=look_up.registers,
-        )
-        try:
-            trail.append(record)
-        except AuditError as error:
-            self._failures.failed(str(error), context.request_id)
-            detail = f"The look-up cannot be recorded now. Retry in {RETRY_AFTER_SECONDS} s."
-            raise Problem("service_unavailable", detail) from None
-        self._failures.worked()
+
+def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
+    caller, enquiry = caller_of(req), look_up.enquiry
+    return Record(
+        time=time_of(clock.now_ns()),
+        request_id=req.context.request_id,
+        account=caller.account,
+        key=caller.key_id,
+        operation=look_up.operation,
+        as_of=look_up.as_of,
+        reason=enquiry.reason,
+        reference=enquiry.reference,
+        user=enquiry.user,
+        plates=_plates(look_up, verdicts),
+        registers=look_up.registers,
+    )
 
 
 def _plates(look_up: LookUp, verdicts: Iterable[bool]) -> list[Plate]:

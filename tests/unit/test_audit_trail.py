@@ -5,11 +5,12 @@ import os
 import shutil
 import threading
 
+import msgspec
 import pytest
 
 from app.audit import owner, segments
 from app.audit.owner import claim, require_host
-from app.audit.record import AuditError, Plate, Record, decode_record, encode_json, invalid_plate
+from app.audit.record import AuditError, Plate, Record, decode_record, invalid_plate
 from app.audit.seal import seal
 from app.audit.segments import list_segments
 from app.storage import file_lock
@@ -59,18 +60,18 @@ class TestRecords:
             ],
             registers={"native": 3},
         )
-        assert encode_json(record).decode() == (
+        assert msgspec.json.encode(record).decode() == (
             '{"time":"2026-11-22T15:00:00.000001Z","request_id":"' + "a" * 32 + '",'
             '"account":"acme","key":"4JzACp7B","operation":"bulk_insurance","plates":['
             '{"plate":"AB12CDE","found":true,"insured":false},{"plate":"ZZ99ZZZ","found":false},'
             '{"plate":"' + "!" * 32 + '","invalid":true}],"registers":{"native":3}}'
         )
-        assert decode_record(encode_json(record)) == record
+        assert decode_record(msgspec.json.encode(record)) == record
 
     def test_a_record_is_one_line_whatever_a_client_sends(self):
         """Line ends and bytes that are not UTF-8 cannot tear a line."""
         plate = invalid_plate("A\nB\r\udcff")
-        assert encode_json(plate) == b'{"plate":"A\\nB\\r\\\\udcff","invalid":true}'
+        assert msgspec.json.encode(plate) == b'{"plate":"A\\nB\\r\\\\udcff","invalid":true}'
 
 
 class TestAppending:
@@ -333,7 +334,7 @@ class TestSyncing:
         assert synced == []
         (path,) = directory.glob("*-*.ndjson")
         with path.open("ab") as file:
-            file.write(encode_json(look_up("B2")) + b"\n")
+            file.write(msgspec.json.encode(look_up("B2")) + b"\n")
         trail.sync()
         assert len(synced) == 1
 

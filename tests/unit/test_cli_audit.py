@@ -7,13 +7,14 @@ import shutil
 from datetime import UTC, timedelta
 from itertools import chain
 
+import msgspec
 import pytest
 
 from app import clock
 from app.audit.chain import Prune, with_digest
 from app.audit.digests import find_digests, latest
 from app.audit.owner import claim
-from app.audit.record import Plate, encode_json, time_of
+from app.audit.record import Plate, time_of
 from app.audit.trail import Trail
 from app.storage.engine import close_quietly, open_engine
 from app.storage.versions import database_id
@@ -163,7 +164,7 @@ class TestSealing:
             previous=json.loads(chain.read_text())["digest"],
         )
         with chain.open("ab") as file:
-            file.write(encode_json(with_digest(forged)) + b"\n")
+            file.write(msgspec.json.encode(with_digest(forged)) + b"\n")
         for reason, told in (("x" * 10_000, "it has 10,000"), ("a\x1bb", "is not printable")):
             assert told in cli.refusal("audit", "acknowledge", "chain:2", "--reason", reason)
         cli.json("audit", "acknowledge", "chain:2", "--reason", "ticket 1")

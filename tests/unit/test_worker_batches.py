@@ -9,17 +9,17 @@ from itertools import count
 import pytest
 
 from app import clock
-from app.serve.http.context import REFUSAL
+from app.serve.http.context import REFUSAL, Environ
 from app.serve.worker import connection as shared
 from app.serve.worker import loop
 from app.serve.worker.connection import Phase
-from app.serve.worker.head import Environ
 from app.serve.worker.worker import LINGER_SECONDS
 from tests.rows import each_row
 from tests.unit.worker_server import (
     ANSWER,
     CONNECTIONS_MAX,
     LONG_REQUEST,
+    QUICK,
     REQUEST,
     Server,
     new_lobby,
@@ -207,7 +207,7 @@ class Pipeline:
         self._unsent = self._missing = b""
         for request in range(chance.randint(1, 12)):
             method = chance.choice(["GET", "POST"])
-            path, size = f"/{number}.{request}:", chance.choice([0, 10, 3_000, 200_000])
+            path, size = f"{QUICK}{number}.{request}:", chance.choice([0, 10, 3_000, 200_000])
             body = b"y" * chance.choice([0, 1, 50, 20_000])
             head = f"{method} {path}?{size} HTTP/1.1\r\nHost: x\r\n"
             self._unsent += head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body

@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 
 from app import clock
+from app.serve.http.context import Environ
 from app.serve.worker import connection
 from app.serve.worker.connection import HELD_BYTES_MAX, SECOND_NS, Phase
-from app.serve.worker.head import Environ
 from app.serve.worker.worker import LINGER_SECONDS
 from tests.unit.worker_server import (
     ANSWER,

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from app import clock
-from app.serve.http.context import REFUSAL
+from app.serve.http.context import REFUSAL, Environ
 from app.serve.worker.answers import REST
 from app.serve.worker.connection import SECOND_NS
-from app.serve.worker.head import Environ
 from app.serve.worker.worker import LINGER_SECONDS
-from tests.unit.worker_server import Server, new_lobby
+from tests.unit.worker_server import QUICK, Server, new_lobby
 
 WORKERS = 2
 CLIENTS = 8
@@ -80,7 +79,7 @@ class Client:
         """Send a request after the others, and no more than so many bytes now."""
         if not self.is_at_end:
             number = len(self._asked)
-            line = f"{asked.method} /{number} HTTP/1.1\r\nHost: x\r\n"
+            line = f"{asked.method} {QUICK}{number} HTTP/1.1\r\nHost: x\r\n"
             if asked.kind == "malformed":
                 line += "No colon\r\n"
             if asked.kind == "last":
@@ -130,7 +129,7 @@ class Client:
         answer, asked = b"<%d.%d:" % (self.number, number), None
         if REFUSAL not in environ:
             asked, end = self._asked[number]
-            assert environ["PATH_INFO"] == f"/{number}"
+            assert environ["PATH_INFO"] == f"{QUICK}{number}"
             body = environ["wsgi.input"].read()
             assert body == self._body(number, asked.body_bytes)[: len(body)]
             assert len(body) == asked.body_bytes or self._sent < end

@@ -4,19 +4,23 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
+from app.serve.http.context import Environ
+from app.serve.http.unit import Unit
 from app.serve.worker.answers import REST
 from app.serve.worker.connection import SECOND_NS, Patience, Phase, Shared
-from app.serve.worker.head import Environ
 from app.serve.worker.lobby import Lobby
 from app.serve.worker.loop import Loop
 
-REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+QUICK = "/v1/vehicle/"
+"""The beginning of paths whose requests are answered together."""
+REQUEST = f"GET {QUICK} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 PATIENCE = Patience(idle_ns=30 * SECOND_NS, head_ns=10 * SECOND_NS, transfer_ns=30 * SECOND_NS)
 CONNECTIONS_MAX = 100
-LONG_REQUEST = REQUEST.replace(b"/", b"/long", 1)
-FILE_REQUEST = REQUEST.replace(b"/", b"/file", 1)
+LONG_REQUEST = REQUEST.replace(b"/ ", b"/long ")
+FILE_REQUEST = REQUEST.replace(b"/ ", b"/file ")
 LONG_ANSWER = ANSWER + b"x" * 1_000_000
 MILLISECOND_NS = SECOND_NS // 1_000
 
@@ -31,6 +35,7 @@ class Server:
         answer: the application; by default one of short and long answers.
         look_every_seconds: how long a turn waits at most.
         listeners: how many addresses it has.
+        unit: of requests that are answered together; by default one that records nothing.
     """
 
     def __init__(
@@ -40,6 +45,7 @@ class Server:
         answer: Answer | None = None,
         look_every_seconds: float = 0.01,
         listeners: int = 1,
+        unit: Unit[Any] | None = None,
     ) -> None:
         self._stack = stack
         self.rest: Iterator[bytes] | None = None
@@ -50,7 +56,7 @@ class Server:
             for _ in range(listeners)
         ]
         self._addresses = [each.getsockname() for each in self._listeners]
-        self.shared = Shared(answer or self._answer, PATIENCE, lobby)
+        self.shared = Shared(answer or self._answer, unit or Unit(None), PATIENCE, lobby)
         readable, writable = os.pipe()
         self.loop = Loop(
             self._listeners,
@@ -68,8 +74,8 @@ class Server:
 
     def _answer(self, environ: Environ, is_last: bool) -> tuple[bytes, bool]:
         self.answered.append(environ)
-        environ[REST] = self.rest if environ["PATH_INFO"] == "/file" else None
-        return LONG_ANSWER if environ["PATH_INFO"] == "/long" else ANSWER, is_last
+        environ[REST] = self.rest if environ["PATH_INFO"].endswith("/file") else None
+        return LONG_ANSWER if environ["PATH_INFO"].endswith("/long") else ANSWER, is_last
 
     def _close_all(self) -> None:
         for connection in self.loop.connections:

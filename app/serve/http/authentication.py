@@ -98,6 +98,13 @@ def _beginning_fault(key: str, *, in_authorization: bool) -> str:
 
 def find_caller(authenticator: Authenticator, req: Request) -> Caller | None:
     """Return the account of the request's key; None unless there is exactly one valid key."""
+    authorization: str | None = req.env.get("HTTP_AUTHORIZATION")
+    api_key: str | None = req.env.get("HTTP_X_API_KEY")
+    # PERF: nearly all requests have one header. A set takes a microsecond more.
+    if api_key is None and authorization is not None and authorization.startswith("Bearer "):
+        return authenticator.find_caller(authorization[7:].strip())
+    if authorization is None and api_key is not None:
+        return authenticator.find_caller(api_key.strip())
     presented = presented_keys(req)
     return authenticator.find_caller(presented.pop()) if len(presented) == 1 else None
 

@@ -3,7 +3,7 @@
 import random
 import time
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import falcon
 
@@ -11,9 +11,15 @@ from app.accounts.authentication import Caller
 from app.errors import Problem
 from app.serve.limits.bucket import Outcome, Rate
 
+Environ = dict[str, Any]
+"""Of a WSGI request: values of any type, by name."""
+
 REFUSAL = "verifyd.refusal"
 """Where a WSGI environment has the Problem that answers a request which cannot be read (D105), or
 which came to the wrong listener (D131)."""
+
+FAILURE = "verifyd.failure"
+"""Where a WSGI environment that is answered a second time has the exception that answers it."""
 
 LISTENER = "verifyd.listener"
 """Where a WSGI environment has the address of the listener that the request came in on (D131), if

@@ -1,24 +1,16 @@
-"""The outermost middleware: request id, the headers of every answer, the access log."""
+"""The outermost middleware: request id, and the headers of every answer."""
 
 import re
-import time
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import falcon
-import msgspec
 
-from app import clock
 from app.errors import Problem
 from app.serve.http.address import comes_from_proxy
-from app.serve.http.context import REFUSAL, Request
+from app.serve.http.context import FAILURE, REFUSAL, Request
 from app.setting_values import Network
 
-_GIVEN_UP = "verifyd.given_up"
-
-Environ = MutableMapping[str, Any]
-"""Of a WSGI request: values of any type, by name."""
 Application = Callable[..., Iterable[bytes]]
 
 
@@ -47,27 +39,21 @@ class Deadline:
         self.is_answering = False
         """Whether the application is working, rather than waiting for the client."""
 
-    def __call__(self, environ: Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
+    def __call__(
+        self, environ: MutableMapping[str, Any], start_response: Callable[..., object]
+    ) -> Iterable[bytes]:
         """Answer a request."""
         self.is_answering = True
         try:
             return self._application(environ, start_response)
         except GivenUp as error:
-            environ[_GIVEN_UP] = error
+            environ[FAILURE] = TookTooLong().with_traceback(error.__traceback__)
             return self._application(environ, start_response)
         finally:
             self.is_answering = False
 
 
-def require_time(environ: Environ) -> None:
-    """Raise TookTooLong, with the stack of the moment, if the request was given up."""
-    given_up: GivenUp | None = environ.get(_GIVEN_UP)
-    if given_up is not None:
-        raise TookTooLong().with_traceback(given_up.__traceback__)
-
-
 _CONTEXT = "verifyd.context"
-_METHODS = frozenset(falcon.HTTP_METHODS)
 # SEC: the id is logged. It must not contain a plate, name or key that a client put into it.
 _REQUEST_ID = re.compile(r"[0-9A-Fa-f]{16,64}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
@@ -78,14 +64,10 @@ class Envelope:
     """Gives each request its id and each answer its headers.
 
     Args:
-        log: takes one access log line, or None for no access log.
         trusted_proxies: whose request id is taken, besides a peer's on a Unix socket.
     """
 
-    def __init__(
-        self, log: Callable[[bytes], object] | None, trusted_proxies: Sequence[Network]
-    ) -> None:
-        self._log = log
+    def __init__(self, trusted_proxies: Sequence[Network]) -> None:
         self._trusted_proxies = trusted_proxies
 
     def process_request(self, req: Request, resp: falcon.Response) -> None:
@@ -94,13 +76,15 @@ class Envelope:
         A request that the worker could not read brings its refusal along. A path with a
         segment `.` or `..` is refused like it.
 
-        A request that was given up comes a second time, with the context it had; for it this raises
-        TookTooLong.
+        A request that was given up, or cannot be recorded, comes a second time, with the context it
+        had. For it this raises the exception that answers it.
         """
         former = req.env.setdefault(_CONTEXT, req.context)
         if former is not req.context:
             req.context = former
-        require_time(req.env)
+        failure: Exception | None = req.env.get(FAILURE)
+        if failure is not None:
+            raise failure
         given = req.env.get("HTTP_X_REQUEST_ID")
         if given and _REQUEST_ID.fullmatch(given) and comes_from_proxy(req, self._trusted_proxies):
             req.context.request_id = given
@@ -109,12 +93,10 @@ class Envelope:
     def process_response(
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
-        """Set the headers that every answer has, and log it."""
+        """Set the headers that every answer has."""
         resp.set_header("X-Request-ID", req.context.request_id)
         if resp.get_header("Cache-Control") is None:
             resp.set_header("Cache-Control", "no-store")
-        if self._log is not None:
-            self._log(_access_line(req, resp))
 
 
 def _path_fault(path: str) -> Problem | None:
@@ -126,24 +108,3 @@ def _path_fault(path: str) -> Problem | None:
     if "." not in path or _DOT_SEGMENTS.isdisjoint(path.split("/")):
         return None
     return Problem("invalid_request", "The path has a segment that is `.` or `..`.")
-
-
-def _access_line(req: Request, resp: falcon.Response) -> bytes:
-    # SEC: the route's template, never the path: paths hold registrations.
-    context = req.context
-    line = {
-        "time": _second(clock.now()),
-        "event": "request",
-        "request_id": context.request_id,
-        "key": context.caller.key_id if context.caller else None,
-        # SEC: a client can send a registration as the method.
-        "method": req.method if req.method in _METHODS else "(other)",
-        "route": req.uri_template,
-        "status": falcon.http_status_to_code(resp.status),
-        "duration_ms": round((time.perf_counter_ns() - context.started_ns) / 1e6, 3),
-    }
-    return msgspec.json.encode(line) + b"\n"
-
-
-# PERF: a time takes 2 us, 3 % of a look-up, and is that of many lines.
-_second = lru_cache(1)(clock.iso_utc)

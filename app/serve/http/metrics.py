@@ -5,22 +5,22 @@ client chose, an account's name or a registration.
 """
 
 import os
-import time
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-import falcon
 from falcon.routing import CompiledRouter
 
 from app import logs
 from app.accounts.usage.counts import Counts
 from app.serve.http import metrics_files
-from app.serve.http.context import Request, RequestContext
+from app.serve.http.unit import Answered
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
+    from prometheus_client import CollectorRegistry, Histogram
 
 NO_ROUTE = "(none)"
 ANONYMOUS = "(anonymous)"
@@ -73,16 +73,16 @@ class Measures:
 
     def _create_measures(self) -> None:
         """Create all measures in the registry."""
-        from prometheus_client import Counter, Histogram  # noqa: PLC0415 - as in `renew`
+        import prometheus_client as library  # noqa: PLC0415 - as in `renew`
 
-        seconds = Histogram(
+        seconds = library.Histogram(
             "verifyd_request_seconds",
             "Requests and how long they took, by route and status.",
             ["route", "status"],
             buckets=_BUCKETS_SECONDS,
             registry=self.registry,
         )
-        counter = partial(Counter, registry=self.registry)
+        counter = partial(library.Counter, registry=self.registry)
         limited = counter(
             "verifyd_limited_requests",
             "Requests that were charged, by plan, and whether they were admitted.",
@@ -106,9 +106,31 @@ class Measures:
         if not self.is_kept or metrics_files.is_lost():
             self.renew()
 
+    def count(self, answers: Sequence[Answered], now_ns: int) -> None:
+        """Count answers whose requests end now. Raises OSError."""
+        seconds, limited = defaultdict(list), Counter[tuple[str, str]]()
+        for context, _, _, route, status in answers:
+            passed = (now_ns - context.started_ns) / 1e9
+            seconds[route or NO_ROUTE, status].append(passed)
+            share, caller = context.share, context.caller
+            if share is not None and share.was_charged:
+                plan = caller.plan if caller else ANONYMOUS
+                limited[plan, "admitted" if share.outcome.admitted else "refused"] += 1
+            if context.refusal is not None and context.refusal.code == "unauthorized":
+                self.authentication_failures.inc()
+            if context.has_database_error:
+                self.database_errors.inc()
+        for labels, amounts in seconds.items():
+            _observe_all(self.seconds(*labels), amounts)
+        for names, number in limited.items():
+            self.limited(*names).inc(number)
+        dropped = logs.take_dropped()
+        if dropped:
+            self.dropped_log_lines.inc(dropped)
+
 
 class Metrics:
-    """The outermost middleware: counts each request when it is answered.
+    """Counts each request when it is answered.
 
     Args:
         usage: counts the answers to each key.
@@ -121,22 +143,18 @@ class Metrics:
         self._router = router
         self._looked_at_ns = 0
 
-    def process_response(
-        self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
-    ) -> None:
-        """Count the request. A request that cannot be counted is answered all the same."""
-        context, route = req.context, req.uri_template
-        status = falcon.http_status_to_code(resp.status)
-        now_ns = time.perf_counter_ns()
+    def note(self, answers: Sequence[Answered], now_ns: int) -> None:
+        """Count answers whose requests end now, even if their metrics cannot be kept."""
         # A full disk or a removed directory raises OSError.
         with suppress(OSError):
             if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:
                 self._look(now_ns)
             if self._measures.is_kept:
-                self._count(context, route, status, now_ns)
-        if context.caller is not None:
-            template = route or self._template_of(req.path)
-            self._usage.add(context.caller, template, req.method, status, context.vehicles)
+                self._measures.count(answers, now_ns)
+        for context, method, path, route, status in answers:
+            if context.caller is not None:
+                template = route or self._template_of(path)
+                self._usage.add(context.caller, template, method, status, context.vehicles)
 
     def _look(self, now_ns: int) -> None:
         """Do what is due once a second."""
@@ -149,18 +167,9 @@ class Metrics:
         found = self._router.find(path)
         return found[3] or "" if found else ""
 
-    def _count(self, context: RequestContext, route: str | None, status: int, now_ns: int) -> None:
-        measures = self._measures
-        seconds = (now_ns - context.started_ns) / 1e9
-        measures.seconds(route or NO_ROUTE, status).observe(seconds)
-        share, caller = context.share, context.caller
-        if share is not None and share.was_charged:
-            plan = caller.plan if caller else ANONYMOUS
-            measures.limited(plan, "admitted" if share.outcome.admitted else "refused").inc()
-        if context.refusal is not None and context.refusal.code == "unauthorized":
-            measures.authentication_failures.inc()
-        if context.has_database_error:
-            measures.database_errors.inc()
-        dropped = logs.take_dropped()
-        if dropped:
-            measures.dropped_log_lines.inc(dropped)
+
+def _observe_all(histogram: "Histogram", amounts: Sequence[float]) -> None:
+    """Count amounts. PERF: each of these additions takes 1 us, so those of a unit are gathered."""
+    histogram._sum.inc(sum(amounts))
+    for place, number in Counter(bisect_left(_BUCKETS_SECONDS, each) for each in amounts).items():
+        histogram._buckets[place].inc(number)

@@ -85,6 +85,9 @@ class LimitStore:
         self._threads = threading.Lock()
         self._descriptor = -1
         self._inode = (0, 0)
+        self._is_held = False
+        self._is_looked_at = False
+        """Whether the path is known to lead to the file while this is held."""
         _stores.add(self)
 
     def take(self, slot: int, rate: Rate) -> Outcome:
@@ -101,6 +104,14 @@ class LimitStore:
     def fill(self, slot: int, rate: Rate) -> Outcome:
         """Fill a bucket. Raises StoreError."""
         return self._use(slot, rate, lambda rate, _, now_ns: bucket.peek(rate, now_ns, now_ns))
+
+    def hold(self) -> None:
+        """Look only once from now on whether the path leads to the same file, until `release`."""
+        self._is_held, self._is_looked_at = True, False
+
+    def release(self) -> None:
+        """Look each time again."""
+        self._is_held = self._is_looked_at = False
 
     def require_usable(self) -> None:
         """Raise StoreError if the file cannot be used. Changes nothing."""
@@ -121,6 +132,7 @@ class LimitStore:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+            self._is_looked_at = False
 
     def _use(self, slot: int, rate: Rate, operation: _Operation, *, writes: bool = True) -> Outcome:
         if not 0 <= slot < ACCOUNT_SLOTS + ADDRESS_SLOTS:
@@ -155,6 +167,8 @@ class LimitStore:
             # This process has opened the file itself: a fork would share the lock.
             if not locked_soon(self._descriptor):
                 raise StoreError(f"{self._path} is locked by a stopped process")
+            if self._is_looked_at:
+                return self._descriptor
             try:
                 found = os.lstat(self._path)
             except FileNotFoundError:
@@ -162,6 +176,7 @@ class LimitStore:
                 continue
             is_same = (found.st_dev, found.st_ino) == self._inode
             if is_same and found.st_size == FILE_BYTES:
+                self._is_looked_at = self._is_held
                 return self._descriptor
             self.close()
         raise StoreError(f"{self._path} was replaced {_OPENINGS_MAX} times while it was opened")

@@ -12,8 +12,8 @@ import msgspec
 from app import clock
 from app.errors import Problem
 from app.serve.http.bodies import FileBody
+from app.serve.http.context import Environ
 from app.serve.http.envelope import Application
-from app.serve.worker.head import Environ
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 REST = "verifyd.rest"

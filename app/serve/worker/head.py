@@ -8,13 +8,10 @@ request past the first.
 import ipaddress
 import re
 from functools import lru_cache
-from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from app.serve.http.context import REPEATED
+from app.serve.http.context import REPEATED, Environ
 
-Environ = dict[str, Any]
-"""Of a WSGI request: values of any type, by name."""
 LINE_BYTES_MAX = 8_190
 """Of the request line and of each header, without the line end."""
 FIELDS_MAX = 64

@@ -9,21 +9,18 @@ import re
 
 from app.errors import Problem
 from app.serve.http.bodies import BODY_BYTES_MAX, DRAINED_BYTES_MAX
-from app.serve.http.context import REFUSAL
-from app.serve.worker.head import (
-    LINE_BYTES_MAX,
-    Environ,
-    LineTooLong,
-    Malformed,
-    head_length,
-    read_head,
-)
+from app.serve.http.context import REFUSAL, Environ
+from app.serve.worker.head import LINE_BYTES_MAX, LineTooLong, Malformed, head_length, read_head
 
 # What nginx says about a request, even if the rest of its head cannot be read.
 _OF_NGINX = {
     "HTTP_X_REQUEST_ID": re.compile(rb"\r\nX-Request-ID: *([0-9A-Fa-f-]{16,64}) *(?=\r\n)", re.I),
     "HTTP_X_REAL_IP": re.compile(rb"\r\nX-Real-IP: *([0-9A-Fa-f:.]{2,45}) *(?=\r\n)", re.I),
 }
+
+_QUICK_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_QUICK_PREFIXES = ("/v1/vehicle/", "/v1/compliance/", "/api/domains/")
+_QUICK_PATHS = frozenset({"/api/domains", "/v1/account", "/healthz"})
 
 
 class Intake:
@@ -161,6 +158,18 @@ def is_last(environ: Environ) -> bool:
     options = {each.strip(" \t").lower() for each in connection.split(",")}
     is_kept = environ["SERVER_PROTOCOL"] != "HTTP/1.0" or "keep-alive" in options
     return "close" in options or not is_kept
+
+
+def is_quick(environ: Environ) -> bool:
+    """Tell whether a request surely takes no longer than a look-up, unless the database does.
+
+    Bulk look-ups, and changes that wait for a lock, can take long, and so can pages.
+    """
+    if REFUSAL in environ:
+        return True
+    path: str = environ["PATH_INFO"]
+    is_path_quick = path.startswith(_QUICK_PREFIXES) or path in _QUICK_PATHS
+    return is_path_quick and environ["REQUEST_METHOD"] in _QUICK_METHODS
 
 
 def problem_of(error: Malformed) -> Problem:

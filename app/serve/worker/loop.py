@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 
 from app import clock
+from app.serve.http.context import Environ
 from app.serve.worker.connection import HELD_BYTES_MAX, SECOND_NS, Connection, Phase, Shared
-from app.serve.worker.head import Environ
 from app.serve.worker.lobby import IdleSocket
 
 _SEND_BUFFER_BYTES = 128 * 1024
@@ -94,7 +94,7 @@ class Loop:
                 shared.free_memory()
             if self._is_interrupted:
                 break
-        shared.send_answers()
+        shared.answer_asked()
         if len(descriptors) > 1 and not self._is_interrupted:
             self._share(ready)
 
@@ -151,7 +151,7 @@ class Loop:
                 connection.deadline_ns += late_ns
             if connection.deadline_ns <= shared.now_ns:
                 connection.expire()
-        shared.send_answers()
+        shared.answer_asked()
 
     def stop(self, linger_seconds: float, *, takes_waiting: bool) -> None:
         """Accept no more connections, and close each one after its next answer.
@@ -169,7 +169,7 @@ class Loop:
         shared.epoll.unregister(shared.lobby)
         while takes_waiting and (taken := self._take_waiting()):
             taken.is_ready()
-        shared.send_answers()
+        shared.answer_asked()
         linger_ns = int(linger_seconds * SECOND_NS)
         until_ns = clock.monotonic_ns() + linger_ns
         # For those whose answer is still being written.
@@ -192,7 +192,7 @@ class Loop:
                 connection.is_ready()
             if connection.phase is Phase.IDLE:
                 connection.close()
-        self._shared.send_answers()
+        self._shared.answer_asked()
 
     def _accept(self, listener: socket.socket, served: int) -> Iterator[Connection]:
         """Yield one new connection, or as many as were served; one of them can take long (D106)."""
@@ -243,7 +243,7 @@ class Loop:
 
     def _make_room(self) -> None:
         """Close the connection that has been idle longest, or else has waited longest."""
-        # Send pending answers first; those connections can then be closed.
-        self._shared.send_answers()
+        # Answer what was read first; those connections can then be closed.
+        self._shared.answer_asked()
         if connections := self.connections:
             min(connections, key=lambda each: (each.phase not in _AT_REST, each.since_ns)).close()

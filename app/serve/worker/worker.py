@@ -16,11 +16,10 @@ from gunicorn.workers.base import Worker as Base
 
 from app import clock
 from app.processes import call_at_end_of_parent
-from app.serve.http.context import LISTENER
+from app.serve.http.context import LISTENER, Environ
 from app.serve.http.envelope import Deadline, GivenUp
 from app.serve.worker.answers import answer_of, failure
 from app.serve.worker.connection import SECOND_NS, Patience, Shared
-from app.serve.worker.head import Environ
 from app.serve.worker.lobby import Lobby
 from app.serve.worker.loop import Loop
 from app.setting_values import address_of
@@ -103,10 +102,11 @@ class Worker(Base):
         wrapped: list[Any] = list(self.sockets)
         listeners: list[socket.socket] = [each.sock for each in wrapped]
         common = dict(base_environ(self.cfg))
+        application: Any = self.app.callable
         return Loop(
             listeners,
             self.PIPE[0],
-            Shared(self._answer, patience, lobby),
+            Shared(self._answer, application.unit, patience, lobby),
             [common | _environ_of(each) for each in listeners],
             connections_max=_connections_max(self.cfg.worker_connections),
             look_every_seconds=look_every_seconds,

@@ -4,6 +4,7 @@ import os
 from contextlib import closing
 
 import apsw
+import peewee
 import pytest
 
 from app import clock
@@ -38,6 +39,30 @@ def engine(world):
 @pytest.fixture
 def authenticator(engine):
     return Authenticator(engine)
+
+
+@ON_SQLITE
+class TestHold:
+    """What a worker sees while it answers requests together (D170)."""
+
+    def test_a_commit_is_seen_after_it(self, world, engine):
+        """One version counts for all requests of a unit."""
+        engine.version()
+        engine.hold()
+        before = engine.version()
+        set_plan(world.engine, "other", **LIMITS)
+        assert engine.version() == before
+        engine.release()
+        assert engine.version() != before
+
+    def test_it_ends_with_the_connection(self, world, engine):
+        """What is asked after an error is asked of the files again."""
+        engine.version()
+        engine.hold()
+        before = engine.version()
+        set_plan(world.engine, "other", **LIMITS)
+        engine.recover(peewee.OperationalError("disk I/O error"))
+        assert engine.version() != before
 
 
 @pytest.fixture

@@ -97,6 +97,19 @@ class TestBuckets:
         assert [left(store) for _ in range(10)] == [3] * 10
         assert path.read_bytes() == before
 
+    def test_a_file_that_is_removed_is_missed_when_it_is_looked_at(self, store, path):
+        """Once while the store is held, else each time (D170)."""
+        for _ in range(2):
+            store.hold()
+            store.take(7, PLAN)
+            path.rename(f"{path}.away")
+            store.take(7, PLAN)
+            store.release()
+            with pytest.raises(StoreError):
+                store.take(7, PLAN)
+            path.with_name("limits.away").rename(path)
+        assert store.take(7, PLAN).remaining == 0
+
     def test_fill_fills(self, store):
         """A filled bucket has all its tokens, and other buckets do not change."""
         spend(store, 5)

@@ -10,6 +10,7 @@ import pytest
 
 from app import clock, logs
 from app.logs import LineWriter, take_dropped
+from tests.rows import each_row
 
 LINE = b'{"event":"request"}' + b" " * 80 + b"\n"
 
@@ -72,6 +73,41 @@ def test_a_line_that_was_begun_is_finished(pipe):
     assert take_dropped() == 1
     writer.write(LINE)
     assert first + os.read(reader, 1 << 20) == long + LINE
+
+
+def test_lines_are_written_together_as_far_as_a_pipe_takes_them_whole(monkeypatch):
+    """So the lines of several workers on one pipe do not mix."""
+    written = []
+    writer = LineWriter(2)
+    monkeypatch.setattr(writer, "_write_now", lambda data: written.append(data) or len(data))
+    lengths = [100] * 50 + [5_000] + [4_095, 1] * 2
+    lines = [b"x" * (length - 1) + b"\n" for length in lengths]
+    writer.write_lines(lines)
+    assert b"".join(written) == b"".join(lines)
+    assert [len(piece) for piece in written] == [4_000, 1_000, 5_000, 4_096, 4_096]
+
+
+@each_row("taken", [0, 1, 99, 100, 101, 250, 299])
+def test_each_line_that_is_dropped_counts(monkeypatch, taken):
+    """Of lines that are taken in part, the one that was begun is finished, and the rest dropped."""
+    lines = [bytes([letter]) * 99 + b"\n" for letter in b"abc"]
+    received = b""
+    room = taken
+
+    def take(data):
+        nonlocal received, room
+        part, room = data[:room], 0
+        received += part
+        return len(part)
+
+    writer = LineWriter(2)
+    monkeypatch.setattr(writer, "_write_now", take)
+    writer.write_lines(lines)
+    begun = -(-taken // 100)
+    assert take_dropped() == 3 - begun
+    room = 1_000
+    writer.write(LINE)
+    assert received == b"".join(lines[:begun]) + LINE
 
 
 def test_the_original_descriptor_stays_blocking(pipe):

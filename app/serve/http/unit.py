@@ -117,10 +117,13 @@ class Unit(Generic[T]):
         self, req: Request, resp: falcon.Response, resource: object, req_succeeded: bool
     ) -> None:
         """Take note of an answer; of a request that is answered again, of its last one."""
-        status = falcon.http_status_to_code(resp.status)
-        answered = Answered(req.context, req.method, req.path, req.uri_template, status)
+        context, status = req.context, falcon.http_status_to_code(resp.status)
+        # A request that is answered again is refused before its path is routed.
+        former = self._answers.get(context)
+        route = former.route if former else req.uri_template
+        answered = Answered(context, req.method, req.path, route, status)
         if self._is_open:
-            self._answers[req.context] = answered
+            self._answers[context] = answered
         else:
             self._note([answered])
 

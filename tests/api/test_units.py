@@ -127,9 +127,12 @@ class TestTogether:
         """All records of a unit are there before the first of its answers leaves."""
         written = []
         append = Trail.append
-        monkeypatch.setattr(
-            Trail, "append", lambda self, *some: (written.append(len(some)), append(self, *some))
-        )
+
+        def note(self, *records):
+            written.append(len(records))
+            append(self, *records)
+
+        monkeypatch.setattr(Trail, "append", note)
         answers = worker.ask_together([LOOK_UP] * CLIENTS)
         assert statuses(answers) == [200] * CLIENTS
         assert written == [CLIENTS]
@@ -142,11 +145,12 @@ class TestTogether:
         worker.ask_together([LOOK_UP])  # It opens the database.
         seen = []
         rows = SqliteEngine.rows
-        monkeypatch.setattr(
-            SqliteEngine,
-            "rows",
-            lambda self, sql, params: (seen.append(sql), rows(self, sql, params))[1],
-        )
+
+        def note(self, sql, params):
+            seen.append(sql)
+            return rows(self, sql, params)
+
+        monkeypatch.setattr(SqliteEngine, "rows", note)
         worker.ask_together([LOOK_UP] * CLIENTS)
         assert seen.count(VERSION) == 1
 
@@ -286,6 +290,7 @@ class TestChanges:
     def test_a_revoked_key_does_not_work_in_the_next_unit(self, worker):
         """Whoever asks after the revocation is refused, however many ask meanwhile."""
         token = parse_token(worker.world.alice_key)
+        assert token is not None
         other = worker.world.key_of("other", "standard")
 
         def revoke(path):

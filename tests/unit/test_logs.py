@@ -79,7 +79,12 @@ def test_lines_are_written_together_as_far_as_a_pipe_takes_them_whole(monkeypatc
     """So the lines of several workers on one pipe do not mix."""
     written = []
     writer = LineWriter(2)
-    monkeypatch.setattr(writer, "_write_now", lambda data: written.append(data) or len(data))
+
+    def take(data):
+        written.append(data)
+        return len(data)
+
+    monkeypatch.setattr(writer, "_write_now", take)
     lengths = [100] * 50 + [5_000] + [4_095, 1] * 2
     lines = [b"x" * (length - 1) + b"\n" for length in lengths]
     writer.write_lines(lines)

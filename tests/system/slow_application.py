@@ -26,5 +26,6 @@ def create_app() -> Callable[..., Iterable[bytes]]:
         return application(environ, start_response)
 
     # The server starts it.
+    answer.unit = application.unit  # type: ignore[attr-defined]
     answer.usage = application.usage  # type: ignore[attr-defined]
     return answer

@@ -70,7 +70,7 @@ def _csv_lines(found: Sequence[Found], day: str) -> Iterator[str]:
 def _row(found: Found, day: str) -> Row:
     record = found.record
     if record is None:
-        error = failure_answer(found)["error"]
+        error = failure_answer(found).error
         return Row(found.asked, found.registration, error, None, [], "")
     judgement = judge(record, day)
     failed = [

@@ -1,7 +1,7 @@
 """The cells of a CSV file that answer a plate, as `verifyd lookup --csv` appends them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from app.csv_cells import text_cell
 from app.vehicles.answers import InsuranceAnswer, failure_answer, insurance_answer
@@ -44,18 +44,17 @@ _ANSWERED: Mapping[str, Callable[[_Answer], str]] = {
     "model": lambda its: its.text(its.record.model),
     "year": lambda its: "" if its.record.year is None else str(its.record.year),
     "color": lambda its: its.text(its.record.color),
-    "lastUpdated": lambda its: its.insurance["lastUpdated"],
+    "lastUpdated": lambda its: its.insurance.lastUpdated,
 }
 """How the cell of each column of a known plate is made."""
 COLUMNS = ("result", "registration", "asOf", *_ANSWERED)
 _NOTHING = [""] * len(_ANSWERED)
 
 
-def _policy_text(
-    answer: _Answer, member: Literal["number", "insurer", "type", "validFrom", "validTo"]
-) -> str:
-    policy = answer.insurance["policy"]
-    return answer.text(policy and policy[member])
+def _policy_text(answer: _Answer, member: str) -> str:
+    policy = answer.insurance.policy
+    text: str | None = policy and getattr(policy, member)
+    return answer.text(text)
 
 
 def heading(delimiter: str) -> str:
@@ -82,7 +81,7 @@ class Cells:
     def of_plate(self, found: Found) -> tuple[str, str]:
         """Return the result for a plate, which is its first cell, and all its cells."""
         if found.record is None:
-            result = failure_answer(found)["code"]
+            result = failure_answer(found).code
             return result, self._joined(result, found.registration, _NOTHING)
         return FOUND, self._joined(FOUND, found.registration, self._answer(found.record))
 

@@ -19,7 +19,7 @@ from app.serve.http.problems import FailureLog
 from app.serve.http.unit import Unit
 from app.vehicles.compliance import judge
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import Read
+from app.vehicles.records import Read, Wanted
 
 Operation = Literal["insurance", "bulk_insurance", "compliance", "bulk_compliance"]
 _ABOUT_INSURANCE = ("insurance", "bulk_insurance")
@@ -72,13 +72,20 @@ class LookUps:
         self._unit = unit
 
     def look_up(
-        self, req: Request, operation: Operation, asked: Sequence[str], as_of: str | None
+        self,
+        req: Request,
+        operation: Operation,
+        asked: Sequence[str],
+        as_of: str | None,
+        *,
+        describes: bool,
     ) -> LookUp:
         """Look plates up with one statement.
 
         Args:
             asked: plates as they were given.
             as_of: ISO date that the request named.
+            describes: the answer describes the vehicles.
 
         Raises Problem: those of enquiry_of.
         """
@@ -86,8 +93,8 @@ class LookUps:
         # PERF: most plans do not ask, and a call costs 0.2 us.
         enquiry = NO_ENQUIRY if caller.enquiry == "off" else enquiry_of(req)
         day = self._reader.day(as_of)
-        with_fines = operation not in _ABOUT_INSURANCE
-        found, read = self._reader.look_up(caller.registers, asked, day, with_fines=with_fines)
+        wanted = Wanted(describes, compliance=operation not in _ABOUT_INSURANCE)
+        found, read = self._reader.look_up(caller.registers, asked, day, wanted)
         return LookUp(operation, enquiry, as_of, day, found, read)
 
     def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> None:

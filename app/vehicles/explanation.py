@@ -7,6 +7,8 @@ finds where every value of the answer comes from. The tests compare the two.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from app import clock
 from app.storage.engine import Engine
 from app.storage.registers import in_precedence, with_current_registers
@@ -245,14 +247,16 @@ def _plate(explanation: Explanation, day: str) -> Document:
     found = explanation.found
     asked = {"asked": found.asked, "registration": found.registration}
     if found.record is None:
-        return asked | failure_answer(found)
+        return asked | failure_answer(found)._asdict()
     return asked | {
-        "insurance": insurance_answer(found.record, day),
-        "compliance": compliance_answer(
-            found.record.registration,
-            judge(found.record, day),
-            explain=True,
-            checked_at=clock.now(),
+        "insurance": msgspec.to_builtins(insurance_answer(found.record, day)),
+        "compliance": msgspec.to_builtins(
+            compliance_answer(
+                found.record.registration,
+                judge(found.record, day),
+                explain=True,
+                checked_at=clock.now(),
+            )
         ),
         "decidedBy": [
             each._asdict() | {"registers": list(each.registers)} for each in explanation.decisions
@@ -296,7 +300,7 @@ def _vehicle(facts: VehicleFacts | None) -> Document | None:
 def _policy_document(policy: PolicyFacts, day: str) -> Document:
     """Return the policy object of the API and three more members; `state` is that of the day."""
     return {
-        **(policy_answer(policy) or {}),
+        **msgspec.structs.asdict(policy_answer(policy)),
         "cancelledOn": policy.cancelled_on,
         "lastUpdated": clock.iso_utc(policy.updated),
         "state": policy_state(policy, day),

@@ -7,7 +7,7 @@ import msgspec
 from app import clock
 from app.config import Config
 from app.vehicles.facts import Record
-from app.vehicles.records import Read, Records
+from app.vehicles.records import EVERYTHING, Read, Records, Wanted
 from app.vehicles.registration import canonical_registration
 
 BATCH_PLATES = 5_000
@@ -40,7 +40,7 @@ class VehicleReader:
         return as_of or clock.today(self._timezone).isoformat()
 
     def look_up(
-        self, registers: str, asked: Sequence[str], day: str, *, with_fines: bool = True
+        self, registers: str, asked: Sequence[str], day: str, wanted: Wanted = EVERYTHING
     ) -> tuple[list[Found], Read]:
         """Look plates up with one statement; return one result for each, in their order.
 
@@ -51,7 +51,6 @@ class VehicleReader:
             registers: state of the registers, as app.storage.registers reads it.
             asked: plates as they were given.
             day: ISO date that decides which policy is answered.
-            with_fines: ask whether fines are outstanding, as a check of compliance needs.
         """
         plates = [canonical_registration(text) for text in asked]
         known = [plate for plate in plates if plate is not None]
@@ -59,12 +58,10 @@ class VehicleReader:
         read: Read = {}
         if len(known) == 1:
             # PERF: the statement for a single plate is the faster one.
-            record, read = self._records.find_record(
-                registers, known[0], day, with_fines=with_fines
-            )
+            record, read = self._records.find_record(registers, known[0], day, wanted)
             records = {known[0]: record} if record else {}
         elif known:
-            records, read = self._records.find_records(registers, known, day, with_fines=with_fines)
+            records, read = self._records.find_records(registers, known, day, wanted)
         # No record has the empty text as its registration.
         found = [
             Found(text, plate, records.get(plate or ""))

@@ -12,7 +12,9 @@ from app.serve.http.context import Request, caller_of
 from app.serve.http.parameters import date_parameter, flag_parameter, require_known_parameters
 from app.vehicles.answers import (
     NOT_FOUND,
-    Item,
+    ComplianceItem,
+    InsuranceItem,
+    Items,
     add_details,
     bulk_answer,
     compliance_answer,
@@ -21,7 +23,7 @@ from app.vehicles.answers import (
     insurance_item,
     invalid_registration,
 )
-from app.vehicles.audited import LookUp, LookUps
+from app.vehicles.audited import LookUp, LookUps, Operation
 from app.vehicles.compliance import judge
 from app.vehicles.facts import Record
 from app.vehicles.reader import Found
@@ -58,10 +60,10 @@ class Insurance(_Operation):
         """GET /v1/vehicle/{registration}/insurance. The insurance record (spec 2)."""
         require_known_parameters(req, "asOf")
         as_of = date_parameter(req, "asOf")
-        look_up = self._look_ups.look_up(req, "insurance", [registration], as_of)
+        look_up = self._look_ups.look_up(req, "insurance", [registration], as_of, describes=True)
         record = self._require_record(req, look_up)
         insurance = insurance_answer(record, look_up.day, as_of)
-        self._look_ups.record(req, look_up, [insurance["insured"]])
+        self._look_ups.record(req, look_up, [insurance.insured])
         answer(resp, insurance)
 
     on_head = on_get
@@ -75,13 +77,13 @@ class Compliance(_Operation):
         require_known_parameters(req, "asOf", "explain")
         explain = flag_parameter(req, "explain")
         as_of = date_parameter(req, "asOf")
-        look_up = self._look_ups.look_up(req, "compliance", [registration], as_of)
+        look_up = self._look_ups.look_up(req, "compliance", [registration], as_of, describes=False)
         record = self._require_record(req, look_up)
         judgement = judge(record, look_up.day)
         compliance = compliance_answer(
             record.registration, judgement, explain=explain, checked_at=clock.now(), as_of=as_of
         )
-        self._look_ups.record(req, look_up, [compliance["compliant"]])
+        self._look_ups.record(req, look_up, [compliance.compliant])
         answer(resp, compliance)
 
     on_head = on_get
@@ -112,9 +114,9 @@ class BulkInsurance(_Operation):
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent."""
         sent = _read(req, BulkRequest)
-        look_up = self._look_ups.look_up(req, "bulk_insurance", sent.registrations, sent.asOf)
+        look_up = _look_up(self._look_ups, req, "bulk_insurance", sent)
         items = [insurance_item(each, look_up.day) for each in look_up.found]
-        insured = (item["insured"] for item in items)
+        insured = (item.insured for item in items)
         self._look_ups.record(req, look_up, insured)
         _answer(resp, sent, look_up.found, items)
 
@@ -137,7 +139,7 @@ class BulkCompliance(_Operation):
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /v1/compliance/bulk. One item per element, in the order sent."""
         sent = _read(req, BulkComplianceRequest)
-        look_up = self._look_ups.look_up(req, "bulk_compliance", sent.registrations, sent.asOf)
+        look_up = _look_up(self._look_ups, req, "bulk_compliance", sent)
         day, explain = look_up.day, bool(sent.explain)
         items = [
             compliance_item(
@@ -147,7 +149,7 @@ class BulkCompliance(_Operation):
             )
             for each in look_up.found
         ]
-        compliant = (item["compliant"] for item in items)
+        compliant = (item.compliant for item in items)
         self._look_ups.record(req, look_up, compliant)
         _answer(resp, sent, look_up.found, items)
 
@@ -173,11 +175,16 @@ def _read(req: Request, shape: type[_Sent]) -> _Sent:
     return sent
 
 
-def _answer(
-    resp: falcon.Response, sent: BulkRequest, found: Sequence[Found], items: Sequence[Item]
-) -> None:
+def _look_up(look_ups: LookUps, req: Request, operation: Operation, sent: BulkRequest) -> LookUp:
+    describes = bool(sent.details)
+    return look_ups.look_up(req, operation, sent.registrations, sent.asOf, describes=describes)
+
+
+def _answer(resp: falcon.Response, sent: BulkRequest, found: Sequence[Found], items: Items) -> None:
     """Answer with an item for each plate, with details if they were asked for."""
     if sent.details:
+        each: Found
+        item: InsuranceItem | ComplianceItem
         for each, item in zip(found, items, strict=True):
             if each.record is not None:
                 add_details(item, each.record)

@@ -185,9 +185,9 @@ def test_every_look_up_passes_one_function(cli, alice, loaded, monkeypatch):
     seen = []
     look_up = VehicleReader.look_up
 
-    def noted(self, registers, asked, day, **options):
+    def noted(self, registers, asked, day, *wanted):
         seen.append(list(asked))
-        return look_up(self, registers, asked, day, **options)
+        return look_up(self, registers, asked, day, *wanted)
 
     monkeypatch.setattr(VehicleReader, "look_up", noted)
     alice.get("/v1/vehicle/AB12CDE/insurance")

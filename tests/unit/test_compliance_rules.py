@@ -1,5 +1,6 @@
 """Whether a vehicle is road-legal on a day: four checks, with a reason for each (D22)."""
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -38,7 +39,8 @@ def reason(check, day=DAY, first_years=0, **different):
 def members(explain=False, **different):
     """Return the compliance record of a legal vehicle with a few facts changed."""
     judgement = judge(replace(LEGAL, **different), DAY)
-    return compliance_answer("AB12CDE", judgement, explain=explain, checked_at=1_700_000_000)
+    answer = compliance_answer("AB12CDE", judgement, explain=explain, checked_at=1_700_000_000)
+    return msgspec.to_builtins(answer)
 
 
 class TestInsurance:
@@ -127,8 +129,8 @@ class TestMot:
         facts = {"mot_expiry": None, "first_registered": "2025-01-01"}
         judgement = judge(replace(LEGAL, mot_first_years=3, **facts), DAY)
         answer = compliance_answer("AB12CDE", judgement, explain=True, checked_at=0)
-        assert answer["reasons"]["motValid"] == "not_due"
-        assert answer["compliant"] is True
+        assert answer.reasons.motValid == "not_due"
+        assert answer.compliant is True
 
     @pytest.mark.parametrize("day", ["0001-01-01", "9997-12-31", "9998-06-01"])
     def test_first_years_may_lie_beyond_the_calendar(self, day):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from app.vehicles.answers import insurance_answer, policy_answer
+from app.vehicles.answers import PolicyAnswer, insurance_answer, policy_answer
 from app.vehicles.compliance import judge_insurance
 from app.vehicles.facts import PolicyFacts, Record
 from tests.rows import each_row
@@ -111,26 +111,24 @@ class TestFlag:
 class TestMembers:
     def test_policy_has_the_five_members_of_the_spec(self):
         """The policy has no date of cancellation, because the spec has no such member."""
-        assert policy_answer(POLICY._replace(cancelled_on="2025-06-01")) == {
-            "number": "P-1",
-            "insurer": "Northgate",
-            "validFrom": "2025-03-01",
-            "validTo": "2026-02-28",
-            "type": "comprehensive",
-        }
+        assert policy_answer(POLICY._replace(cancelled_on="2025-06-01")) == PolicyAnswer(
+            number="P-1",
+            insurer="Northgate",
+            validFrom="2025-03-01",
+            validTo="2026-02-28",
+            type="comprehensive",
+        )
 
     def test_an_unknown_insurer_is_null(self):
         """An unknown insurer is stored as the empty text and answered as null."""
-        members = policy_answer(POLICY._replace(insurer="", type=None))
-        assert members is not None
-        assert (members["insurer"], members["type"]) == (None, None)
+        answer = policy_answer(POLICY._replace(insurer="", type=None))
+        assert (answer.insurer, answer.type) == (None, None)
 
     def test_no_policy_is_null(self):
         """A plate without a policy has the policy null."""
-        assert policy_answer(None) is None
-        assert insurance_answer(record(), "2025-06-01")["policy"] is None
+        assert insurance_answer(record(), "2025-06-01").policy is None
 
     def test_last_updated_is_the_records_time(self):
         """Unix seconds become an ISO 8601 time in UTC (D21)."""
-        members = insurance_answer(replace(record(), updated=1_700_000_000), "2025-06-01")
-        assert members["lastUpdated"] == "2023-11-14T22:13:20Z"
+        answer = insurance_answer(replace(record(), updated=1_700_000_000), "2025-06-01")
+        assert answer.lastUpdated == "2023-11-14T22:13:20Z"

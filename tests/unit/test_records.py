@@ -17,7 +17,7 @@ from app.storage.sqlite import SqliteEngine
 from app.storage.stores import store_of
 from app.storage.versions import migrate_register
 from app.vehicles.facts import PolicyFacts, Record
-from app.vehicles.records import Records
+from app.vehicles.records import Records, Wanted
 from tests.conftest import STORAGE
 from tests.rows import each_row
 from tests.stores import Template
@@ -28,6 +28,15 @@ ORDER = ("native", "dvsa", "rdw")
 DAY = "2025-07-01"
 TABLES = {"v": "vehicle", "p": "policy", "f": "fine"}
 PLATE = "AB12CDE"
+FINED = "has_outstanding_fines"
+
+UNWANTED = {
+    Wanted(description=False): dict.fromkeys(("make", "model", "year", "color")),
+    Wanted(compliance=False): dict.fromkeys(
+        (*("mot_expiry", "mot_exempt", "first_registered", "tax_status", "tax_due"), FINED)
+    ),
+}
+"""What is not read of a plate, by what is wanted."""
 
 Rows = dict[str, list[Any]]
 
@@ -121,8 +130,11 @@ def found(shelf):
         one, _ = records.find_record(shelf.state, plate, day)
         many, _ = records.find_records(shelf.state, ["NONE1", plate, plate], day)
         assert many == ({plate: one} if one else {})
-        without, _ = records.find_record(shelf.state, plate, day, with_fines=False)
-        assert without == (one and msgspec.structs.replace(one, has_outstanding_fines=None))
+        for wanted, unknown in UNWANTED.items():
+            part, _ = records.find_record(shelf.state, plate, day, wanted)
+            some, _ = records.find_records(shelf.state, ["NONE1", plate], day, wanted)
+            assert part == (one and msgspec.structs.replace(one, **unknown))
+            assert some == ({plate: part} if part else {})
         return one
 
     return look_up
@@ -419,7 +431,7 @@ class TestStatements:
         """Fines are read only for a plate that nothing else mentions."""
         shelf.fill({"native": vehicle() | {"f": [fine()]}})
         with statements() as seen:
-            shelf.records().find_record(shelf.state, PLATE, DAY, with_fines=False)
+            shelf.records().find_record(shelf.state, PLATE, DAY, Wanted(compliance=False))
         assert seen[-1].count('"fine"') == 1
 
     @pytest.mark.parametrize("shelf", ["postgres"], indirect=True)

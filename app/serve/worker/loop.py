@@ -95,6 +95,8 @@ class Loop:
             if self._is_interrupted:
                 break
         shared.answer_asked()
+        if shared.held_bytes > HELD_BYTES_MAX:
+            shared.free_memory()
         if len(descriptors) > 1 and not self._is_interrupted:
             self._share(ready)
 

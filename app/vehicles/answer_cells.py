@@ -53,8 +53,7 @@ _NOTHING = [""] * len(_ANSWERED)
 
 def _policy_text(answer: _Answer, member: str) -> str:
     policy = answer.insurance.policy
-    text: str | None = policy and getattr(policy, member)
-    return answer.text(text)
+    return answer.text(None if policy is None else getattr(policy, member))
 
 
 def heading(delimiter: str) -> str:

@@ -149,13 +149,14 @@ def _or_unset(text: str | None) -> str | UnsetType:
 def checks_answer(judgement: Judgement) -> ChecksAnswer:
     """Return the four checks."""
     insurance, mot, tax, fines = judgement
-    return ChecksAnswer(insurance.is_good, mot.is_good, tax.is_good, fines.is_good)
+    # PERF: the name of a generic type with its argument takes 1 us to call.
+    return FourChecks(insurance.is_good, mot.is_good, tax.is_good, fines.is_good)
 
 
 def reasons_answer(judgement: Judgement) -> ReasonsAnswer:
     """Return the reasons of the four checks."""
     insurance, mot, tax, fines = judgement
-    return ReasonsAnswer(insurance.reason, mot.reason, tax.reason, fines.reason)
+    return FourChecks(insurance.reason, mot.reason, tax.reason, fines.reason)
 
 
 def invalid_registration(text: str) -> str:

@@ -12,8 +12,6 @@ from app.serve.http.context import Request, caller_of
 from app.serve.http.parameters import date_parameter, flag_parameter, require_known_parameters
 from app.vehicles.answers import (
     NOT_FOUND,
-    ComplianceItem,
-    InsuranceItem,
     Items,
     add_details,
     bulk_answer,
@@ -183,9 +181,7 @@ def _look_up(look_ups: LookUps, req: Request, operation: Operation, sent: BulkRe
 def _answer(resp: falcon.Response, sent: BulkRequest, found: Sequence[Found], items: Items) -> None:
     """Answer with an item for each plate, with details if they were asked for."""
     if sent.details:
-        each: Found
-        item: InsuranceItem | ComplianceItem
-        for each, item in zip(found, items, strict=True):
+        for place, each in enumerate(found):
             if each.record is not None:
-                add_details(item, each.record)
+                add_details(items[place], each.record)
     answer(resp, bulk_answer(items, sent.asOf))

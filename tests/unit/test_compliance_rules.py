@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from app.vehicles.answers import compliance_answer
+from app.vehicles.answers import FourChecks, compliance_answer
 from app.vehicles.compliance import TAX_STATUSES, judge
 from app.vehicles.facts import PolicyFacts, Record
 from tests.contract.answers import document
@@ -129,6 +129,7 @@ class TestMot:
         facts = {"mot_expiry": None, "first_registered": "2025-01-01"}
         judgement = judge(replace(LEGAL, mot_first_years=3, **facts), DAY)
         answer = compliance_answer("AB12CDE", judgement, explain=True, checked_at=0)
+        assert isinstance(answer.reasons, FourChecks)
         assert answer.reasons.motValid == "not_due"
         assert answer.compliant is True
 

@@ -65,6 +65,9 @@ class LineWriter:
 
         If a line was written only in part before, its rest is written first.
         """
+        if len(lines) == 1:
+            self._write(lines[0])
+            return
         begin = length = 0
         for number, line in enumerate(lines):
             # A pipe takes so many bytes at once, and never a part of them.

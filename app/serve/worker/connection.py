@@ -128,7 +128,8 @@ class Shared:
             left_bytes -= len(answer)
             if clock.monotonic_ns() > until_ns:
                 break
-        if refused := {id(environ) for environ in unit.record()}:
+        if unrecorded := unit.record():
+            refused = set(map(id, unrecorded))
             for place, (asked, *_) in enumerate(answered):
                 if id(asked.environ) in refused:
                     answered[place] = asked, *self.answer(asked.environ, asked.is_last)

@@ -13,7 +13,7 @@ import msgspec
 
 from app import clock
 from app.actions import Actor, Subject, changing, record
-from app.errors import OperatorError
+from app.errors import BAD_JSON, OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.files import replace
@@ -162,7 +162,7 @@ def _find(path: Path, boot: str) -> Anchor | None:
     """Return what is known; None if nothing is, or the file is damaged. Raises OSError."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Anchor)
-    except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (FileNotFoundError, NotADirectoryError, *BAD_JSON):
         found = None
     if found is None or found.boot != boot:
         return _unwritten.get(path, found)

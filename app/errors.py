@@ -212,6 +212,10 @@ RETRY_AFTER_SECONDS = 2
 """How long a client should wait after a 503. Each request tries again to reach the database."""
 
 
+BAD_JSON = (ValueError, RecursionError)
+"""What decoding raises if a text is no JSON of the wanted shape."""
+
+
 class Problem(Exception):
     """A refused request, answered as `application/problem+json` (RFC 9457).
 

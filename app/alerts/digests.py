@@ -22,7 +22,7 @@ from app.audit.chain import last_digest
 from app.audit.digests import latest
 from app.audit.record import AuditError
 from app.config import Config
-from app.errors import OperatorError
+from app.errors import BAD_JSON, OperatorError
 from app.setting_values import Destination
 from app.storage.files import replace
 
@@ -156,7 +156,7 @@ def _send(config: Config, destination: Destination) -> str:
 def _read(data_dir: Path) -> Deliveries:
     try:
         return msgspec.json.decode((data_dir / _FILE).read_bytes(), type=Deliveries)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, *BAD_JSON):
         return Deliveries()
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from app.alerts.message import Alerted, Message
+from app.errors import BAD_JSON
 from app.storage import reserve
 from app.storage.file_lock import locked, make_directory, tried
 from app.storage.files import sync
@@ -139,7 +140,7 @@ class Spool:
             yield msgspec.json.decode(path.read_bytes(), type=Entry)
         except FileNotFoundError:
             return
-        except (msgspec.MsgspecError, UnicodeDecodeError, IsADirectoryError) as error:
+        except (*BAD_JSON, IsADirectoryError) as error:
             _log.error("%s: removed, it is not a message: %s", path, type(error).__name__)
             with suppress(OSError):
                 path.unlink()

@@ -23,6 +23,7 @@ from app.audit.segments import (
     segment_number,
     write_whole,
 )
+from app.errors import BAD_JSON
 from app.storage.files import opened, sync
 
 NO_DIGEST = "0" * 64
@@ -110,7 +111,7 @@ def _texts(directory: Path) -> list[bytes]:
 def _find_line(text: bytes) -> Line | None:
     try:
         line: Line = _decode(text)
-    except msgspec.DecodeError:
+    except BAD_JSON:
         return None
     return line
 

@@ -23,10 +23,9 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-import msgspec
-
 from app.audit.record import Record, decode_record
 from app.audit.segments import INDEX, OPEN_MODE, Segment, line_groups, open_regular
+from app.errors import BAD_JSON
 from app.storage.files import sync
 
 HEADER = b"verifyd index 1\n"
@@ -219,7 +218,7 @@ def gather(path: Path, number: int, directory: Path) -> Gathered:
             offset += len(line) + 1
             try:
                 record = decode_record(line)
-            except msgspec.DecodeError:
+            except BAD_JSON:
                 unreadable += 1
                 continue
             first = min(first or record.time, record.time)

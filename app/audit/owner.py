@@ -15,6 +15,7 @@ import msgspec
 
 from app.audit.record import AuditError
 from app.audit.segments import OWNER, RESTORING, chunks
+from app.errors import BAD_JSON
 from app.storage.file_lock import make_directory, owner_fault
 from app.storage.files import opened, sync
 
@@ -80,7 +81,7 @@ def find_owner(directory: Path) -> Owner | None:
         return None
     except OSError as error:
         raise AuditError(f"{path} cannot be read: {error.strerror}") from error
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         raise AuditError(f"{path} is damaged; restore it from a backup of the trail") from error
 
 

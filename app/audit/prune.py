@@ -10,15 +10,24 @@ from typing import Final, NamedTuple
 
 from app import clock
 from app.actions import Session
-from app.audit.chain import Chain, Prune, Seal, kept_seals_of, pruned_of, seals_of, with_digest
+from app.audit.chain import (
+    Chain,
+    Prune,
+    Seal,
+    kept_seals_of,
+    pruned_of,
+    read_chain,
+    seals_of,
+    with_digest,
+)
 from app.audit.index import drop_from_index
 from app.audit.owner import require_host
 from app.audit.record import AuditError, Record, Upkeep, time_of
 from app.audit.seal import seal, update_summary
 from app.audit.search import time_before
 from app.audit.segments import INDEX, SUFFIX, changing, segment_number
-from app.audit.trail import record_use
-from app.audit.upkeep import PRUNE, acknowledged_steps, read_upkeep, times_of
+from app.audit.trail import durable
+from app.audit.upkeep import PRUNE, acknowledged_steps, carried, read_upkeep, times_of
 from app.storage.files import sync
 
 CLOCK: Final = "clock"
@@ -90,7 +99,10 @@ def prune(directory: Path, request: PruneRequest) -> Pruned:
             upkeep=note,
             **request.by._asdict(),
         )
-        record_use(directory, owner, record)
+        removed_numbers = {segment_number(each.segment) for each in old}
+        lost = upkeep.acknowledgements_in(removed_numbers, read_chain(directory))
+        with durable(directory, owner) as trail:
+            trail.append(record, *map(carried, lost))
         seal(directory, current=True)
         request.noted(note)
     with changing(directory):

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from app import clock
-from app.errors import OperatorError
+from app.errors import BAD_JSON, OperatorError
 
 INVALID_CHARACTERS_MAX: Final = 32
 
@@ -54,7 +54,8 @@ class Upkeep(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Of an acknowledgement: the subject of the fault."""
     since: str | None = msgspec.field(default=None, name="from")
     until: str | None = msgspec.field(default=None, name="to")
-    """Of a gap: while the trail was switched off."""
+    """Of a gap: while the trail was switched off. Of an acknowledgement that a prune has written
+    again: `from` is when it was made."""
 
 
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -92,7 +93,7 @@ def find_record(line: bytes) -> Record | None:
     """Return the record of a line; None if the line is no record, because somebody changed it."""
     try:
         return decode_record(line)
-    except msgspec.DecodeError:
+    except BAD_JSON:
         return None
 
 

@@ -12,6 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from app import clock
 from app import setting_values as values
 from app.actions import Session
@@ -79,19 +81,30 @@ class UpkeepRecords(NamedTuple):
             subject: a segment, or a line such as `chain:57`.
             lines: the chain, for the fault of a line.
         """
+        return next((record for _, record in self._acknowledging(subject, lines)), None)
+
+    def acknowledgements_in(self, segments: set[int], lines: Sequence[ChainLine]) -> list[Record]:
+        """Return the records that nothing would be accepted without if these segments went."""
+        subjects = dict.fromkeys(r.upkeep.fault or "" for _, r in self.acknowledgements if r.upkeep)
+        found = []
+        for subject in subjects:
+            accepting = [*self._acknowledging(subject, lines)]
+            if accepting and segments.issuperset(each for each, _ in accepting):
+                found.append(accepting[0][1])
+        return found
+
+    def _acknowledging(
+        self, subject: str, lines: Sequence[ChainLine]
+    ) -> Iterator[tuple[int, Record]]:
+        """Yield the records that accept a fault or note, with the numbers of their segments."""
         kind, _, number = subject.partition(":")
         before = lines[: int(number)] if kind == "chain" and number.isdecimal() else ()
         seals = [each.line for each in before if isinstance(each.line, Seal)]
         # SEC: what was sealed before was forged: nobody could know of the fault.
         newest = max(segment_number(subject), newest_number(seals))
-        return next(
-            (
-                record
-                for number, record in self.acknowledgements
-                if number > newest and record.upkeep and record.upkeep.fault == subject
-            ),
-            None,
-        )
+        for place, record in self.acknowledgements:
+            if place > newest and record.upkeep and record.upkeep.fault == subject:
+                yield place, record
 
     def find_prune(self, line: Prune, newest: int) -> Record | None:
         """Return the record of a line of the chain; None if it has none.
@@ -268,6 +281,13 @@ def acknowledge(directory: Path, keep: str, subject: str, by: Session, reason: s
     )
     record_use(directory, owner, record)
     return found
+
+
+def carried(record: Record) -> Record:
+    """Return an acknowledgement as it is written again, with the time at which it was made."""
+    accepted = record.upkeep or Upkeep()
+    kept = msgspec.structs.replace(accepted, since=accepted.since or record.time)
+    return msgspec.structs.replace(record, time=time_of(clock.now_ns()), upkeep=kept)
 
 
 def acknowledged_steps(seals: Sequence[Seal], upkeep: UpkeepRecords) -> list[Step]:

@@ -152,7 +152,8 @@ def _acknowledged(fault: Fault, lines: Sequence[ChainLine], upkeep: UpkeepRecord
     if record is None:
         return fault
     why = f": {record.reason}" if record.reason else ""
-    said = f"{fault.sentence}; acknowledged on {record.time}{by_whom(record)}{why}"
+    since = (record.upkeep and record.upkeep.since) or record.time
+    said = f"{fault.sentence}; acknowledged on {since}{by_whom(record)}{why}"
     return msgspec.structs.replace(fault, sentence=said)
 
 

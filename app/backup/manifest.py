@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from app.errors import OperatorError
+from app.errors import BAD_JSON, OperatorError
 from app.storage.files import sync
 
 FILE_NAME = "manifest.json"
@@ -93,7 +93,7 @@ def decoded(directory: Path) -> Manifest:
         if not directory.exists():
             raise OperatorError(f"{directory} does not exist; correct the path") from None
         raise OperatorError(f"{directory} is not a backup: it has no {FILE_NAME}") from None
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (OSError, *BAD_JSON) as error:
         raise OperatorError(f"{path} cannot be read: {error}") from error
     names = manifest.files.keys()
     if not all(map(_NAMES[manifest.engine].match, names)) or not all(

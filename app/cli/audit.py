@@ -20,7 +20,7 @@ from app.audit.upkeep import acknowledge
 from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of
-from app.cli.output import Table, counted, print_item, print_lines, utc, waiting_for
+from app.cli.output import Table, counted, item_lines, print_item, print_lines, utc, waiting_for
 from app.cli.parser import Argument, Group, flag, whole_number
 from app.config import Config
 from app.errors import OperatorError
@@ -168,12 +168,15 @@ def _counts(segments: int, records: int) -> str:
 def _acknowledge(args: argparse.Namespace) -> None:
     config = Config.from_env()
     reason = (
-        require_text("the reason", args.reason, _REASON_CHARACTERS_MAX) if args.reason else None
+        None
+        if args.reason is None
+        else require_text("the reason", args.reason, _REASON_CHARACTERS_MAX)
     )
     found = acknowledge(config.audit_dir, config.audit_keep, args.fault, session(), reason)
     record_action(config, "audit.acknowledge", Upkeep(fault=args.fault), reason)
     members = {"directory": str(config.audit_dir), "fault": msgspec.to_builtins(found)}
-    print_item(args, members, f"acknowledged: {found.sentence}")
+    lines = item_lines({"directory": str(config.audit_dir), "fault": found.subject})
+    print_item(args, members, f"acknowledged: {printable(found.sentence)}", lines)
 
 
 @commands.command(

@@ -14,6 +14,7 @@ import msgspec
 
 from app import clock
 from app.audit.record import AuditError, Criteria
+from app.errors import BAD_JSON
 from app.jobs.tasks import AnyTask
 from app.storage.file_lock import make_directory
 
@@ -110,7 +111,7 @@ class Results:
     def _read(self, task: AnyTask, suffix: str, kind: type[T]) -> T | None:
         try:
             return msgspec.json.decode(self.path(task, suffix).read_bytes(), type=kind)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, *BAD_JSON):
             return None
 
 

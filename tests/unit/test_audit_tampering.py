@@ -17,6 +17,7 @@ from app.audit.record import AuditError
 from tests.unit.tampered_trail import Kind, Original, Root, built, named, rows
 
 FORGED = b'{"time":"2026-11-08T12:30:00.000000Z","operation":"insurance"}\n'
+DEEP = b'{"time":' + b"[" * 1_200 + b"\n"
 Do = Callable[[Root], object]
 
 
@@ -104,6 +105,8 @@ BYTES = [
     Kind("a record blanked", records(blanked), "changed 5"),
     Kind("a hole of the same size", hole, "changed 5"),
     Kind("line ends of Windows", replaced(b"\n", b"\r\n"), "extended 5"),
+    Kind("bytes that are no text", replaced(b"THEFT", b"\xff" * 5), "changed 5"),
+    Kind("JSON of any depth", data(lambda _: DEEP), "extended 5"),
     Kind("two lines joined", replaced(b"\n", b" ", 1), "changed 5"),
     Kind("members in another order", records(reordered), "changed 5"),
     Kind("spaces in the JSON", replaced(b",", b", "), "extended 5"),

@@ -9,7 +9,7 @@ from app.actions import Session
 from app.audit import prune as pruning
 from app.audit.chain import Chain, Prune, Seal, read_chain, with_digest
 from app.audit.prune import AMOUNT, CLOCK, PruneRefused, PruneRequest, prune
-from app.audit.record import AuditError, time_of
+from app.audit.record import AuditError, Upkeep, time_of
 from app.audit.seal import seal
 from app.audit.search import operations
 from app.audit.upkeep import acknowledge, prune_faults, read_upkeep, steps_back, times_of
@@ -265,6 +265,31 @@ class TestAcknowledging:
         assert note.sentence.endswith("Z (ann): the clock was wrong")
         with pytest.raises(AuditError, match="was acknowledged before \\(ann\\)"):
             acknowledge(trail.directory, "24m", fault.subject, ANN, None)
+
+    def test_it_outlives_its_segment(self, trail):
+        """A prune that removes it writes it again, with its time, who made it, and why."""
+        trail.forge(before="9999")
+        (fault,) = verify(trail.directory).faults
+        made_at = time_of(trail.clock.now_ns)[:13]
+        acknowledge(trail.directory, "24m", fault.subject, ANN, "the clock was wrong")
+        for _ in range(2):
+            trail.fill(60)
+            trail.prune(50)
+            found = verify(trail.directory, keep="1d")
+            assert found.faults == []
+            (note,) = found.notes
+            assert f"acknowledged on {made_at}" in note.sentence
+            assert note.sentence.endswith("Z (ann): the clock was wrong")
+        assert len(read_upkeep(trail.directory).acknowledgements) == 1
+
+    def test_one_that_came_before_its_fault_is_not_written_again(self, trail):
+        """It was forged, and would accept a fault that is still to come."""
+        with opened(trail.directory) as opened_trail:
+            forged = Upkeep(fault="chain:61")
+            opened_trail.append(look_up(plates=[], operation="acknowledge", upkeep=forged))
+        trail.fill(60)
+        trail.prune(50)
+        assert read_upkeep(trail.directory).acknowledgements == []
 
     def test_a_changed_segment_stays_a_fault(self, trail):
         """Even if the clock was ahead in it, and somebody has acknowledged that."""

@@ -165,9 +165,13 @@ class TestSealing:
         )
         with chain.open("ab") as file:
             file.write(msgspec.json.encode(with_digest(forged)) + b"\n")
-        for reason, told in (("x" * 10_000, "it has 10,000"), ("a\x1bb", "is not printable")):
+        hostile = {"x" * 10_000: "it has 10,000", "a\x1bb": "is not printable", " ": "empty"}
+        for reason, told in hostile.items():
             assert told in cli.refusal("audit", "acknowledge", "chain:2", "--reason", reason)
-        cli.json("audit", "acknowledge", "chain:2", "--reason", "ticket 1")
+        ended = cli.run("audit", "acknowledge", "chain:2", "--reason", "ticket 1")
+        directory, fault, *_, sentence = ended.stdout.splitlines()
+        assert (directory.split()[0], fault.split()) == ("directory", ["fault", "chain:2"])
+        assert sentence.startswith("acknowledged: line 2 of the chain removed 0 segments")
         (action,) = cli.json("actions", "list", "--action", "audit.acknowledge")
         assert action["after"] == {"fault": "chain:2", "reason": "ticket 1"}
 

@@ -60,7 +60,8 @@ bench-intake: $(DEV_READY) ## Measure loads of register files, ROWS=4000000 each
 bench-peers: ROWS ?= 1000000
 bench-peers: $(DEV_READY) ## Compare verifyd with other stacks, ROWS=1000000 vehicles
 	@mkdir -p build
-	@$(BIN)/python -m tests.bench.peers --rows $(ROWS) --json build/bench-peers.json --svg build/bench-peers.svg $(PARTS)
+	@$(BIN)/python -m tests.bench.peers --rows $(ROWS) --json build/bench-peers.json --svg build/bench-peers.svg \
+	    $(if $(BEFORE),--before $(BEFORE)) $(if $(BENCH_PYTHON),--python $(BENCH_PYTHON)) $(PARTS)
 
 screenshots: $(DEV_READY) ## Draw the pictures of the console in the pages
 	@$(BIN)/python -m tests.system.screenshots

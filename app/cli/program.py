@@ -75,6 +75,7 @@ def _version(args: argparse.Namespace) -> None:
         "sqlite": apsw.sqlite_lib_version(),
         "libpq": _libpq_version(),
         "python": platform.python_version(),
+        "python_build": f"{', '.join(platform.python_build())}, {platform.python_compiler()}",
     }
     print_item(args, members, f"{version_line()} runs on Python {members['python']}")
 

@@ -17,7 +17,9 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 def test_version_needs_no_database(bare_cli):
     """`version` prints program, commit, schema, and the libraries that data depends on."""
     told = bare_cli.json("version")
-    assert list(told) == "version commit committed_at schema sqlite libpq python".split()
+    assert (
+        list(told) == "version commit committed_at schema sqlite libpq python python_build".split()
+    )
     assert told["version"] == version.VERSION
     assert told["schema"] == program_schema()
 

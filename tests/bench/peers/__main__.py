@@ -36,7 +36,7 @@ def main() -> None:
         require_program("wrk", "wrk")
     except MissingError as error:
         sys.exit(f"bench-peers: {error}")
-    results = Results(this_machine(), _options(args), {}, {})
+    results = Results(this_machine(args.python), _options(args), {}, {})
     try:
         _measure(results, args)
     except WrongAnswerError as error:
@@ -75,6 +75,8 @@ def _arguments() -> argparse.Namespace:
     names = f"of {', '.join(KNOWN)}, separated by commas; verifyd always takes part; default: all"
     every = ",".join(KNOWN)
     add("--contestants", metavar="NAMES", type=lambda t: t.split(","), default=every, help=names)
+    add("--before", metavar="COMMIT", default="", help="also measure verifyd at this commit")
+    add("--python", default="", help="interpreter of verifyd; default: the one that runs this")
     add("--directory", type=Path, help="where to work; default: a temporary one")
     add("--json", metavar="FILE", type=Path, help="write all figures")
     add("--svg", metavar="FILE", type=Path, help="draw the look-ups per second, if measured")
@@ -93,6 +95,7 @@ def _arguments() -> argparse.Namespace:
 def _options(args: argparse.Namespace) -> Options:
     same = ("seconds", "rounds", "processes", "connections", "rate")
     given = {name: getattr(args, name) for name in same}
+    given |= {"interpreter": args.python, "before": args.before}
     return Options(vehicles=args.rows, sizes=tuple(args.sizes), **given)
 
 

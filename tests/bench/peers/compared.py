@@ -28,7 +28,8 @@ def compare(
 ) -> None:
     """Measure contestants, and note who cannot run, with the reason."""
     file = write_plain_database(data, directory / "plain.db")
-    setting = Setting(directory, data, file, results.options.processes)
+    options = results.options
+    setting = Setting(directory, data, file, options.processes, options.interpreter, options.before)
     able = [name for name in names if any(KNOWN[name].takes_part(part) for part in parts)]
     with ExitStack() as running:
         contestants = []

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -16,14 +17,16 @@ from app.storage.sqlite import SqliteEngine
 from tests.bench.peers.data import Data
 from tests.bench.peers.environments import (
     APPS,
+    commit_tree,
     node_modules,
     python_programs,
     require_program,
+    verifyd_python,
 )
 from tests.bench.peers.processes import end, tree
 from tests.postgres import Cluster
 from tests.system.nginx import pid_of
-from tests.system.processes import SERVE, Service, connected, free_port, until
+from tests.system.processes import ROOT, SERVE, Service, connected, free_port, until
 from tests.system.site import behind_site
 
 
@@ -35,6 +38,10 @@ class Setting(NamedTuple):
     plain_database: Path
     """One SQLite file with the same data, for the others."""
     processes: int
+    python: str = ""
+    """The interpreter of verifyd; by default the one that runs this."""
+    before: str = ""
+    """The commit to compare with; empty for none."""
 
 
 class Contestant(NamedTuple):
@@ -100,20 +107,33 @@ def serving(
             yield service
 
 
+def _command(setting: Setting, *, is_before: bool) -> Sequence[str]:
+    """Return what starts verifyd, or the commit before. Raises MissingError."""
+    if not is_before and not setting.python:
+        return SERVE
+    python = verifyd_python(setting.python) if setting.python else sys.executable
+    tree = commit_tree(setting.before, setting.directory / "tree") if is_before else ROOT
+    return ("env", f"PYTHONPATH={tree}", python, "-P", *SERVE[1:])
+
+
 @contextmanager
-def _verifyd(setting: Setting) -> _Running:
-    with serving(setting.data, setting.directory, setting.processes) as service:
+def _verifyd(setting: Setting, *, is_before: bool = False) -> _Running:
+    command = _command(setting, is_before=is_before)
+    own = (setting.data, setting.directory, setting.processes)
+    with serving(*own, command=command) as service:
         service.wait_ready()
         yield service.bind, [service.process.pid]
 
 
 @contextmanager
-def _verifyd_behind_nginx(setting: Setting) -> _Running:
+def _verifyd_behind_nginx(setting: Setting, *, is_before: bool = False) -> _Running:
     require_program("openssl", "openssl")
+    command = _command(setting, is_before=is_before)
+    own = (setting.data, setting.directory, setting.processes)
     # The path of a socket has at most 107 bytes.
     with TemporaryDirectory() as short:
         bind = f"unix:{short}/verifyd.sock"
-        with serving(setting.data, setting.directory, setting.processes, bind=bind) as service:
+        with serving(*own, bind=bind, command=command) as service:
             service.wait_ready()
             with behind_site(bind, setting.directory) as address:
                 nginx = pid_of(setting.directory)
@@ -121,7 +141,8 @@ def _verifyd_behind_nginx(setting: Setting) -> _Running:
 
 
 @contextmanager
-def _verifyd_on_postgres(setting: Setting) -> _Running:
+def _verifyd_on_postgres(setting: Setting, *, is_before: bool = False) -> _Running:
+    command = _command(setting, is_before=is_before)
     cluster = Cluster(setting.directory / "postgres.log")
     cluster.configure()
     try:
@@ -131,7 +152,7 @@ def _verifyd_on_postgres(setting: Setting) -> _Running:
         close_quietly(source)
         close_quietly(target)
         own = (setting.data, setting.directory, setting.processes)
-        with serving(*own, url=cluster.url) as service:
+        with serving(*own, url=cluster.url, command=command) as service:
             service.wait_ready()
             yield service.bind, [service.process.pid, cluster.pid]
     finally:
@@ -237,6 +258,17 @@ KNOWN: Mapping[str, Known] = {
     "verifyd": Known("verifyd", _verifyd),
     "nginx": Known("verifyd behind nginx, TLS", _verifyd_behind_nginx),
     "postgres": Known("verifyd on Postgres", _verifyd_on_postgres),
+    "before": Known("verifyd before", partial(_verifyd, is_before=True)),
+    "before-nginx": Known(
+        "verifyd before, behind nginx, TLS",
+        partial(_verifyd_behind_nginx, is_before=True),
+        only="lookup",
+    ),
+    "before-postgres": Known(
+        "verifyd before, on Postgres",
+        partial(_verifyd_on_postgres, is_before=True),
+        only="lookup",
+    ),
     "bare": Known("bare WSGI function, gunicorn sync worker", _bare, is_bare=True),
     "fastify": Known("Fastify + better-sqlite3, log off", partial(_fastify, log="off")),
     "fastify-log": Known("Fastify + better-sqlite3, log on", _fastify),

@@ -38,6 +38,35 @@ def python_programs() -> Path:
     return directory / "bin"
 
 
+def verifyd_python(python: str) -> str:
+    """Return an interpreter with what verifyd needs, made from another one; install it first.
+
+    Raises MissingError.
+    """
+    directory = KEPT / f"verifyd-{hashlib.sha256(python.encode()).hexdigest()[:8]}"
+    wanted = ROOT / "deploy" / "binary" / "requirements.txt"
+    words: Sequence[object] = (
+        *(directory / "bin" / "python", "-m", "pip", "-qq", "--disable-pip-version-check"),
+        *("install", "--require-hashes", "-r", wanted),
+    )
+    _make_once(directory, [wanted], [(python, "-m", "venv", directory), words])
+    return str(directory / "bin" / "python")
+
+
+def commit_tree(commit: str, directory: Path) -> Path:
+    """Return a directory with the files of a commit. Raises MissingError if there is none."""
+    if not commit:
+        raise MissingError("no commit was named; use BEFORE=COMMIT")
+    directory.mkdir()
+    archive = subprocess.run(
+        ["git", "archive", commit, "app"], cwd=ROOT, capture_output=True, check=False
+    )
+    if archive.returncode:
+        raise MissingError(archive.stderr.decode().strip())
+    subprocess.run(["tar", "-x"], cwd=directory, input=archive.stdout, check=True)
+    return directory
+
+
 def node_modules() -> Path:
     """Return the directory with the packages of the Node.js contestants; install them first.
 

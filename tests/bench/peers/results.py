@@ -2,6 +2,8 @@
 
 import os
 import platform
+import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 
@@ -24,6 +26,10 @@ class Options(msgspec.Struct):
     connections: int
     rate: int
     sizes: tuple[int, int]
+    interpreter: str = ""
+    """That of verifyd; by default the one that measures."""
+    before: str = ""
+    """The commit that verifyd was compared with."""
 
 
 class Machine(msgspec.Struct):
@@ -68,14 +74,16 @@ class Results(msgspec.Struct):
         return list(dict.fromkeys(name for sample in samples for name in sample))
 
 
-def this_machine() -> Machine:
-    """Describe this machine."""
+def this_machine(interpreter: str = "") -> Machine:
+    """Describe this machine, with the interpreter that verifyd runs on."""
+    script = "import platform; print(platform.python_version())"
+    words = [interpreter or sys.executable, "-c", script]
     return Machine(
         processor=_processor(),
         cores=os.cpu_count() or 1,
         memory_gb=round(psutil.virtual_memory().total / 1024**3),
         kernel=platform.release(),
-        python=platform.python_version(),
+        python=subprocess.check_output(words, text=True).strip(),
         load_before=os.getloadavg()[0],
     )
 

@@ -26,6 +26,7 @@ CAR = {"registration": "AB12CDE", "make": "CANARYMAKE"}
 PATH = "/v1/vehicle/AB12CDE/insurance"
 BULK = "/v1/vehicle/bulk-insurance"
 CLIENTS = 8
+LONG = pytest.mark.system_long
 
 
 @pytest.fixture
@@ -78,11 +79,14 @@ class Client(threading.Thread):
         return self._service.get(f"/v1/compliance/{plates[0]}")
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.system_long)])
-def test_every_answer_that_a_client_saw_has_its_record(audited, directory, kills):
-    """With eight clients and workers killed at random; no record is torn."""
+@pytest.mark.parametrize(
+    ("workers", "kills"),
+    [(3, 5), (1, 5), pytest.param(3, 50, marks=LONG), pytest.param(1, 50, marks=LONG)],
+)
+def test_every_answer_that_a_client_saw_has_its_record(audited, directory, workers, kills):
+    """With eight clients and workers killed at random, also in units; no record is torn."""
     random.seed(17)
-    service = audited(directory, workers=3)
+    service = audited(directory, workers=workers)
     clients = [Client(service, number) for number in range(CLIENTS)]
     try:
         for _ in range(kills):
@@ -91,7 +95,7 @@ def test_every_answer_that_a_client_saw_has_its_record(audited, directory, kills
             killed = random.choice(service.workers())
             os.kill(killed, signal.SIGKILL)
             until(lambda: killed not in service.workers(), "the end of the worker")  # noqa: B023
-            until(lambda: len(service.workers()) == 3, "a new worker")
+            until(lambda: len(service.workers()) == workers, "a new worker")
     finally:
         for client in clients:
             client.is_stopped = True

@@ -56,29 +56,26 @@ class LineWriter:
         """Lines dropped since the last warning."""
         self._warned_at_ns = -_REMINDER_NS
 
-    def write(self, line: bytes) -> None:
-        """Write a line with its line end, as `write_lines` does."""
-        self._write(line)
-
     def write_lines(self, lines: Sequence[bytes]) -> None:
-        """Write lines with as few system calls as keep those of several workers apart.
-
-        If a line was written only in part before, its rest is written first.
-        """
+        """Write lines with as few system calls as keep those of several workers apart."""
         if len(lines) == 1:
-            self._write(lines[0])
+            self.write(lines[0])
             return
         begin = length = 0
         for number, line in enumerate(lines):
             # A pipe takes so many bytes at once, and never a part of them.
             if length and length + len(line) > select.PIPE_BUF:
-                self._write(b"".join(lines[begin:number]))
+                self.write(b"".join(lines[begin:number]))
                 begin, length = number, 0
             length += len(line)
         if length:
-            self._write(b"".join(lines[begin:]))
+            self.write(b"".join(lines[begin:]))
 
-    def _write(self, lines: bytes) -> None:
+    def write(self, lines: bytes) -> None:
+        """Write lines with their line ends, with one system call.
+
+        If a line was written only in part before, its rest is written first.
+        """
         data = self._rest + lines if self._rest else lines
         try:
             written = self._write_now(data)

@@ -93,7 +93,7 @@ class LookUps:
         # PERF: most plans do not ask, and a call costs 0.2 us.
         enquiry = NO_ENQUIRY if caller.enquiry == "off" else enquiry_of(req)
         day = self._reader.day(as_of)
-        wanted = Wanted(describes, compliance=operation not in _ABOUT_INSURANCE)
+        wanted = Wanted(vehicle=describes, papers=operation not in _ABOUT_INSURANCE)
         found, read = self._reader.look_up(caller.registers, asked, day, wanted)
         return LookUp(operation, enquiry, as_of, day, found, read)
 

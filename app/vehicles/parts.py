@@ -77,7 +77,18 @@ def part_of_vehicles(
     register = next((name for name, row in held if row.first_registered), "")
     years = mot_first_years.get(register, mot_first_years.get(EVERY_REGISTER, 0))
     facts = held[0][1] if len(held) == 1 else _merged([row for _, row in held])
-    record = Record("", *facts, False, None, years)
+    record = Record(
+        registration="",
+        insured=facts.insured,
+        updated=facts.updated,
+        policy=None,
+        mot_expiry=facts.mot_expiry,
+        mot_exempt=facts.mot_exempt,
+        first_registered=facts.first_registered,
+        tax_status=facts.tax_status,
+        tax_due=facts.tax_due,
+        mot_first_years=years,
+    )
     return Part(
         known=True,
         insured=judge_insurance(record, day).is_good,

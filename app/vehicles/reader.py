@@ -51,6 +51,7 @@ class VehicleReader:
             registers: state of the registers, as app.storage.registers reads it.
             asked: plates as they were given.
             day: ISO date that decides which policy is answered.
+            wanted: which fields of the records are needed.
         """
         plates = [canonical_registration(text) for text in asked]
         known = [plate for plate in plates if plate is not None]

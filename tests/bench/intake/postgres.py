@@ -25,8 +25,10 @@ def print_beside_copy(directory: Path, rows: int, runs: int) -> None:
         print_alternating(
             f"{rows:,} {kind}, Postgres",
             runs,
-            ("verifyd import", partial(server.replaced, file)),
-            ("COPY, then the key", partial(server.copied, file, kind)),
+            {
+                "verifyd import": partial(server.replaced, file),
+                "COPY, then the key": partial(server.copied, file, kind),
+            },
             TARGET,
         )
         file.unlink()

@@ -1,6 +1,6 @@
 """`replace` compared with SQLite's own shell, for the same file, and with other sizes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -30,35 +30,48 @@ def print_beside_shell(directory: Path, rows: int, runs: int) -> None:
         print_alternating(
             f"{rows:,} {kind}, SQLite",
             runs,
-            ("verifyd import", partial(replaced, directory, file)),
-            ("sqlite3 .import", partial(imported, directory, file, kind)),
+            {
+                "verifyd import": partial(replaced, directory, file),
+                ".import, primary key": partial(imported, directory, file, kind),
+                ".import, then an index": partial(imported_and_indexed, directory, file, kind),
+            },
             TARGET,
         )
         file.unlink()
 
 
 def print_alternating(
-    title: str,
-    runs: int,
-    ours: tuple[str, Callable[[], Cost]],
-    other: tuple[str, Callable[[], Cost]],
-    target: float,
+    title: str, runs: int, ways: Mapping[str, Callable[[], Cost]], target: float
 ) -> None:
-    """Run two ways alternately; print their costs, and the ratio of their times."""
+    """Run several ways alternately; print their costs, and compare the first with each other one.
+
+    Args:
+        ways: ours, the one to which `target` applies, and further ones, by their names.
+        target: how many times as fast ours must be.
+    """
     print(title, flush=True)
-    costs: dict[str, list[Cost]] = {}
+    costs: dict[str, list[Cost]] = {name: [] for name in ways}
     for _ in range(runs):
-        for name, run in (ours, other):
-            costs.setdefault(name, []).append(run())
-            print(f"  {name:24}{costs[name][-1]}", flush=True)
-    walls = [median(each.wall_seconds for each in costs[name]) for name, _ in (ours, other)]
-    cpus = [median(each.cpu_seconds for each in costs[name]) for name, _ in (ours, other)]
-    most_mb = max(each.memory_mb for each in costs[ours[0]])
-    print(
-        f"  medians: {walls[1] / walls[0]:.2f} times as fast (wanted {target}), "
-        f"by CPU time {cpus[1] / cpus[0]:.2f}; {most_mb:.0f} MB at most\n",
-        flush=True,
-    )
+        for name, run in ways.items():
+            costs[name].append(run())
+            print(f"  {name:24}{costs[name][-1]}{costs[name][-1].memory_mb:6.0f} MB", flush=True)
+    ours, *others = costs.values()
+    wall, cpu = _medians(ours)
+    for number, (name, each) in enumerate(zip(list(ways)[1:], others, strict=True)):
+        other_wall, other_cpu = _medians(each)
+        want = "" if number else f" (wanted {target})"
+        print(
+            f"  medians: {other_wall / wall:.2f} times as fast as {name}{want}, "
+            f"by CPU time {other_cpu / cpu:.2f}",
+            flush=True,
+        )
+    print(f"  {max(each.memory_mb for each in ours):.0f} MB at most\n", flush=True)
+
+
+def _medians(costs: Sequence[Cost]) -> tuple[float, float]:
+    """Return the median times of a way: wall and CPU."""
+    walls, cpus = zip(*(each[:2] for each in costs), strict=True)
+    return median(walls), median(cpus)
 
 
 def replaced(directory: Path, file: Path) -> Cost:
@@ -70,11 +83,32 @@ def replaced(directory: Path, file: Path) -> Cost:
 def imported(directory: Path, file: Path, kind: Kind) -> Cost:
     """Import a file with the shell into an empty table like the register's."""
     table = TABLES[kind]._meta.table_name
+    return _ran_in_shell(directory, kind, _import_sql(file, table))
+
+
+def imported_and_indexed(directory: Path, file: Path, kind: Kind) -> Cost:
+    """Import a file with the shell into a table without a key, then make a unique index."""
+    meta = TABLES[kind]._meta
+    key = ", ".join(field.column_name for field in meta.get_primary_keys())
+    return _ran_in_shell(
+        directory,
+        kind,
+        f"CREATE TABLE bare AS SELECT * FROM {meta.table_name} WHERE false",
+        _import_sql(file, "bare"),
+        f"CREATE UNIQUE INDEX bare_key ON bare ({key})",
+    )
+
+
+def _import_sql(file: Path, table: str) -> str:
+    return f".import --csv --skip 1 '{file}' {table}"
+
+
+def _ran_in_shell(directory: Path, kind: Kind, *commands: str) -> Cost:
+    """Run commands of the shell on a database with the empty table of a kind."""
     with TemporaryDirectory(dir=directory) as own:
-        made = _table_sql(Path(own) / "register.db", table)
-        read = f".import --csv --skip 1 '{file}' {table}"
-        command = ("nice", "-n", str(NICENESS), SHELL, "shell.db", made, read)
-        return cost_of(command, Path(own))
+        made = _table_sql(Path(own) / "register.db", TABLES[kind]._meta.table_name)
+        words = ("nice", "-n", str(NICENESS), SHELL, "shell.db", made, *commands)
+        return cost_of(words, Path(own))
 
 
 def _table_sql(file: Path, table: str) -> str:

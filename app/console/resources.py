@@ -118,7 +118,7 @@ class ConsoleAsset(Resource):
         """GET /console/assets/{asset}. Raises falcon.HTTPNotFound for any name but the current."""
         if asset not in _ASSETS:  # SEC: only these names ever become a path.
             raise falcon.HTTPNotFound
-        send_asset(req, resp, _ASSETS[asset])
+        send_asset(resp, _ASSETS[asset])
 
 
 def missing(what: str, text: str, *back: str) -> PageError:

@@ -240,7 +240,7 @@ class DocumentationAsset:
         if asset not in BY_SERVED_NAME:  # SEC: only these names ever become a path.
             raise falcon.HTTPNotFound
         _set_security_headers(resp, _TRY_POLICY)
-        send_asset(req, resp, BY_SERVED_NAME[asset])
+        send_asset(resp, BY_SERVED_NAME[asset])
 
     on_head = on_get
 

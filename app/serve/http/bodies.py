@@ -151,7 +151,7 @@ def answer(resp: falcon.Response, members: object) -> None:
     resp.data = msgspec.json.encode(members)
 
 
-_PIECE_BYTES = 256 * 1024
+_PIECE_BYTES = 16 * 1024
 
 
 class FileBody:

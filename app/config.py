@@ -13,7 +13,8 @@ from typing import Any
 from app import setting_values as values
 from app.enquiries import required_reasons
 from app.errors import OperatorError
-from app.setting_values import BESIDE_DATABASE, Destination, Network, Setting, setting, sqlite_path
+from app.setting_destinations import Destination, parse_destinations, parse_secret
+from app.setting_values import BESIDE_DATABASE, Network, Setting, setting, sqlite_path
 
 PREFIX = "VERIFYD_"
 
@@ -216,7 +217,7 @@ class Config:
     # SEC: its URLs may hold tokens.
     audit_digests: tuple[Destination, ...] = setting(
         "",
-        values.parse_destinations,
+        parse_destinations,
         "where digests of the audit trail are sent (D168), as in `VERIFYD_NOTIFY`: to commands and "
         "URLs when more was sealed, by mail once a day",
         is_secret=True,
@@ -230,7 +231,7 @@ class Config:
     # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(
         "",
-        values.parse_destinations,
+        parse_destinations,
         "where alerts are sent (D77): `exec:/PATH`, `https://...` or `mailto:ADDRESS`, "
         "several separated by commas",
         is_secret=True,
@@ -242,7 +243,7 @@ class Config:
     )
     notify_secret: bytes | None = setting(
         "",
-        values.parse_secret,
+        parse_secret,
         "the secret that signs alerts to `https://...`: `whsec_`, then 24 to 64 bytes in base64",
         is_secret=True,
     )

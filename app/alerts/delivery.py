@@ -28,7 +28,7 @@ from app.alerts.message import DIGEST, Message
 from app.alerts.spool import Entry, Spool
 from app.clock_steps import old_times
 from app.config import Config
-from app.setting_values import SECRET_PREFIX, Destination
+from app.setting_destinations import SECRET_PREFIX, Destination
 
 COMMAND_SECONDS = 60
 ANSWER_SECONDS = 30

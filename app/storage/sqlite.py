@@ -8,19 +8,16 @@ that serves keeps its connection after every error that a new connection would m
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import date
 from functools import lru_cache
-from itertools import chain, count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import apsw
-import msgspec
 import peewee
-from peewee import fn
-from playhouse.apsw_ext import APSWDatabase
 
 from app import clock
 from app.storage.errors import (
@@ -39,7 +36,8 @@ from app.storage.files import (
     stamp_of,
 )
 from app.storage.identity import NotOwn, require_own
-from app.storage.interface import Engine, Row
+from app.storage.interface import Row
+from app.storage.sqlite_dialect import SqliteDialect
 from app.storage.tables import RegisterRef
 
 BUSY_TIMEOUT_SECONDS = 5
@@ -48,7 +46,6 @@ INODES_SECONDS = 1
 """How long a replaced file of a register may stay unnoticed. PERF: asking takes 2 us per file."""
 VERSION = "PRAGMA main.data_version"
 _STATEMENTS_CACHED_MAX = 256
-_KEYS_ASKED_FOR = 1_000
 _NO_ROOM = (apsw.SQLITE_FULL, apsw.SQLITE_IOERR, apsw.SQLITE_CANTOPEN)
 """Errors of attaching a file for whose `-shm` the disk has no room."""
 _PAUSE_SECONDS = 0.01
@@ -68,15 +65,13 @@ class _Opened(threading.local):
     held: _Held | None = None
 
 
-class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
+class SqliteEngine(SqliteDialect):
     """A SQLite file, with the files of registers attached to it.
 
     Every transaction begins with BEGIN IMMEDIATE. A transaction that read first and wrote later
     would fail at once if another one had written in between, whatever the timeout (D27).
     """
 
-    dialect = "sqlite"
-    has_lateral = False
     file: Path
     _opened: "_Opened"
 
@@ -361,105 +356,6 @@ class SqliteEngine(Engine, APSWDatabase):  # type: ignore[misc]
 
     def _inode(self) -> tuple[int, int] | None:
         return _inode_of(self._name)
-
-    def integrity_fault(self) -> str | None:
-        """Return the first damage that SQLite finds in the file."""
-        found: str = self.execute_sql("PRAGMA main.integrity_check(1)").fetchone()[0]
-        return None if found == "ok" else found.splitlines()[-1]
-
-    def begin_log(self) -> None:
-        """Begin a log with the next number, as soon as no reader needs the former log."""
-        self.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        self.pragma("user_version", self.pragma("user_version") + 1)
-
-    def consistent_read(self) -> AbstractContextManager[object]:
-        """Return a read-only transaction that sees the data of one moment."""
-        # NOTE: any other kind would take the lock for writing (D27).
-        return self.atomic("DEFERRED")
-
-    @contextmanager
-    def migration(self) -> Iterator[None]:
-        """Begin a transaction during which no other process can write, so none can migrate."""
-        # Replacing a table must not delete the rows that refer to it.
-        self.execute_sql("PRAGMA foreign_keys = 0")
-        with self.atomic():
-            yield
-
-    def take_advisory_lock(self, *numbers: int) -> None:
-        """Do nothing: only one transaction at a time can write."""
-
-    def lock_rows(self, query: "peewee.ModelSelect[Any]") -> None:
-        """Do nothing: only one transaction at a time can write."""
-
-    def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        # Unlike GREATEST, SQLite's MAX is null if any argument is null.
-        lowest = peewee.SQL(null)
-        filled = [fn.COALESCE(column, lowest) for column in columns]
-        return fn.NULLIF(fn.MAX(*filled), lowest)
-
-    def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
-        """Return a query with one row for each text of a list."""
-        each: Any = fn.json_each(texts).alias("listed")
-        return peewee.Select((each,), (each.c.value.alias(column),))
-
-    def listed(self, texts: Sequence[str]) -> object:
-        """Return a list of texts as JSON."""
-        # NOTE: as text, because SQLite could take a blob for JSON in its own binary form.
-        return msgspec.json.encode(texts).decode()
-
-    def select_by_key(
-        self, select: str, columns: Sequence[str], keys: Iterable[Row]
-    ) -> Iterator[Row]:
-        """Yield the rows that have one of these keys."""
-        asked = list(keys)
-        # All batches have the same length, so that the statement is compiled once.
-        asked += asked[-1:] * (-len(asked) % _KEYS_ASKED_FOR)
-        place = f"({', '.join('?' * len(columns))})"
-        places = ", ".join([place] * _KEYS_ASKED_FOR)
-        sql = f"{select} WHERE ({', '.join(columns)}) IN (VALUES {places})"
-        for start in range(0, len(asked), _KEYS_ASKED_FOR):
-            some = asked[start : start + _KEYS_ASKED_FOR]
-            cursor = self.execute_sql(sql, list(chain.from_iterable(some)))
-            with driver_errors_translated():
-                found: list[Row] = cursor.fetchall()
-            yield from found
-
-    def fill(self, table: str, columns: Sequence[str], batches: Iterable[Sequence[Row]]) -> None:
-        """Write rows into an empty table."""
-        names, places = ", ".join(columns), ", ".join("?" * len(columns))
-        sql = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names from our own models
-        for batch in batches:
-            self.run_many(sql, batch)
-
-    def batches(self, sql: str, rows_max: int) -> Iterator[list[Row]]:
-        """Yield all rows of a query in lists."""
-        with driver_errors_translated():
-            cursor = self.execute_sql(sql)
-            while rows := list(islice(cursor, rows_max)):
-                yield rows
-
-    def lock_tables(self, names: Iterable[str]) -> None:
-        """Do nothing: only one transaction at a time can write."""
-
-    def last_number(self, table: str) -> int:
-        """Return the highest number that a table gave a row."""
-        sql = (
-            "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), max(id), 0) "  # noqa: S608 - names of our own
-            f'FROM "{table}"'
-        )
-        return int(self.execute_sql(sql, (table,)).fetchone()[0])
-
-    def continue_after(self, table: str, number: int) -> None:
-        """Set the sequence of a table that has one; another table never loses its last row."""
-        self.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
-        self.execute_sql(
-            "INSERT INTO sqlite_sequence (name, seq) SELECT name, ? FROM sqlite_master "
-            "WHERE type = 'table' AND name = ? AND sql LIKE '%AUTOINCREMENT%'",
-            (number, table),
-        )
-
-    def analyse(self, table: str) -> None:
-        """Do nothing: queries find rows by their keys, whatever the statistics say."""
 
 
 # PERF: without the cache, naming the files of three registers takes 15 % of a look-up.

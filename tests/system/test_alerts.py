@@ -25,7 +25,7 @@ from app.alerts import delivery
 from app.alerts.message import Condition, composed
 from app.alerts.morning import composed_report
 from app.alerts.nightly import Run, record
-from app.setting_values import Destination
+from app.setting_destinations import Destination
 from tests.system.processes import environment, run_command, until
 
 KEY = b"k" * 32

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from app.config import PREFIX, SETTINGS, Config, ConfigError
-from app.setting_values import Destination, is_register_name, sqlite_path
+from app.setting_destinations import Destination
+from app.setting_values import is_register_name, sqlite_path
 from tests.rows import each_row
 
 SECRET = "whsec_" + base64.b64encode(b"x" * 24).decode()

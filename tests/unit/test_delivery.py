@@ -15,7 +15,7 @@ from app.alerts.delivery import NotSent, deliver, send_to_all
 from app.alerts.message import Condition, composed
 from app.alerts.spool import Spool
 from app.config import Config
-from app.setting_values import Destination
+from app.setting_destinations import Destination
 
 NOW = 1_900_000_000
 DAY = 86_400

@@ -6,30 +6,26 @@ The phases are: idle, head, body, (the application answers), writing, then idle 
 import select
 import socket
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app import clock
 from app.errors import Problem
 from app.serve.http.bodies import DRAINED_BYTES_MAX
 from app.serve.http.context import Environ
-from app.serve.http.unit import Unit
 from app.serve.worker.answers import CONTINUE, REST, Outgoing
 from app.serve.worker.head import Malformed
 from app.serve.worker.intake import Intake, is_last, is_quick, problem_of
 from app.serve.worker.lobby import IdleSocket, Lobby
+from app.serve.worker.units import Asked, Units
 
 SECOND_NS = 1_000_000_000
 HELD_BYTES_MAX = 32 * 1024 * 1024
 """How much of requests and answers is kept in memory for slow clients. An answer can exceed it."""
 _PAUSE_NS = SECOND_NS // 1_000
 """The pause per connection handed over; a hand-over costs about 0.1 ms."""
-_UNIT_NS = SECOND_NS // 1_000
-_UNIT_BYTES = 64 * 1024
-_READ_AHEAD_MAX = 32
-"""How many requests are read before they are answered; each head takes up to 0.5 MB."""
 
 
 class Phase(Enum):
@@ -56,34 +52,16 @@ class Patience(NamedTuple):
     """For the rest of a body, and for an answer to be read."""
 
 
-class Asked(NamedTuple):
-    """A request that was received."""
-
-    connection: "Connection"
-    environ: Environ
-    is_last: bool
-    """Whether the connection closes after its answer."""
-
-
 class Shared:
     """What the connections of a worker share.
 
     Args:
-        answer: takes a request, and whether the connection closes after it; returns the answer, and
-            whether to close.
-        unit: what requests that are answered together have in common.
+        units: answers requests.
         lobby: where other workers find idle connections.
     """
 
-    def __init__(
-        self,
-        answer: Callable[[Environ, bool], tuple[bytes, bool]],
-        unit: Unit[Any],
-        patience: Patience,
-        lobby: Lobby,
-    ) -> None:
-        self.answer = answer
-        self.unit = unit
+    def __init__(self, units: Units, patience: Patience, lobby: Lobby) -> None:
+        self.units = units
         self.patience = patience
         self.lobby = lobby
         self.epoll = select.epoll()
@@ -95,56 +73,8 @@ class Shared:
         self.held_bytes = 0
         """In all connections, of incomplete requests and of answers that wait for their readers."""
         self._make_way_at_ns = 0
-        self._asked: deque[Asked] = deque()
-        """The quick requests that were read and not yet answered."""
         self.is_ending = False
         """Whether each connection closes after its next answer."""
-
-    def ask(self, asked: Asked) -> None:
-        """Take a quick request, which is answered with the others of this turn."""
-        self._asked.append(asked)
-        if len(self._asked) >= _READ_AHEAD_MAX:
-            self.answer_asked()
-
-    def answer_asked(self) -> None:
-        """Answer the quick requests that were read, in units (D170)."""
-        while self._asked:
-            self._answer_unit()
-
-    def _answer_unit(self) -> None:
-        """Answer some requests, record that, and send the answers.
-
-        NOTE: a quick method that takes long after all, as if the database does not answer, holds up
-        the answers of the millisecond before it.
-        """
-        unit, until_ns = self.unit, clock.monotonic_ns() + _UNIT_NS
-        unit.begin()
-        answered: list[tuple[Asked, bytes, bool]] = []
-        left_bytes = _UNIT_BYTES
-        while self._asked and left_bytes > 0:
-            asked = self._asked.popleft()
-            answer, is_last = self.answer(asked.environ, asked.is_last)
-            answered.append((asked, answer, is_last))
-            left_bytes -= len(answer)
-            if clock.monotonic_ns() > until_ns:
-                break
-        if unrecorded := unit.record():
-            refused = set(map(id, unrecorded))
-            for place, (asked, *_) in enumerate(answered):
-                if id(asked.environ) in refused:
-                    answered[place] = asked, *self.answer(asked.environ, asked.is_last)
-        unit.end()
-        # PERF: each answer wakes up a client, which may take the processor. Sent together, answers
-        # to 16 connections take 7 % less.
-        for asked, answer, is_last in answered:
-            asked.connection.take_answer(asked.environ, answer, is_last=is_last)
-
-    def answer_alone(self, asked: Asked) -> None:
-        """Answer a request that can take long, after those that were read before it."""
-        self.answer_asked()
-        self.make_way()
-        answer, is_last = self.answer(asked.environ, asked.is_last)
-        asked.connection.take_answer(asked.environ, answer, is_last=is_last)
 
     @property
     def may_hand_over(self) -> bool:
@@ -170,7 +100,7 @@ class Shared:
 
     def free_memory(self) -> None:
         """Close the connections that hold most memory; of equal ones, those that end soonest."""
-        self.answer_asked()  # Their requests need no more memory.
+        self.units.answer_waiting()  # Their requests need no more memory.
         holding = [each for each in self.connections.values() if each.held_bytes]
         for connection in sorted(holding, key=lambda each: (-each.held_bytes, each.deadline_ns)):
             if self.held_bytes <= HELD_BYTES_MAX:
@@ -319,16 +249,18 @@ class Connection:
         self.phase = Phase.ANSWER
         can_send_more = self._intake.held_bytes or not self._is_at_end
         is_last_one = shared.is_ending or is_last(environ) or not can_send_more
-        asked = Asked(self, environ, is_last_one)
+        asked = Asked(environ, is_last_one, self._take_answer)
         if is_quick(environ):
-            shared.ask(asked)
+            shared.units.add(asked)
             return
-        shared.answer_alone(asked)
+        shared.units.answer_waiting()
+        shared.make_way()
+        shared.units.answer_alone(asked)
         if self.phase is Phase.IDLE and not shared.lobby.is_empty:
             # Its next request comes after those of the clients that wait there.
             self.hand_over(shared.lobby)
 
-    def take_answer(self, environ: Environ, answer: bytes, *, is_last: bool) -> None:
+    def _take_answer(self, environ: Environ, answer: bytes, is_last: bool) -> None:
         """Send the answer to a request."""
         self._is_last = is_last
         self._rest = environ.get(REST)

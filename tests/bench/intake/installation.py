@@ -47,9 +47,9 @@ class Installation:
         finally:
             close_quietly(engine)
 
-    def replace(self, file: Path) -> Cost:
-        """Run `verifyd import FILE --mode replace`."""
-        command = (*_PROGRAM, "import", str(file), "--mode", "replace", "--json")
+    def load(self, file: Path, mode: str = "replace") -> Cost:
+        """Run `verifyd import FILE --mode MODE`."""
+        command = (*_PROGRAM, "import", str(file), "--mode", mode, "--json")
         return cost_of(command, self.directory, environment(**self.settings))
 
     @property

@@ -20,7 +20,7 @@ def print_national(directory: Path, rows: int, runs: int) -> None:
             for kind in KINDS:
                 file = directory / f"{kind}.csv"
                 write_file(file, kind, count)
-                cost = installation.replace(file)
+                cost = installation.load(file)
                 print(f"{count:12,} {kind:10}{cost}{cost.memory_mb:6.0f} MB", flush=True)
                 print(f"  files: {installation.register_bytes() / 2**30:.2f} GiB", flush=True)
                 file.unlink()

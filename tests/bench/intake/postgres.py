@@ -51,7 +51,7 @@ class Server:
             operator.execute("CHECKPOINT")
         installation = Installation(self._directory, database_url(self.cluster.url, "bench"))
         cpu_before = self._cpu_seconds()
-        cost = installation.replace(file)
+        cost = installation.load(file)
         used = self._cpu_seconds() - cpu_before
         return cost._replace(cpu_seconds=cost.cpu_seconds + used)
 

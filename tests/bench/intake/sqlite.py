@@ -77,7 +77,7 @@ def _medians(costs: Sequence[Cost]) -> tuple[float, float]:
 def replaced(directory: Path, file: Path) -> Cost:
     """Load a file into an empty installation."""
     with fresh(directory) as installation:
-        return installation.replace(file)
+        return installation.load(file)
 
 
 def imported(directory: Path, file: Path, kind: Kind) -> Cost:

@@ -48,7 +48,7 @@ def build(directory: Path, vehicles: int) -> Data:
     directory.mkdir()
     installation = Installation(directory)
     for file in write_files(directory, vehicles):
-        installation.replace(file)
+        installation.load(file)
         if file.stem != "vehicles":  # Loaded once more, while look-ups are measured.
             file.unlink()
     return Data(installation, installation.key(), vehicles)

@@ -106,7 +106,6 @@ def test_digests_that_left_the_host_prove_what_was_sealed(night, tmp_path):
     script.chmod(0o755)
     night.settings["audit_digests"] = f"exec:{script}"
     run = partial(run_command, **night.settings)
-    assert "do not reach exec:" in run("check").stdout
     assert run("notify", "--test").returncode == 0
     for _ in range(2):
         night.append()

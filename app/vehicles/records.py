@@ -30,10 +30,7 @@ from app.vehicles.facts import PolicyFacts, Record, VehicleFacts
 
 
 class Wanted(NamedTuple):
-    """What a look-up needs besides the insurance.
-
-    PERF: many plates take 10 % less without the papers, and 2 % less without the vehicle.
-    """
+    """What a look-up needs besides the insurance."""
 
     vehicle: bool
     """Make, model, year and color."""
@@ -92,11 +89,17 @@ def look_up_query(
     policies = [in_schema(Policy, r.schema) for r in registers if r.holds(Kind.POLICIES)]
     fines = [in_schema(Fine, r.schema) for r in registers if r.holds(Kind.FINES)]
 
-    source: peewee.Source = plate
+    source, policy = _with_policy(engine, plate, policies, plate)
+    tables, sought = [plate], plate.c.registration
+    if not wanted.vehicle and not wanted.papers:
+        # PERF: a policy answers alone. Many plates take 30 % less, as few have none.
+        chosen = (plate.c.registration, policy.alias("policy"))
+        plate = source = peewee.Select((source,), chosen).cte("chosen", materialized=True)
+        policy = plate.c.policy
+        tables.append(plate)
+        sought = Case(None, [(policy.is_null(), plate.c.registration)])
     for table in vehicles:
-        on = table.registration == plate.c.registration
-        source = peewee.Join(source, table, JOIN.LEFT_OUTER, on)
-    source, policy = _with_policy(engine, source, policies, plate)
+        source = peewee.Join(source, table, JOIN.LEFT_OUTER, table.registration == sought)
 
     columns: dict[str, Any] = {
         name: _MERGED[name](engine, vehicles, name)
@@ -109,10 +112,10 @@ def look_up_query(
         columns["mot_first_years"] = _years_of_first_known(vehicles, years)
     names = [name for name in Record.__struct_fields__ if wanted.papers or name not in _PAPERS]
     selected = [columns.get(name, peewee.SQL("NULL")) for name in names]
-    fined = engine.greatest([_newest_change(f, plate) for f in fines], "-1")
+    fined = engine.greatest([_newest_change(f, sought) for f in fines], "-1")
     # PERF: the time of a fine is needed only if no vehicle row is known.
     selected.append(Case(None, [(columns["updated"].is_null(), fined)]))
-    return peewee.Select((source,), selected).with_cte(plate)
+    return peewee.Select((source,), selected).with_cte(*tables)
 
 
 _POLICY, _UPDATED = map(Record.__struct_fields__.index, ("policy", "updated"))
@@ -138,7 +141,7 @@ def record_of(row: Row) -> Record | None:
 
 def _with_policy(
     engine: Engine, source: peewee.Source, tables: Sequence[type[Policy]], plate: peewee.CTE
-) -> tuple[peewee.Source, peewee.Node]:
+) -> tuple[peewee.Source, Any]:
     """Choose the policy to answer with among those of all registers (D20).
 
     Returns the source, joined with what is needed, and the column of the policy.
@@ -185,8 +188,8 @@ def _policies_of(plate: peewee.CTE, table: type[Policy], place: int) -> peewee.S
     return selected.where(table.registration == plate.c.registration)
 
 
-def _newest_change(table: type[Fine], plate: peewee.CTE) -> peewee.Node:
-    return table.select(fn.MAX(table.updated)).where(table.registration == plate.c.registration)
+def _newest_change(table: type[Fine], registration: peewee.Node) -> peewee.Node:
+    return table.select(fn.MAX(table.updated)).where(table.registration == registration)
 
 
 def _are_outstanding(tables: Sequence[type[Fine]], plate: peewee.CTE) -> peewee.Node:

@@ -578,6 +578,11 @@ def as_merged(record: Record | None) -> Any:
     }
 
 
+def insured_by(record: Record) -> Any:
+    """Return what decides the insurance."""
+    return record.insured if record.policy is None else record.policy
+
+
 # Most of these policies have the dates and the number of another one.
 like_others = st.lists(
     st.builds(
@@ -614,6 +619,12 @@ class TestAgainstTheReference:
         many, _ = records.find_records(shelf.state, asked, day)
         assert {plate: as_merged(record) for plate, record in one.items()} == expected
         assert many == {plate: record for plate, record in one.items() if record}
+        brief, _ = records.find_records(
+            shelf.state, asked, day, Wanted(vehicle=False, papers=False)
+        )
+        assert {plate: insured_by(record) for plate, record in brief.items()} == {
+            plate: insured_by(record) for plate, record in many.items()
+        }
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(

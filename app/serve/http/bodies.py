@@ -66,9 +66,11 @@ def _take_in(req: Request) -> bytes | Problem:
         _drain(stream, min(length_bytes, DRAINED_BYTES_MAX))
         detail = f"A body has at most {BODY_BYTES_MAX:,} bytes; got more."
         return Problem("body_too_large", detail)
+    if not length_bytes:
+        return b""
     body = b""
     with suppress(OSError):  # The client went away.
-        body = stream.read(length_bytes) if length_bytes else b""
+        body = stream.read(length_bytes)
     if len(body) < length_bytes:
         return Problem("invalid_request", "The body ended before its Content-Length.")
     return body

@@ -16,6 +16,7 @@ from app.audit.trail import Trail
 from app.config import Config
 from app.documentation.resources import (
     DocumentationAsset,
+    DocumentationMarkdown,
     DocumentationPage,
     ErrorsPage,
     OpenApiDocument,
@@ -85,6 +86,7 @@ def create_resources(
         OpenApiDocument(config.trusted_proxies),
         StartPage(),
         DocumentationPage(config.trusted_proxies),
+        DocumentationMarkdown(config.trusted_proxies),
         ErrorsPage(),
         TryPage(),
         DocumentationAsset(),

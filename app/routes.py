@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from app.documentation.resources import (
     DocumentationAsset,
+    DocumentationMarkdown,
     DocumentationPage,
     ErrorsPage,
     OpenApiDocument,
@@ -40,6 +41,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/openapi.json", OpenApiDocument, "D2, D94"),
     Endpoint("/", StartPage, "D2, D96"),
     Endpoint("/docs", DocumentationPage, "D2, D96"),
+    Endpoint("/docs.md", DocumentationMarkdown, "D96"),
     Endpoint("/docs/errors", ErrorsPage, "D2, D90, D96"),
     Endpoint("/docs/try", TryPage, "D2, D63, D96"),
     Endpoint("/docs/{asset}", DocumentationAsset, "D2, D97"),

@@ -12,6 +12,7 @@ import jinja2
 import msgspec
 from markupsafe import Markup, escape
 
+from app.documentation.markdown import markdown_of
 from app.documentation.reference import Reference, client_samples, error_samples
 from app.errors import CATALOGUE
 from app.serve.http.address import base_url
@@ -201,10 +202,25 @@ class DocumentationPage:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs. Its samples have the address that the request was sent to."""
-        page, packaged_url = _documentation_page()
+        _send_page(req, resp, self._addressed(req, _documentation_page()))
+
+    on_head = on_get
+
+    def _addressed(self, req: falcon.Request, page: bytes) -> bytes:
+        """Return a page with the address of the service in place of the packaged one."""
         # SEC: base_url lets only letters, digits and .:[]- through.
-        url = base_url(req, self._trusted_proxies) or packaged_url
-        _send_page(req, resp, page.replace(packaged_url.encode(), url.encode()))
+        url = base_url(req, self._trusted_proxies) or _packaged_url()
+        return page.replace(_packaged_url().encode(), url.encode())
+
+
+class DocumentationMarkdown(DocumentationPage):
+    """The same page as Markdown, to paste and for programs that read."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """GET /docs.md."""
+        resp.set_header("X-Content-Type-Options", "nosniff")
+        page = self._addressed(req, _documentation_markdown())
+        send_document(req, resp, page, "text/markdown; charset=utf-8")
 
     on_head = on_get
 
@@ -250,20 +266,28 @@ _page = cache(_rendered)
 
 
 @cache
-def _documentation_page() -> tuple[bytes, str]:
-    """Return the page, and the address in the page to replace with that of the service."""
-    document = read_document()
-    url: str = document["servers"][0]["url"]
-    page = _rendered(
+def _packaged_url() -> str:
+    url: str = read_document()["servers"][0]["url"]
+    return url
+
+
+@cache
+def _documentation_page() -> bytes:
+    url = _packaged_url()
+    return _rendered(
         "docs.html",
         "",
-        reference=Reference(document),
+        reference=Reference(read_document()),
         clients=client_samples(url),
         errors=error_samples(url),
         decisive={code: CATALOGUE[code] for code in _DECISIVE},
         url=url,
     )
-    return page, url
+
+
+@cache
+def _documentation_markdown() -> bytes:
+    return markdown_of(_documentation_page().decode()).encode()
 
 
 def _send_page(

@@ -20,6 +20,7 @@ import app.documentation
 from app.documentation.resources import (
     ASSETS,
     DocumentationAsset,
+    DocumentationMarkdown,
     DocumentationPage,
     ErrorsPage,
     OpenApiDocument,
@@ -99,6 +100,7 @@ def client() -> webtest.TestApp:
     app.add_route("/healthz", Health())
     app.add_route("/openapi.json", OpenApiDocument())
     app.add_route("/docs", DocumentationPage())
+    app.add_route("/docs.md", DocumentationMarkdown())
     app.add_route("/docs/errors", ErrorsPage())
     app.add_route("/docs/try", TryPage())
     app.add_route("/docs/{asset}", DocumentationAsset())
@@ -211,6 +213,28 @@ class TestErrors:
             assert told.replace("`", "") in shown, told
 
 
+class TestMarkdown:
+    def test_it_says_what_the_page_says(self, client: webtest.TestApp) -> None:
+        """Every word and every number of the page is there, in the same order."""
+        text = page(client, "/docs").text
+        main = text[text.index('<section id="start">') : text.index("</main>")]
+        main = re.sub(r'<label.*?</label>|<p class="try">.*?</p>', "", main)
+        told = re.findall(r"\w+", unescape(re.sub(r"<[^>]*>", " ", main)))
+        response = client.get("/docs.md")
+        assert response.content_type == "text/markdown"
+        # Links, list numbers and the languages of samples are not text of the page.
+        written = re.sub(r"\]\([^)]*\)|^1\. |^```\w+$", "", response.text, flags=re.M)
+        written = written[written.index("## Getting started") :]
+        assert re.findall(r"\w+", written) == told
+
+    def test_samples_are_fenced_and_nothing_is_markup(self, client: webtest.TestApp) -> None:
+        """Samples name their language; outside of them there is no element of HTML."""
+        text = client.get("/docs.md").text
+        outside, inside = (text.split("```")[place::2] for place in (0, 1))
+        assert {each.partition("\n")[0] for each in inside} == {"", "sh", "python", "typescript"}
+        assert not re.search(r"</?[a-z]+[ >]", re.sub("`[^`]*`", "", "".join(outside)))
+
+
 class TestDocumentation:
     def test_every_operation_is_described(self, client: webtest.TestApp) -> None:
         """Each operation for clients has its summary, path, operation id and three samples."""
@@ -270,10 +294,13 @@ class TestDocumentation:
         for line in lines:
             assert sum(unescape(line) in program for program in programs) == 1, line
 
-    def test_samples_have_the_address_of_the_request(self, client: webtest.TestApp) -> None:
+    @pytest.mark.parametrize("path", ["/docs", "/docs.md"])
+    def test_samples_have_the_address_of_the_request(
+        self, client: webtest.TestApp, path: str
+    ) -> None:
         """Whoever copies a sample reaches this service (D94)."""
-        headers = {"Host": "api.example.com"}
-        text = client.get("/docs", headers=headers, extra_environ={"REMOTE_ADDR": "192.0.2.1"}).text
+        headers, environ = {"Host": "api.example.com"}, {"REMOTE_ADDR": "192.0.2.1"}
+        text = client.get(path, headers=headers, extra_environ=environ).text
         assert "http://api.example.com/v1/account" in text
         assert "127.0.0.1" not in text
 

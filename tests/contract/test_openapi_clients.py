@@ -35,7 +35,8 @@ def test_operations_keep_their_names() -> None:
         *("checkVehicleInsurance", "checkVehicles", "checkCompliance", "checkVehiclesCompliance"),
         *("getAccount", "getUsage"),
         *("getHealth", "getReadiness", "getOpenApiDocument", "getStartPage"),
-        *("getDocumentationPage", "getErrorsPage", "getTryPage", "getMetrics"),
+        *("getDocumentationPage", "getDocumentationMarkdown"),
+        *("getErrorsPage", "getTryPage", "getMetrics"),
     ]
 
 

@@ -75,7 +75,13 @@ HEADERS_BY_STATUS = {
     "503": {"Retry-After"},
     "504": {"Retry-After"},
 }
-PAGES = {"getStartPage", "getDocumentationPage", "getErrorsPage", "getTryPage"}
+PAGES = {
+    "getStartPage",
+    "getDocumentationPage",
+    "getDocumentationMarkdown",
+    "getErrorsPage",
+    "getTryPage",
+}
 DOCUMENTS = {"getOpenApiDocument", *PAGES}
 KEYED = [
     pytest.param(operation, id=operation["operationId"])

@@ -11,7 +11,7 @@ from app.serve.http.context import Request
 from app.setting_values import Network
 
 OPEN_PATHS = frozenset(
-    {"/", "/docs", "/docs/errors", "/docs/try", "/openapi.json", "/healthz", "/readyz"}
+    {"/", "/docs", "/docs.md", "/docs/errors", "/docs/try", "/openapi.json", "/healthz", "/readyz"}
 )
 _OPEN_PREFIX = "/docs/"
 METRICS_PATH = "/metrics"

@@ -69,7 +69,7 @@ def measure_load(directory: Path, data: Data, options: Options) -> Samples:
         for _ in range(options.rounds):
             samples["idle"].append(steady_sample(verifyd, data, options.rate, options.seconds))
             with ThreadPoolExecutor() as pool:
-                load = pool.submit(data.installation.replace, file)
+                load = pool.submit(data.installation.load, file)
                 sample = steady_sample_until(verifyd, data, options.rate, load.done)
             load.result()
             samples["during a load"].append(sample)

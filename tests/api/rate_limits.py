@@ -5,7 +5,16 @@ from app.documentation.resources import ASSETS
 
 DOMAINS = "/api/domains"
 OPEN = [
-    *("/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors", "/docs/try"),
+    *(
+        "/",
+        "/healthz",
+        "/readyz",
+        "/openapi.json",
+        "/docs",
+        "/docs.md",
+        "/docs/errors",
+        "/docs/try",
+    ),
     *(f"/docs/{ASSETS['style.css'].served_name}", "/docs/nothing"),
 ]
 NOW = 1_780_000_000

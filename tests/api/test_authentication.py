@@ -38,7 +38,16 @@ KEYED = [
     ("HEAD", "/api/domains"),
 ]
 OPEN = [
-    *("/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors", "/docs/try"),
+    *(
+        "/",
+        "/healthz",
+        "/readyz",
+        "/openapi.json",
+        "/docs",
+        "/docs.md",
+        "/docs/errors",
+        "/docs/try",
+    ),
     *(f"/docs/{ASSETS['style.css'].served_name}", "/docs/nothing"),
 ]
 

@@ -28,13 +28,16 @@ KNOWN = {
     "/readyz": "GET, HEAD, OPTIONS",
     "/openapi.json": "GET, HEAD, OPTIONS",
     "/docs": "GET, HEAD, OPTIONS",
+    "/docs.md": "GET, HEAD, OPTIONS",
     "/metrics": "GET, HEAD, OPTIONS",
     "/": "GET, HEAD, OPTIONS",
     "/docs/errors": "GET, HEAD, OPTIONS",
     "/docs/try": "GET, HEAD, OPTIONS",
     f"/docs/{ASSETS['style.css'].served_name}": "GET, HEAD, OPTIONS",
 }
-CACHING = dict.fromkeys(("/", "/docs", "/docs/errors", "/docs/try", "/openapi.json"), "no-cache")
+CACHING = dict.fromkeys(
+    ("/", "/docs", "/docs.md", "/docs/errors", "/docs/try", "/openapi.json"), "no-cache"
+)
 CACHING[f"/docs/{ASSETS['style.css'].served_name}"] = "public, max-age=31536000, immutable"
 UNKNOWN = [
     "//",

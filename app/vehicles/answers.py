@@ -7,8 +7,19 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from app import clock
-from app.vehicles.compliance import Judgement, judge_insurance
+from app.vehicles.compliance import Judgement, judge, judge_insurance
 from app.vehicles.facts import PolicyFacts, Record
+from app.vehicles.periods import (
+    Period,
+    Question,
+    Until,
+    first_failure,
+    has_too_many_policies,
+    is_compliant,
+    is_insured,
+    passes_until,
+    policies_in_force,
+)
 from app.vehicles.reader import Found
 from app.vehicles.registration import registration_fault
 
@@ -37,17 +48,6 @@ class VehicleAnswer(msgspec.Struct, gc=False):
     color: str | None
 
 
-class InsuranceAnswer(msgspec.Struct, gc=False):
-    """The insurance record."""
-
-    registration: str
-    insured: bool
-    policy: PolicyAnswer | None
-    vehicle: VehicleAnswer
-    lastUpdated: str  # noqa: N815
-    asOf: str | UnsetType = UNSET  # noqa: N815
-
-
 class FourChecks(msgspec.Struct, Generic[_T], gc=False):
     """Something about each of the four checks."""
 
@@ -63,7 +63,57 @@ ReasonsAnswer = FourChecks[str]
 """The reason of each check."""
 
 
-class ComplianceAnswer(msgspec.Struct, gc=False):
+class InsuranceReason(msgspec.Struct, gc=False):
+    """The reason of the only check that an answer about insurance makes."""
+
+    insuranceValid: str  # noqa: N815
+
+
+class PeriodAnswer(msgspec.Struct, gc=False):
+    """Whether a vehicle is insured or road-legal throughout a period, and if not, why."""
+
+    firstDay: str  # noqa: N815
+    lastDay: str  # noqa: N815
+    validThroughout: bool | UnsetType = UNSET  # noqa: N815
+    firstFailingDay: str | UnsetType = UNSET  # noqa: N815
+    reasons: ReasonsAnswer | InsuranceReason | UnsetType = UNSET
+    tooManyPolicies: bool | UnsetType = UNSET  # noqa: N815
+
+
+class _InsuranceDates(msgspec.Struct, kw_only=True, gc=False):
+    """What an answer about insurance tells of later days, after its own members."""
+
+    period: PeriodAnswer | UnsetType = UNSET
+    insuredUntil: Until = UNSET  # noqa: N815
+    tooManyPolicies: bool | UnsetType = UNSET  # noqa: N815
+
+
+class _ComplianceDates(_InsuranceDates, kw_only=True, gc=False):
+    """What an answer about compliance tells of later days."""
+
+    compliantUntil: Until = UNSET  # noqa: N815
+    motExpiry: str | UnsetType | None = UNSET  # noqa: N815
+    motExempt: bool | UnsetType | None = UNSET  # noqa: N815
+    firstRegistered: str | UnsetType | None = UNSET  # noqa: N815
+    taxStatus: str | UnsetType | None = UNSET  # noqa: N815
+    taxDue: str | UnsetType | None = UNSET  # noqa: N815
+    finesOutstanding: int | UnsetType | None = UNSET  # noqa: N815
+
+
+class InsuranceAnswer(_InsuranceDates, gc=False):
+    """The insurance record."""
+
+    registration: str
+    insured: bool
+    policy: PolicyAnswer | None
+    vehicle: VehicleAnswer
+    lastUpdated: str  # noqa: N815
+    asOf: str | UnsetType = UNSET  # noqa: N815
+    policies: list[PolicyAnswer] | UnsetType = UNSET
+    policiesTruncated: bool | UnsetType = UNSET  # noqa: N815
+
+
+class ComplianceAnswer(_ComplianceDates, gc=False):
     """The compliance record."""
 
     registration: str
@@ -171,7 +221,7 @@ def failure_answer(found: Found) -> FailureAnswer:
     return FailureAnswer(NOT_FOUND, "vehicle_not_found")
 
 
-class InsuranceItem(msgspec.Struct, gc=False):
+class InsuranceItem(_InsuranceDates, gc=False):
     """Whether one plate of a list is insured, or why it has no answer."""
 
     registration: str
@@ -183,7 +233,7 @@ class InsuranceItem(msgspec.Struct, gc=False):
     lastUpdated: str | UnsetType = UNSET  # noqa: N815
 
 
-class ComplianceItem(msgspec.Struct, gc=False):
+class ComplianceItem(_ComplianceDates, gc=False):
     """Whether one plate of a list is road-legal, or why it has no answer."""
 
     registration: str
@@ -221,8 +271,8 @@ def insurance_item(found: Found, day: str) -> InsuranceItem:
     if record is None:
         error, code = failure_answer(found)
         return InsuranceItem(_named(found), insured=False, error=error, code=code)
-    is_insured = judge_insurance(record, day).is_good
-    return InsuranceItem(record.registration, is_insured, _policy_of(record))
+    insured = judge_insurance(record, day).is_good
+    return InsuranceItem(record.registration, insured, _policy_of(record))
 
 
 def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool) -> ComplianceItem:
@@ -243,10 +293,64 @@ def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool)
     )
 
 
-def add_details(item: InsuranceItem | ComplianceItem, record: Record) -> None:
-    """Add the vehicle object, and when the record changed last."""
-    item.vehicle = vehicle_answer(record)
-    item.lastUpdated = clock.iso_utc(record.updated)
+def add_asked(answer: _InsuranceDates, record: Record, day: str, question: Question) -> None:
+    """Add to an answer what a request asks besides: details, a period, all policies (D92, D172).
+
+    Args:
+        record: of a look-up that asked for dates.
+        day: ISO date that the answer is about.
+    """
+    period, updated = question.period, record.updated
+    if period is not None:
+        is_about_insurance = not isinstance(answer, _ComplianceDates)
+        answer.period = _period_answer(record, period, is_about_insurance=is_about_insurance)
+        updated = max((updated, *(policy.updated for policy in record.policies)))
+    if isinstance(answer, InsuranceAnswer):
+        answer.lastUpdated = clock.iso_utc(updated)
+    if question.details:
+        if isinstance(answer, InsuranceItem | ComplianceItem):
+            answer.vehicle = vehicle_answer(record)
+            answer.lastUpdated = clock.iso_utc(updated)
+        _add_dates(answer, record, day)
+    if question.policies and isinstance(answer, InsuranceAnswer):
+        in_force, has_more = policies_in_force(record, day)
+        answer.policies = list(map(policy_answer, in_force))
+        answer.policiesTruncated = has_more or UNSET
+
+
+def _add_dates(answer: _InsuranceDates, record: Record, day: str) -> None:
+    has_too_many = has_too_many_policies(record)
+    if has_too_many:
+        answer.tooManyPolicies = True
+    else:
+        answer.insuredUntil = passes_until(record, day, is_insured)
+    if isinstance(answer, _ComplianceDates):
+        if not has_too_many:
+            answer.compliantUntil = passes_until(record, day, is_compliant)
+        exempt = record.mot_exempt
+        answer.motExpiry = record.mot_expiry
+        # SQLite has 1 and 0.
+        answer.motExempt = None if exempt is None else bool(exempt)
+        answer.firstRegistered = record.first_registered
+        answer.taxStatus, answer.taxDue = record.tax_status, record.tax_due
+        answer.finesOutstanding = record.outstanding_fines
+
+
+def _period_answer(record: Record, period: Period, *, is_about_insurance: bool) -> PeriodAnswer:
+    answer = PeriodAnswer(period.first, period.last)
+    if has_too_many_policies(record):
+        answer.tooManyPolicies = True
+        return answer
+    failure = first_failure(record, *period, is_insured if is_about_insurance else is_compliant)
+    answer.validThroughout = failure is None
+    if failure is not None:
+        answer.firstFailingDay = failure.day
+        if is_about_insurance:
+            verdict = judge_insurance(failure.record, failure.day)
+            answer.reasons = InsuranceReason(verdict.reason)
+        else:
+            answer.reasons = reasons_answer(judge(failure.record, failure.day))
+    return answer
 
 
 def _named(found: Found) -> str:

@@ -33,6 +33,30 @@ class Period(NamedTuple):
     last: str
 
 
+class Question(NamedTuple):
+    """What a request asks besides today's answer."""
+
+    as_of: str | None = None
+    period: Period | None = None
+    """Asked in place of `as_of`."""
+    explain: bool = False
+    """Whether to add the reasons."""
+    details: bool = False
+    """Whether to add dates; in a bulk, the vehicle too."""
+    policies: bool = False
+    """Whether to add all policies in force."""
+
+    @property
+    def named_day(self) -> str | None:
+        """The ISO date that the request wants a vehicle judged on; None for today."""
+        return self.as_of if self.period is None else self.period.first
+
+    @property
+    def needs_dates(self) -> bool:
+        """Whether the answer tells more than today's record of a plate has."""
+        return self.details or self.policies or self.period is not None
+
+
 class Failure(NamedTuple):
     """The first day on which a vehicle fails, and its record with the policy of that day."""
 

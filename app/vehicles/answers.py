@@ -14,10 +14,8 @@ from app.vehicles.periods import (
     Question,
     Until,
     first_failure,
+    good_until,
     has_too_many_policies,
-    is_compliant,
-    is_insured,
-    passes_until,
     policies_in_force,
 )
 from app.vehicles.reader import Found
@@ -293,6 +291,11 @@ def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool)
     )
 
 
+# PERF: to make a union of types takes 0.5 us.
+_ITEMS = (InsuranceItem, ComplianceItem)
+_WITH_TIME = (InsuranceAnswer, *_ITEMS)
+
+
 def add_asked(answer: _InsuranceDates, record: Record, day: str, question: Question) -> None:
     """Add to an answer what a request asks besides: details, a period, all policies (D92, D172).
 
@@ -300,33 +303,28 @@ def add_asked(answer: _InsuranceDates, record: Record, day: str, question: Quest
         record: of a look-up that asked for dates.
         day: ISO date that the answer is about.
     """
-    period, updated = question.period, record.updated
-    if period is not None:
-        is_about_insurance = not isinstance(answer, _ComplianceDates)
-        answer.period = _period_answer(record, period, is_about_insurance=is_about_insurance)
-        updated = max((updated, *(policy.updated for policy in record.policies)))
-    if isinstance(answer, InsuranceAnswer):
-        answer.lastUpdated = clock.iso_utc(updated)
     if question.details:
-        if isinstance(answer, InsuranceItem | ComplianceItem):
-            answer.vehicle = vehicle_answer(record)
-            answer.lastUpdated = clock.iso_utc(updated)
-        _add_dates(answer, record, day)
+        _add_details(answer, record, day)
+    if question.period is not None:
+        _add_period(answer, record, question.period)
     if question.policies and isinstance(answer, InsuranceAnswer):
         in_force, has_more = policies_in_force(record, day)
         answer.policies = list(map(policy_answer, in_force))
         answer.policiesTruncated = has_more or UNSET
 
 
-def _add_dates(answer: _InsuranceDates, record: Record, day: str) -> None:
+def _add_details(answer: _InsuranceDates, record: Record, day: str) -> None:
+    if isinstance(answer, _ITEMS):
+        answer.vehicle = vehicle_answer(record)
+        answer.lastUpdated = clock.iso_utc(record.updated)
     has_too_many = has_too_many_policies(record)
     if has_too_many:
         answer.tooManyPolicies = True
     else:
-        answer.insuredUntil = passes_until(record, day, is_insured)
+        answer.insuredUntil = good_until(record, day, judge_insurance)
     if isinstance(answer, _ComplianceDates):
         if not has_too_many:
-            answer.compliantUntil = passes_until(record, day, is_compliant)
+            answer.compliantUntil = good_until(record, day, judge)
         exempt = record.mot_exempt
         answer.motExpiry = record.mot_expiry
         # SQLite has 1 and 0.
@@ -336,21 +334,27 @@ def _add_dates(answer: _InsuranceDates, record: Record, day: str) -> None:
         answer.finesOutstanding = record.outstanding_fines
 
 
-def _period_answer(record: Record, period: Period, *, is_about_insurance: bool) -> PeriodAnswer:
-    answer = PeriodAnswer(period.first, period.last)
+def _add_period(answer: _InsuranceDates, record: Record, period: Period) -> None:
+    told = answer.period = PeriodAnswer(period.first, period.last)
     if has_too_many_policies(record):
-        answer.tooManyPolicies = True
-        return answer
-    failure = first_failure(record, *period, is_insured if is_about_insurance else is_compliant)
-    answer.validThroughout = failure is None
+        told.tooManyPolicies = True
+        return
+    failure = (
+        first_failure(record, *period, judge)
+        if isinstance(answer, _ComplianceDates)
+        else first_failure(record, *period, judge_insurance)
+    )
+    told.validThroughout = failure is None
     if failure is not None:
-        answer.firstFailingDay = failure.day
-        if is_about_insurance:
-            verdict = judge_insurance(failure.record, failure.day)
-            answer.reasons = InsuranceReason(verdict.reason)
-        else:
-            answer.reasons = reasons_answer(judge(failure.record, failure.day))
-    return answer
+        told.firstFailingDay, verdict = failure
+        told.reasons = (
+            reasons_answer(verdict)
+            if isinstance(verdict, Judgement)
+            else InsuranceReason(verdict.reason)
+        )
+    if isinstance(answer, _WITH_TIME) and answer.lastUpdated:
+        newest = max((record.updated, *(policy.updated for policy in record.policies)))
+        answer.lastUpdated = clock.iso_utc(newest)
 
 
 def _named(found: Found) -> str:

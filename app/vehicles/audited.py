@@ -94,7 +94,8 @@ class LookUps:
         wanted = Wanted(
             vehicle=operation == "insurance" or (question.details and operation != "compliance"),
             papers=operation not in _ABOUT_INSURANCE,
-            dates=question.needs_dates,
+            dates=question.asks_more,
+            in_force_first=question.policies,
         )
         found, read = self._reader.look_up(caller.registers, asked, day, wanted)
         return LookUp(operation, enquiry, as_of, day, found, read)

@@ -142,6 +142,11 @@ class Judgement(NamedTuple):
         insurance, mot, tax, fines = self
         return insurance.is_good and mot.is_good and tax.is_good and fines.is_good
 
+    @property
+    def is_good(self) -> bool:
+        """The same, by the name that a single verdict has for it."""
+        return self.is_compliant
+
 
 def judge(record: Record, day: str) -> Judgement:
     """Judge a vehicle by the rows that the registers hold now, as of `day` (ISO date).

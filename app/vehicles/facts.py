@@ -105,7 +105,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     policies: tuple[PolicyFacts, ...] = ()
     """Those that end on or after the day asked for, if there are several, and otherwise none: then
     only `policy` can count from that day on. They are at most `POLICIES_MAX`, and one more if
-    there are more; those in force come first, then they are in the order of D20 for equals."""
+    there are more; in the order of D20 for equals, after those in force if that was asked for."""
     outstanding_fines: int | None = None
     """How many fines are owed, at most `FINES_MAX`; one that two registers know counts once."""
 

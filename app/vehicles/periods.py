@@ -4,14 +4,15 @@ Days are judged with the functions that judge one day. A vehicle that passes can
 on a few days, such as the day after a policy ends. So the first day and these days are judged.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, timedelta
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from app.vehicles.compliance import first_mot_day, judge, judge_insurance
+from app.vehicles.compliance import Judgement, Verdict, first_mot_day
 from app.vehicles.facts import POLICIES_MAX, PolicyFacts, Record
 
 DAYS_MAX = 400
@@ -22,8 +23,9 @@ _LAST_DAY = date.max.isoformat()
 Until = str | UnsetType | None
 """The last day on which a vehicle passes: UNSET if it fails on the first day; None if no end is
 known."""
-Passes = Callable[[Record, str], bool]
-"""Tells whether a vehicle passes on a day (ISO date)."""
+_J = TypeVar("_J", Verdict, Judgement)
+_Judge = Callable[[Record, str], _J]
+"""Judges a vehicle on a day (ISO date)."""
 
 
 class Period(NamedTuple):
@@ -52,16 +54,9 @@ class Question(NamedTuple):
         return self.as_of if self.period is None else self.period.first
 
     @property
-    def needs_dates(self) -> bool:
-        """Whether the answer tells more than today's record of a plate has."""
+    def asks_more(self) -> bool:
+        """Whether the answer has members that need more than the policy to answer with."""
         return self.details or self.policies or self.period is not None
-
-
-class Failure(NamedTuple):
-    """The first day on which a vehicle fails, and its record with the policy of that day."""
-
-    day: str
-    record: Record
 
 
 def period_fault(as_of: str | None, first: str | None, last: str | None) -> tuple[str, str] | None:
@@ -86,49 +81,35 @@ def period_fault(as_of: str | None, first: str | None, last: str | None) -> tupl
     return None
 
 
-def is_insured(record: Record, day: str) -> bool:
-    """Tell whether a vehicle is insured on the day that its record is about."""
-    return judge_insurance(record, day).is_good
-
-
-def is_compliant(record: Record, day: str) -> bool:
-    """Tell whether a vehicle is road-legal on the day that its record is about."""
-    return judge(record, day).is_compliant
-
-
 def has_too_many_policies(record: Record) -> bool:
     """Tell whether later days cannot be judged, because not all policies were read."""
     return len(record.policies) > POLICIES_MAX
 
 
-def first_failure(record: Record, day: str, last: str, passes: Passes) -> Failure | None:
-    """Return the first day from `day` to `last` on which a vehicle fails; None if it passes on all.
+def first_failure(record: Record, day: str, last: str, judge: _Judge[_J]) -> tuple[str, _J] | None:
+    """Return the first day from `day` to `last` on which a vehicle fails, and the verdict on it.
 
     Args:
         record: of a look-up for `day` that asked for dates.
-        passes: `is_insured` or `is_compliant`.
+        judge: `judge_insurance`, or `judge` of all checks.
+
+    Returns None if the vehicle passes on all days.
     """
-    for each, then in _judged_days(record, day, last):
-        if not passes(then, each):
-            return Failure(each, then)
-    return None
+    then = record
+    while (verdict := judge(then, day)).is_good:
+        following = _next_change(then, day, last)
+        if following is None:
+            return None
+        day, then = following, record_on(record, following)
+    return day, verdict
 
 
-def passes_until(record: Record, day: str, passes: Passes) -> Until:
+def good_until(record: Record, day: str, judge: _Judge[_J]) -> Until:
     """Return the last of the days from `day` on, without a gap, on which a vehicle passes."""
-    failure = first_failure(record, day, _LAST_DAY, passes)
+    failure = first_failure(record, day, _LAST_DAY, judge)
     if failure is None:
         return None
-    return UNSET if failure.day == day else _shifted(failure.day, -1)
-
-
-def _judged_days(record: Record, day: str, last: str) -> Iterator[tuple[str, Record]]:
-    """Yield the first day, then each on which a check can begin to fail, with the record then."""
-    following: str | None = day
-    while following is not None:
-        then = record_on(record, following)
-        yield following, then
-        following = _next_change(then, following, last)
+    return UNSET if failure[0] == day else _shifted(failure[0], -1)
 
 
 def record_on(record: Record, day: str) -> Record:
@@ -146,13 +127,19 @@ def _next_change(record: Record, day: str, last: str) -> str | None:
         record: of `day`, on which the vehicle passes.
     """
     policy = record.policy
-    ends = (record.mot_expiry, record.tax_due, policy and policy.valid_to)
-    changes = [_shifted(end, 1) for end in ends if end is not None and day <= end < last]
-    begins = (first_mot_day(record), policy and policy.cancelled_on)
-    changes += [begin for begin in begins if begin is not None and day < begin <= last]
-    return min(changes, default=None)
+    soonest = last
+    for end in (record.mot_expiry, record.tax_due, policy and policy.valid_to):
+        if end is not None and day <= end < soonest:
+            soonest = end
+    change = _shifted(soonest, 1) if soonest < last else None
+    for begin in (first_mot_day(record), policy and policy.cancelled_on):
+        if begin is not None and day < begin <= (change or last):
+            change = begin
+    return change
 
 
+# PERF: many vehicles have the same dates.
+@lru_cache(maxsize=4096)
 def _shifted(day: str, days: int) -> str:
     return (date.fromisoformat(day) + timedelta(days)).isoformat()
 

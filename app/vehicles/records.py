@@ -47,6 +47,8 @@ class Wanted(NamedTuple):
     dates: bool = False
     """What later days are judged by (D172): the policies that end on or after the day; and with
     the papers, the number of fines."""
+    in_force_first: bool = False
+    """The order of these policies, of which there may be too many to be read."""
 
     @property
     def columns(self) -> frozenset[str]:
@@ -90,7 +92,7 @@ def look_up_query(
 
     Its columns are the fields of Record, without those at the end that are not wanted. The next
     column is the newest change of a fine, which counts if nothing else is known. If dates are
-    wanted, the policies and the number of fines follow.
+    wanted, the later policies follow, and the fines are counted.
 
     Args:
         mot_first_years: the setting.
@@ -116,7 +118,8 @@ def look_up_query(
     }
     columns |= {"registration": plate.c.registration, "policy": policy}
     if wanted.papers:
-        columns["has_outstanding_fines"] = are_outstanding(fines, plate)
+        owed = count_outstanding if wanted.dates else are_outstanding
+        columns["has_outstanding_fines"] = owed(fines, plate)
         columns["mot_first_years"] = _years_of_first_known(vehicles, years)
     names = _INSURANCE + _VEHICLE + _PAPERS * wanted.papers
     selected = [columns.get(name, peewee.SQL("NULL")) for name in names]
@@ -124,19 +127,42 @@ def look_up_query(
     # PERF: the time of a fine is needed only if no vehicle row is known.
     selected.append(Case(None, [(columns["updated"].is_null(), fined)]))
     if wanted.dates:
-        selected.append(later_policies(engine, policies, plate))
-        selected.append(count_outstanding(fines, plate) if wanted.papers else peewee.SQL("NULL"))
+        in_force_first = wanted.in_force_first
+        selected.append(later_policies(engine, policies, plate, in_force_first=in_force_first))
     return peewee.Select((source,), selected).with_cte(plate)
 
 
-_POLICY, _UPDATED = map(Record.__struct_fields__.index, ("policy", "updated"))
+_POLICY, _UPDATED, _OWED = map(
+    Record.__struct_fields__.index, ("policy", "updated", "has_outstanding_fines")
+)
 # PERF: this takes as long as a NamedTuple of columns, and the row has six columns less.
 _policy_of = msgspec.json.Decoder(PolicyFacts).decode
 _policies_in = msgspec.json.Decoder(tuple[PolicyFacts, ...]).decode
 
 
-def record_of(row: Sequence[Any]) -> Record | None:
+def record_of(row: Row) -> Record | None:
     """Return the Record that a row of `look_up_query` holds; None for an unknown plate."""
+    fields = _fields_of(row)
+    return None if fields is None else Record(*fields)
+
+
+def dated_record_of(row: Row) -> Record | None:
+    """Return the Record that a row holds if dates are wanted; None for an unknown plate."""
+    *rest, packed = row
+    fields = _fields_of(rest)
+    if fields is None:
+        return None
+    policies = _policies_in(packed) if packed else ()
+    if len(fields) <= _OWED:
+        # The fields are those of the insurance and the vehicle.
+        return Record(*fields, policies=policies)  # type: ignore[misc]
+    owed = fields[_OWED]
+    fields[_OWED] = owed > 0
+    fields += policies, min(owed, FINES_MAX)
+    return Record(*fields)
+
+
+def _fields_of(row: Sequence[Any]) -> list[Any] | None:
     *fields, newest_fine = row
     packed, updated = fields[_POLICY], fields[_UPDATED]
     # Every stored row has its time.
@@ -148,18 +174,7 @@ def record_of(row: Sequence[Any]) -> Record | None:
         if newest_fine is None:  # No register mentions the plate.
             return None
         fields[_UPDATED] = newest_fine
-    return Record(*fields)
-
-
-def dated_record_of(row: Row) -> Record | None:
-    """Return the Record that a row holds if dates are wanted; None for an unknown plate."""
-    *rest, packed, outstanding = row
-    record = record_of(rest)
-    if record is None:
-        return None
-    policies = _policies_in(packed) if packed else ()
-    count = None if outstanding is None else min(outstanding, FINES_MAX)
-    return msgspec.structs.replace(record, policies=policies, outstanding_fines=count)
+    return fields
 
 
 def _decoded(wanted: Wanted) -> Callable[[Row], Record | None]:

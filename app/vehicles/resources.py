@@ -64,7 +64,7 @@ class Insurance(_Operation):
         look_up = self._look_ups.look_up(req, "insurance", [registration], question)
         record = self._require_record(req, look_up)
         insurance = insurance_answer(record, look_up.day, question.as_of)
-        if question.needs_dates:
+        if question.asks_more:
             add_asked(insurance, record, look_up.day, question)
         self._look_ups.record(req, look_up, [insurance.insured])
         answer(resp, insurance)
@@ -87,7 +87,7 @@ class Compliance(_Operation):
             checked_at=clock.now(),
             as_of=question.as_of,
         )
-        if question.needs_dates:
+        if question.asks_more:
             add_asked(compliance, record, look_up.day, question)
         self._look_ups.record(req, look_up, [compliance.compliant])
         answer(resp, compliance)
@@ -147,7 +147,7 @@ class BulkCompliance(_Operation):
 
 def _add_asked_to_all(items: Items, look_up: LookUp, question: Question) -> None:
     """Add to the items of known plates what the request asks besides."""
-    if question.needs_dates:
+    if question.asks_more:
         for item, each in zip(items, look_up.found, strict=True):
             if each.record is not None:
                 add_asked(item, each.record, look_up.day, question)

@@ -18,6 +18,7 @@ from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog
 from app.serve.http.unit import Unit
 from app.vehicles.compliance import judge
+from app.vehicles.periods import Question
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import Read, Wanted
 
@@ -76,24 +77,26 @@ class LookUps:
         req: Request,
         operation: Operation,
         asked: Sequence[str],
-        as_of: str | None,
-        *,
-        describes: bool,
+        question: Question,
     ) -> LookUp:
         """Look plates up with one statement.
 
         Args:
             asked: plates as they were given.
-            as_of: ISO date that the request named.
-            describes: the answer describes the vehicles.
 
         Raises Problem: those of enquiry_of.
         """
         caller = caller_of(req)
         # PERF: most plans do not ask, and a call costs 0.2 us.
         enquiry = NO_ENQUIRY if caller.enquiry == "off" else enquiry_of(req)
+        as_of = question.named_day
         day = self._reader.day(as_of)
-        wanted = Wanted(vehicle=describes, papers=operation not in _ABOUT_INSURANCE)
+        wanted = Wanted(
+            vehicle=operation == "insurance" or (question.details and operation != "compliance"),
+            papers=operation not in _ABOUT_INSURANCE,
+            dates=question.asks_more,
+            in_force_first=question.policies,
+        )
         found, read = self._reader.look_up(caller.registers, asked, day, wanted)
         return LookUp(operation, enquiry, as_of, day, found, read)
 

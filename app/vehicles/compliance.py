@@ -4,7 +4,9 @@ A vehicle is road-legal if it passes four checks, each with its reason. Every op
 command judges with these functions.
 """
 
+from calendar import isleap
 from collections.abc import Sequence
+from datetime import MAXYEAR
 from functools import cache
 from typing import Literal, NamedTuple, get_args
 
@@ -140,6 +142,11 @@ class Judgement(NamedTuple):
         insurance, mot, tax, fines = self
         return insurance.is_good and mot.is_good and tax.is_good and fines.is_good
 
+    @property
+    def is_good(self) -> bool:
+        """The same, by the name that a single verdict has for it."""
+        return self.is_compliant
+
 
 def judge(record: Record, day: str) -> Judgement:
     """Judge a vehicle by the rows that the registers hold now, as of `day` (ISO date).
@@ -180,6 +187,17 @@ def _is_before_first_mot(record: Record, day: str) -> bool:
     # NOTE: compared as texts, so that 29 February needs no anniversary: 2021-02-29 is as good
     # a bound as any. A vehicle not yet registered on that day has no MOT due either.
     return first_registered > f"{int(day[:4]) - years:04}{day[4:]}"
+
+
+def first_mot_day(record: Record) -> str | None:
+    """Return the first day on which the first MOT is due; None if there is no such day (D154)."""
+    first_registered, years = record.first_registered, record.mot_first_years
+    if not years or first_registered is None:
+        return None
+    year, rest = int(first_registered[:4]) + years, first_registered[4:]
+    if rest == "-02-29" and not isleap(year):
+        rest = "-03-01"
+    return f"{year:04}{rest}" if year <= MAXYEAR else None
 
 
 def judge_tax(record: Record, day: str) -> Verdict:

@@ -10,6 +10,11 @@ import msgspec
 
 from app.storage.tables import Fine, Policy, Vehicle, require_columns
 
+POLICIES_MAX = 100
+"""Policies of a plate that later days are judged by."""
+FINES_MAX = 100
+"""Fines of a plate that are counted."""
+
 
 class VehicleFacts(NamedTuple):
     """A vehicle row of one register."""
@@ -97,6 +102,12 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """None if the look-up did not ask for the papers."""
     mot_first_years: int = 0
     """Years after `first_registered` before an MOT is due; 0 for never (D154)."""
+    policies: tuple[PolicyFacts, ...] = ()
+    """Those that end on or after the day asked for, if there are several, and otherwise none: then
+    only `policy` can count from that day on. They are at most `POLICIES_MAX`, and one more if
+    there are more; in the order of D20 for equals, after those in force if that was asked for."""
+    outstanding_fines: int | None = None
+    """How many fines are owed, at most `FINES_MAX`; one that two registers know counts once."""
 
 
 _KEY = ("registration",)

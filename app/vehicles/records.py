@@ -7,8 +7,6 @@ register by key, so their cost does not depend on how many rows a register has.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,7 +24,14 @@ from app.storage.tables import (
     Vehicle,
     in_schema,
 )
-from app.vehicles.facts import PolicyFacts, Record, VehicleFacts
+from app.vehicles.facts import FINES_MAX, PolicyFacts, Record, VehicleFacts
+from app.vehicles.subqueries import (
+    are_outstanding,
+    count_outstanding,
+    later_policies,
+    newest_change,
+    with_policy,
+)
 
 
 class Wanted(NamedTuple):
@@ -36,17 +41,24 @@ class Wanted(NamedTuple):
     """Make, model, year and color."""
     papers: bool
     """What compliance is judged by: the MOT, the tax and the fines."""
+    dates: bool = False
+    """What later days are judged by (D172): the policies that end on or after the day; and with
+    the papers, the number of fines."""
+    in_force_first: bool = False
+    """The order of these policies, of which there may be too many to be read."""
 
     @property
     def columns(self) -> frozenset[str]:
         """The names of the fields of Record that the look-up needs."""
         of_vehicle, of_papers = _VEHICLE * self.vehicle, _PAPERS * self.papers
-        return frozenset(_INSURANCE + of_vehicle + of_papers)
+        of_dates = ("policies",) * self.dates
+        of_both = ("outstanding_fines",) * (self.papers and self.dates)
+        return frozenset(_INSURANCE + of_vehicle + of_papers + of_dates + of_both)
 
 
 _INSURANCE = Record.__struct_fields__[:4]
 _VEHICLE = Record.__struct_fields__[4:8]
-_PAPERS = Record.__struct_fields__[8:]
+_PAPERS = Record.__struct_fields__[8:-2]
 EVERYTHING = Wanted(vehicle=True, papers=True)
 
 
@@ -75,8 +87,9 @@ def look_up_query(
 ) -> peewee.Query:
     """Return the statement: one row for each plate, which `record_of` decodes.
 
-    Its columns are the fields of Record, without those at the end that are not wanted. The last
-    column is the newest change of a fine, which counts if nothing else is known.
+    Its columns are the fields of Record, without those at the end that are not wanted. The next
+    column is the newest change of a fine, which counts if nothing else is known. If dates are
+    wanted, the later policies follow, and the fines are counted.
 
     Args:
         mot_first_years: the setting.
@@ -89,7 +102,7 @@ def look_up_query(
     policies = [in_schema(Policy, r.schema) for r in registers if r.holds(Kind.POLICIES)]
     fines = [in_schema(Fine, r.schema) for r in registers if r.holds(Kind.FINES)]
 
-    source, policy = _with_policy(engine, plate, policies, plate)
+    source, policy = with_policy(engine, plate, policies, plate)
     tables, sought = [plate], plate.c.registration
     if not wanted.vehicle and not wanted.papers:
         # PERF: a policy answers alone. Many plates take 30 % less, as few have none.
@@ -108,23 +121,51 @@ def look_up_query(
     }
     columns |= {"registration": plate.c.registration, "policy": policy}
     if wanted.papers:
-        columns["has_outstanding_fines"] = _are_outstanding(fines, plate)
+        owed = count_outstanding if wanted.dates else are_outstanding
+        columns["has_outstanding_fines"] = owed(fines, plate)
         columns["mot_first_years"] = _years_of_first_known(vehicles, years)
-    names = [name for name in Record.__struct_fields__ if wanted.papers or name not in _PAPERS]
+    names = _INSURANCE + _VEHICLE + _PAPERS * wanted.papers
     selected = [columns.get(name, peewee.SQL("NULL")) for name in names]
-    fined = engine.greatest([_newest_change(f, sought) for f in fines], "-1")
+    fined = engine.greatest([newest_change(f, sought) for f in fines], "-1")
     # PERF: the time of a fine is needed only if no vehicle row is known.
     selected.append(Case(None, [(columns["updated"].is_null(), fined)]))
+    if wanted.dates:
+        in_force_first = wanted.in_force_first
+        selected.append(later_policies(engine, policies, plate, in_force_first=in_force_first))
     return peewee.Select((source,), selected).with_cte(*tables)
 
 
-_POLICY, _UPDATED = map(Record.__struct_fields__.index, ("policy", "updated"))
+_POLICY, _UPDATED, _OWED = map(
+    Record.__struct_fields__.index, ("policy", "updated", "has_outstanding_fines")
+)
 # PERF: this takes as long as a NamedTuple of columns, and the row has six columns less.
 _policy_of = msgspec.json.Decoder(PolicyFacts).decode
+_policies_in = msgspec.json.Decoder(tuple[PolicyFacts, ...]).decode
 
 
 def record_of(row: Row) -> Record | None:
     """Return the Record that a row of `look_up_query` holds; None for an unknown plate."""
+    fields = _fields_of(row)
+    return None if fields is None else Record(*fields)
+
+
+def dated_record_of(row: Row) -> Record | None:
+    """Return the Record that a row holds if dates are wanted; None for an unknown plate."""
+    *rest, packed = row
+    fields = _fields_of(rest)
+    if fields is None:
+        return None
+    policies = _policies_in(packed) if packed else ()
+    if len(fields) <= _OWED:
+        # The fields are those of the insurance and the vehicle.
+        return Record(*fields, policies=policies)  # type: ignore[misc]
+    owed = fields[_OWED]
+    fields[_OWED] = owed > 0
+    fields += policies, min(owed, FINES_MAX)
+    return Record(*fields)
+
+
+def _fields_of(row: Sequence[Any]) -> list[Any] | None:
     *fields, newest_fine = row
     packed, updated = fields[_POLICY], fields[_UPDATED]
     # Every stored row has its time.
@@ -136,72 +177,11 @@ def record_of(row: Row) -> Record | None:
         if newest_fine is None:  # No register mentions the plate.
             return None
         fields[_UPDATED] = newest_fine
-    return Record(*fields)
+    return fields
 
 
-def _with_policy(
-    engine: Engine, source: peewee.Source, tables: Sequence[type[Policy]], plate: peewee.CTE
-) -> tuple[peewee.Source, Any]:
-    """Choose the policy to answer with among those of all registers (D20).
-
-    Returns the source, joined with what is needed, and the column of the policy.
-    """
-    if not tables:
-        return source, peewee.SQL("NULL")
-    day = parameter("day")
-    of_each: Any = [_policies_of(plate, table, place) for place, table in enumerate(tables)]
-    held: Any = reduce(peewee.SelectBase.union_all, of_each).alias("held")
-    its = held.c
-    in_force = (
-        (its.valid_from <= day)
-        & (its.valid_to >= day)
-        & (its.cancelled_on.is_null() | (its.cancelled_on > day))
-    )
-    columns = [getattr(its, name) for name in PolicyFacts._fields]
-    packed: peewee.Node
-    if engine.has_lateral:
-        packed = fn.json_build_array(*columns).cast("text").alias("policy")
-        ranked = peewee.Select((held,), (packed,)).order_by(
-            in_force.desc(),
-            its.valid_to.desc(),
-            its.valid_from.desc(),
-            its.number.desc(),
-            its.place,
-            its.insurer,
-        )
-        found: Any = ranked.limit(1).alias("chosen")
-        return peewee.Join(source, found, JOIN.LEFT_LATERAL, peewee.SQL("TRUE")), found.c.policy
-    # PERF: beside its only MAX, SQLite takes all columns from the row that has the maximum. A
-    # look-up takes half as long as with ORDER BY, which sorts for each plate. All parts but the
-    # last have the same length, so the texts sort like `PolicyFacts.rank`.
-    rank = in_force.concat(its.valid_to).concat(its.valid_from).concat(its.number)
-    # NOTE: among equals SQLite keeps the row that it read first. It reads the registers in order,
-    # and the policies of a plate in the order of their key, which begins with the insurer.
-    packed = Case(None, [(fn.MAX(rank).is_null(False), fn.json_array(*columns))])
-    return source, peewee.Select((held,), (packed,))
-
-
-def _policies_of(plate: peewee.CTE, table: type[Policy], place: int) -> peewee.Select:
-    """Return the policies of the plate in one register, with its place in the order."""
-    columns = [getattr(table, name) for name in PolicyFacts._fields]
-    selected = table.select(*columns, peewee.SQL(str(place)).alias("place"))
-    return selected.where(table.registration == plate.c.registration)
-
-
-def _newest_change(table: type[Fine], registration: peewee.Node) -> peewee.Node:
-    return table.select(fn.MAX(table.updated)).where(table.registration == registration)
-
-
-def _are_outstanding(tables: Sequence[type[Fine]], plate: peewee.CTE) -> peewee.Node:
-    return reduce(or_, [_has_outstanding(t, plate) for t in tables], peewee.SQL("FALSE"))
-
-
-def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> peewee.Node:
-    # PERF: not EXISTS: asked for many plates, Postgres would read the whole table for it.
-    is_owed = table.select(~table.settled).where(
-        (table.registration == plate.c.registration) & ~table.settled
-    )
-    return fn.COALESCE(is_owed.limit(1), peewee.SQL("FALSE"))
+def _decoded(wanted: Wanted) -> Callable[[Row], Record | None]:
+    return dated_record_of if wanted.dates else record_of
 
 
 _Tables = Sequence[type[Vehicle]]
@@ -222,10 +202,6 @@ def _first_known(engine: Engine, tables: _Tables, column: str) -> Any:
 
 def _greatest(null: str) -> _Merge:
     return lambda engine, tables, column: engine.greatest(_columns(tables, column), null)
-
-
-def _true_in_any(engine: Engine, tables: _Tables, column: str) -> Any:
-    return reduce(or_, _columns(tables, column)) if tables else peewee.SQL("NULL")
 
 
 def _with_tax_status(engine: Engine, tables: _Tables, column: str) -> Any:
@@ -250,8 +226,8 @@ _MERGED: Mapping[str, _Merge] = {
     "year": _first_known,
     "color": _first_known,
     "insured": _first_known,
-    "mot_expiry": _greatest("'0001-01-01'"),
-    "mot_exempt": _true_in_any,
+    "mot_expiry": _greatest("''"),
+    "mot_exempt": _greatest("-1"),
     "first_registered": _first_known,
     "tax_status": _first_known,
     "tax_due": _with_tax_status,
@@ -308,7 +284,7 @@ class Records:
             return compiled.one.row(registration=registration, day=day), compiled.generations
 
         row, read = repeat_if_removed(self._engine, registers, find)
-        return record_of(row) if row else None, read
+        return _decoded(wanted)(row) if row else None, read
 
     def find_records(
         self, registers: str, registrations: Sequence[str], day: str, wanted: Wanted = EVERYTHING
@@ -326,7 +302,7 @@ class Records:
             return compiled.many.rows(plates=plates, day=day), compiled.generations
 
         rows, read = repeat_if_removed(self._engine, registers, find)
-        found = (record_of(row) for row in rows)
+        found = map(_decoded(wanted), rows)
         return {record.registration: record for record in found if record}, read
 
     def _compiled_for(self, state: str, wanted: Wanted) -> "_Compiled":

@@ -1,19 +1,15 @@
 """The operations on one vehicle and on many, with one statement each (spec 4)."""
 
-from collections.abc import Sequence
-from typing import TypeVar
-
 import falcon
 
 from app import clock
 from app.errors import Problem
-from app.serve.http.bodies import RequestBody, answer, read_json
-from app.serve.http.context import Request, caller_of
-from app.serve.http.parameters import date_parameter, flag_parameter, require_known_parameters
+from app.serve.http.bodies import answer
+from app.serve.http.context import Request
 from app.vehicles.answers import (
     NOT_FOUND,
     Items,
-    add_details,
+    add_asked,
     bulk_answer,
     compliance_answer,
     compliance_item,
@@ -21,10 +17,18 @@ from app.vehicles.answers import (
     insurance_item,
     invalid_registration,
 )
-from app.vehicles.audited import LookUp, LookUps, Operation
+from app.vehicles.audited import LookUp, LookUps
 from app.vehicles.compliance import judge
 from app.vehicles.facts import Record
-from app.vehicles.reader import Found
+from app.vehicles.periods import Question
+from app.vehicles.questions import (
+    COMPLIANCE_PARAMETERS,
+    INSURANCE_PARAMETERS,
+    BulkComplianceRequest,
+    BulkRequest,
+    question_of,
+    read_bulk,
+)
 
 
 class _Operation:
@@ -56,11 +60,12 @@ class Insurance(_Operation):
 
     def on_get(self, req: Request, resp: falcon.Response, registration: str) -> None:
         """GET /v1/vehicle/{registration}/insurance. The insurance record (spec 2)."""
-        require_known_parameters(req, "asOf")
-        as_of = date_parameter(req, "asOf")
-        look_up = self._look_ups.look_up(req, "insurance", [registration], as_of, describes=True)
+        question = question_of(req, INSURANCE_PARAMETERS)
+        look_up = self._look_ups.look_up(req, "insurance", [registration], question)
         record = self._require_record(req, look_up)
-        insurance = insurance_answer(record, look_up.day, as_of)
+        insurance = insurance_answer(record, look_up.day, question.as_of)
+        if question.asks_more:
+            add_asked(insurance, record, look_up.day, question)
         self._look_ups.record(req, look_up, [insurance.insured])
         answer(resp, insurance)
 
@@ -72,38 +77,22 @@ class Compliance(_Operation):
 
     def on_get(self, req: Request, resp: falcon.Response, registration: str) -> None:
         """GET /v1/compliance/{registration}. The compliance record (spec 2)."""
-        require_known_parameters(req, "asOf", "explain")
-        explain = flag_parameter(req, "explain")
-        as_of = date_parameter(req, "asOf")
-        look_up = self._look_ups.look_up(req, "compliance", [registration], as_of, describes=False)
+        question = question_of(req, COMPLIANCE_PARAMETERS)
+        look_up = self._look_ups.look_up(req, "compliance", [registration], question)
         record = self._require_record(req, look_up)
-        judgement = judge(record, look_up.day)
         compliance = compliance_answer(
-            record.registration, judgement, explain=explain, checked_at=clock.now(), as_of=as_of
+            record.registration,
+            judge(record, look_up.day),
+            explain=question.explain,
+            checked_at=clock.now(),
+            as_of=question.as_of,
         )
+        if question.asks_more:
+            add_asked(compliance, record, look_up.day, question)
         self._look_ups.record(req, look_up, [compliance.compliant])
         answer(resp, compliance)
 
     on_head = on_get
-
-
-class BulkRequest(RequestBody):
-    """What a client sends; a misspelt member would change the answer."""
-
-    registrations: list[str]
-    asOf: str | None = None  # noqa: N815 - the wire's spelling
-    details: bool | None = None
-    """Add `vehicle` and `lastUpdated` to the items."""
-
-
-class BulkComplianceRequest(BulkRequest):
-    """What a client sends to check compliance."""
-
-    explain: bool | None = None
-    """Add `reasons` to the items."""
-
-
-_Sent = TypeVar("_Sent", bound=BulkRequest)
 
 
 class BulkInsurance(_Operation):
@@ -111,12 +100,14 @@ class BulkInsurance(_Operation):
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /v1/vehicle/bulk-insurance. One item per element, in the order sent."""
-        sent = _read(req, BulkRequest)
-        look_up = _look_up(self._look_ups, req, "bulk_insurance", sent)
+        sent = read_bulk(req, BulkRequest)
+        question = sent.question
+        look_up = self._look_ups.look_up(req, "bulk_insurance", sent.registrations, question)
         items = [insurance_item(each, look_up.day) for each in look_up.found]
+        _add_asked_to_all(items, look_up, question)
         insured = (item.insured for item in items)
         self._look_ups.record(req, look_up, insured)
-        _answer(resp, sent, look_up.found, items)
+        answer(resp, bulk_answer(items, question.as_of))
 
 
 class BulkCompliance(_Operation):
@@ -136,9 +127,10 @@ class BulkCompliance(_Operation):
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /v1/compliance/bulk. One item per element, in the order sent."""
-        sent = _read(req, BulkComplianceRequest)
-        look_up = _look_up(self._look_ups, req, "bulk_compliance", sent)
-        day, explain = look_up.day, bool(sent.explain)
+        sent = read_bulk(req, BulkComplianceRequest)
+        question = sent.question
+        look_up = self._look_ups.look_up(req, "bulk_compliance", sent.registrations, question)
+        day, explain = look_up.day, question.explain
         items = [
             compliance_item(
                 each,
@@ -147,41 +139,15 @@ class BulkCompliance(_Operation):
             )
             for each in look_up.found
         ]
+        _add_asked_to_all(items, look_up, question)
         compliant = (item.compliant for item in items)
         self._look_ups.record(req, look_up, compliant)
-        _answer(resp, sent, look_up.found, items)
+        answer(resp, bulk_answer(items, question.as_of))
 
 
-def _read(req: Request, shape: type[_Sent]) -> _Sent:
-    """Return the body of a request.
-
-    Raises Problem: unknown_parameter, those of read_json, invalid_body or too_many_registrations.
-    """
-    require_known_parameters(req, members=shape.__struct_fields__)
-    sent = read_json(req, shape)
-    count, bulk_max = len(sent.registrations), caller_of(req).bulk_max
-    if not count:
-        detail = "The member registrations must have at least one registration."
-        raise Problem.at("/registrations", "invalid_body", detail)
-    if count > bulk_max:
-        detail = (
-            f"The account's plan allows {bulk_max:,} registrations in one request; got {count:,}."
-        )
-        raise Problem.at("/registrations", "too_many_registrations", detail)
-    if sent.asOf is not None and clock.parse_iso_date(sent.asOf) is None:
-        raise Problem.at("/asOf", "invalid_body", f"The member asOf {clock.day_fault(sent.asOf)}.")
-    return sent
-
-
-def _look_up(look_ups: LookUps, req: Request, operation: Operation, sent: BulkRequest) -> LookUp:
-    describes = bool(sent.details)
-    return look_ups.look_up(req, operation, sent.registrations, sent.asOf, describes=describes)
-
-
-def _answer(resp: falcon.Response, sent: BulkRequest, found: Sequence[Found], items: Items) -> None:
-    """Answer with an item for each plate, with details if they were asked for."""
-    if sent.details:
-        for place, each in enumerate(found):
+def _add_asked_to_all(items: Items, look_up: LookUp, question: Question) -> None:
+    """Add to the items of known plates what the request asks besides."""
+    if question.asks_more:
+        for item, each in zip(items, look_up.found, strict=True):
             if each.record is not None:
-                add_details(items[place], each.record)
-    answer(resp, bulk_answer(items, sent.asOf))
+                add_asked(item, each.record, look_up.day, question)

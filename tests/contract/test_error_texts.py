@@ -31,10 +31,12 @@ def key(text: str) -> dict[str, str]:
 PARAMETERS = {
     f"{INSURANCE}?asof=2026-01-01": "The parameter asof is unknown; did you mean asOf?",
     f"{INSURANCE}?as_of=2026-01-01": "The parameter as_of is unknown; did you mean asOf?",
-    f"{INSURANCE}?date=2026-01-01": "The parameter date is unknown; this operation has asOf.",
+    f"{INSURANCE}?date=2026-01-01": (
+        "The parameter date is unknown; this operation has asOf, from, to, details and policies."
+    ),
     f"{COMPLIANCE}?explian=true": "The parameter explian is unknown; did you mean explain?",
     f"{COMPLIANCE}?date=2026-01-01": (
-        "The parameter date is unknown; this operation has asOf and explain."
+        "The parameter date is unknown; this operation has asOf, from, to, details and explain."
     ),
     f"{DOMAINS}?page=2": (
         "The parameter page is unknown; this operation has limit, after and status."

@@ -1,0 +1,167 @@
+"""Judges a vehicle on many days: throughout a period, and until when (D172).
+
+Days are judged with the functions that judge one day. A vehicle that passes can begin to fail only
+on a few days, such as the day after a policy ends. So the first day and these days are judged.
+"""
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from app.vehicles.compliance import Judgement, Verdict, first_mot_day
+from app.vehicles.facts import POLICIES_MAX, PolicyFacts, Record
+
+DAYS_MAX = 400
+"""Days of a period, both ends included."""
+SHOWN_POLICIES_MAX = 20
+_LAST_DAY = date.max.isoformat()
+
+Until = str | UnsetType | None
+"""The last day on which a vehicle passes: UNSET if it fails on the first day; None if no end is
+known."""
+_J = TypeVar("_J", Verdict, Judgement)
+_Judge = Callable[[Record, str], _J]
+"""Judges a vehicle on a day (ISO date)."""
+
+
+class Period(NamedTuple):
+    """The days from the first to the last one (ISO dates), both included."""
+
+    first: str
+    last: str
+
+
+class Question(NamedTuple):
+    """What a request asks besides today's answer."""
+
+    as_of: str | None = None
+    period: Period | None = None
+    """Asked in place of `as_of`."""
+    explain: bool = False
+    """Whether to add the reasons."""
+    details: bool = False
+    """Whether to add dates; in a bulk, the vehicle too."""
+    policies: bool = False
+    """Whether to add all policies in force."""
+
+    @property
+    def named_day(self) -> str | None:
+        """The ISO date that the request wants a vehicle judged on; None for today."""
+        return self.as_of if self.period is None else self.period.first
+
+    @property
+    def asks_more(self) -> bool:
+        """Whether the answer has members that need more than the policy to answer with."""
+        return self.details or self.policies or self.period is not None
+
+
+def period_fault(as_of: str | None, first: str | None, last: str | None) -> tuple[str, str] | None:
+    """Return what is wrong with the days that a request names; None if they fit together.
+
+    Args: existing days.
+
+    Returns the name of the parameter, and the end of a sentence about it.
+    """
+    if first is None or last is None:
+        if first is last:
+            return None
+        given, missing = ("to", "from") if first is None else ("from", "to")
+        return given, f"cannot be sent without {missing}"
+    if as_of is not None:
+        return "asOf", "cannot be sent with from and to"
+    if last < first:
+        return "to", "must not be before from"
+    count = (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
+    if count > DAYS_MAX:
+        return "to", f"makes a period of {count:,} days; at most {DAYS_MAX} are allowed"
+    return None
+
+
+def has_too_many_policies(record: Record) -> bool:
+    """Tell whether later days cannot be judged, because not all policies were read."""
+    return len(record.policies) > POLICIES_MAX
+
+
+def first_failure(record: Record, day: str, last: str, judge: _Judge[_J]) -> tuple[str, _J] | None:
+    """Return the first day from `day` to `last` on which a vehicle fails, and the verdict on it.
+
+    Args:
+        record: of a look-up for `day` that asked for dates.
+        judge: `judge_insurance`, or `judge` of all checks.
+
+    Returns None if the vehicle passes on all days.
+    """
+    then = record
+    while (verdict := judge(then, day)).is_good:
+        following = _next_change(then, day, last)
+        if following is None:
+            return None
+        day, then = following, record_on(record, following)
+    return day, verdict
+
+
+def good_until(record: Record, day: str, judge: _Judge[_J]) -> Until:
+    """Return the last of the days from `day` on, without a gap, on which a vehicle passes."""
+    failure = first_failure(record, day, _LAST_DAY, judge)
+    if failure is None:
+        return None
+    return UNSET if failure[0] == day else _shifted(failure[0], -1)
+
+
+def record_on(record: Record, day: str) -> Record:
+    """Return the record with the policy to answer with on a later day (D20)."""
+    if not record.policies:
+        return record
+    best = max(record.policies, key=lambda policy: policy.rank(day))
+    return record if best == record.policy else msgspec.structs.replace(record, policy=best)
+
+
+def _next_change(record: Record, day: str, last: str) -> str | None:
+    """Return the next day, at most `last`, on which a check can begin to fail that does not yet.
+
+    Args:
+        record: of `day`, on which the vehicle passes.
+    """
+    policy = record.policy
+    soonest = last
+    for end in (record.mot_expiry, record.tax_due, policy and policy.valid_to):
+        if end is not None and day <= end < soonest:
+            soonest = end
+    change = _shifted(soonest, 1) if soonest < last else None
+    for begin in (first_mot_day(record), policy and policy.cancelled_on):
+        if begin is not None and day < begin <= (change or last):
+            change = begin
+    return change
+
+
+# PERF: many vehicles have the same dates.
+@lru_cache(maxsize=4096)
+def _shifted(day: str, days: int) -> str:
+    return (date.fromisoformat(day) + timedelta(days)).isoformat()
+
+
+def policies_in_force(record: Record, day: str) -> tuple[list[PolicyFacts], bool]:
+    """Return the policies in force on the day that the look-up asked for, and if there are more.
+
+    The one to answer with comes first, then those that end later. Policies with the same insurer,
+    number and first day are one, taken from the first register; there are at most 20.
+    """
+    answered = record.policy
+    if answered is None or not answered.is_in_force(day):
+        return [], False
+    in_force = [policy for policy in record.policies if policy.is_in_force(day)]
+    different = {_identity(answered): answered}
+    for policy in in_force:
+        different.setdefault(_identity(policy), policy)
+    _, *others = different.values()
+    others.sort(key=lambda policy: policy.rank(day), reverse=True)
+    has_more = len(different) > SHOWN_POLICIES_MAX or len(in_force) > POLICIES_MAX
+    return [answered, *others][:SHOWN_POLICIES_MAX], has_more
+
+
+def _identity(policy: PolicyFacts) -> tuple[str, str, str]:
+    return policy.insurer, policy.number, policy.valid_from

@@ -1,0 +1,106 @@
+"""Reads what a request asks about vehicles, from its query or its body (D92, D172)."""
+
+from typing import TypeVar
+
+import msgspec
+
+from app import clock
+from app.errors import Problem
+from app.serve.http.bodies import RequestBody, read_json
+from app.serve.http.context import Request, caller_of
+from app.serve.http.parameters import (
+    choice_parameter,
+    date_parameter,
+    flag_parameter,
+    invalid_parameter,
+    require_known_parameters,
+)
+from app.vehicles.periods import Period, Question, period_fault
+
+_DAYS = ("asOf", "from", "to")
+INSURANCE_PARAMETERS = (*_DAYS, "details", "policies")
+COMPLIANCE_PARAMETERS = (*_DAYS, "details", "explain")
+
+
+_TODAY = Question()
+
+
+def question_of(req: Request, known: tuple[str, ...]) -> Question:
+    """Return what the query of a request asks.
+
+    Args:
+        known: the parameters of the operation.
+
+    Raises Problem: unknown_parameter or invalid_parameter.
+    """
+    # PERF: most requests have no query.
+    if not req.query_string:
+        return _TODAY
+    require_known_parameters(req, *known)
+    as_of, first, last = (date_parameter(req, name) for name in _DAYS)
+    fault = period_fault(as_of, first, last)
+    if fault is not None:
+        raise invalid_parameter(*fault)
+    return Question(
+        as_of,
+        Period(first, last) if first and last else None,
+        explain=flag_parameter(req, "explain"),
+        details=flag_parameter(req, "details"),
+        policies=choice_parameter(req, "policies", ("all",)) is not None,
+    )
+
+
+class BulkRequest(RequestBody):
+    """What a client sends; a misspelt member would change the answer."""
+
+    registrations: list[str]
+    asOf: str | None = None  # noqa: N815 - the wire's spelling
+    since: str | None = msgspec.field(default=None, name="from")
+    until: str | None = msgspec.field(default=None, name="to")
+    details: bool | None = None
+
+    @property
+    def question(self) -> Question:
+        """What the body asks; its days are checked already."""
+        period = Period(self.since, self.until) if self.since and self.until else None
+        explain = bool(getattr(self, "explain", False))
+        return Question(self.asOf, period, explain=explain, details=bool(self.details))
+
+
+class BulkComplianceRequest(BulkRequest):
+    """What a client sends to check compliance."""
+
+    explain: bool | None = None
+
+
+_Sent = TypeVar("_Sent", bound=BulkRequest)
+
+
+def read_bulk(req: Request, shape: type[_Sent]) -> _Sent:
+    """Return the body of a bulk request.
+
+    Raises Problem: unknown_parameter, those of read_json, invalid_body or too_many_registrations.
+    """
+    require_known_parameters(req, members=shape.__struct_encode_fields__)
+    sent = read_json(req, shape)
+    count, bulk_max = len(sent.registrations), caller_of(req).bulk_max
+    if not count:
+        detail = "The member registrations must have at least one registration."
+        raise Problem.at("/registrations", "invalid_body", detail)
+    if count > bulk_max:
+        detail = (
+            f"The account's plan allows {bulk_max:,} registrations in one request; got {count:,}."
+        )
+        raise Problem.at("/registrations", "too_many_registrations", detail)
+    days = (sent.asOf, sent.since, sent.until)
+    for name, day in zip(_DAYS, days, strict=True):
+        if day is not None and clock.parse_iso_date(day) is None:
+            raise _invalid_member(name, clock.day_fault(day))
+    fault = period_fault(*days)
+    if fault is not None:
+        raise _invalid_member(*fault)
+    return sent
+
+
+def _invalid_member(name: str, fault: str) -> Problem:
+    return Problem.at(f"/{name}", "invalid_body", f"The member {name} {fault}.")

@@ -106,7 +106,8 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "vehicle_not_found": _not_found(
         "no register mentions the plate",
-        "Treat it as an answer: nothing is known about this vehicle.",
+        "Treat it as an answer: nothing is known about this vehicle. If there are `suggestions`, "
+        "let a person compare them with the vehicle, and look the right one up.",
     ),
     "domain_not_found": _not_found(
         "the account has no such domain",
@@ -196,7 +197,7 @@ class Fault(TypedDict):
 
 
 class ProblemBody(TypedDict):
-    """The members of a problem body (RFC 9457)."""
+    """The members of every problem body (RFC 9457)."""
 
     type: str
     """`/docs/errors#CODE`, relative to the service's address."""
@@ -224,6 +225,7 @@ class Problem(Exception):
         detail: a sentence for a person, never the text of an exception.
         errors: the members of the body that are wrong.
         headers: further response headers, such as `Retry-After`.
+        members: further members of the problem body.
     """
 
     def __init__(
@@ -233,6 +235,7 @@ class Problem(Exception):
         *,
         errors: Sequence[Fault] = (),
         headers: Mapping[str, str] | None = None,
+        members: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(code, detail)
         self.kind = CATALOGUE[code]
@@ -240,6 +243,7 @@ class Problem(Exception):
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
+        self.members = members or {}
         if self.kind.status == _UNAVAILABLE:
             self.headers.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
 
@@ -248,7 +252,7 @@ class Problem(Exception):
         """Return the problem for one wrong member of the body, named by its JSON pointer."""
         return cls(code, detail, errors=[{"pointer": pointer, "detail": detail}])
 
-    def body(self, request_id: str) -> ProblemBody:
+    def body(self, request_id: str) -> Mapping[str, object]:
         """Return the members of the problem body."""
         members: ProblemBody = {
             "type": f"/docs/errors#{self.code}",
@@ -260,7 +264,7 @@ class Problem(Exception):
         }
         if self.errors:
             members["errors"] = list(self.errors)
-        return members
+        return {**members, **self.members}
 
 
 class OperatorError(Exception):

@@ -1,18 +1,28 @@
-"""Changes what a plan wants to know about look-ups (D124)."""
+"""Changes what a plan wants to know about look-ups (D124), and what it shows (D175)."""
 
 from app.accounts.administration import require_plan, set_plan
-from app.accounts.models import Enquiry, EnquiryChange, Plan
+from app.accounts.models import UNCHANGED, Enquiry, EnquiryChange, Plan, Suggest
 from app.storage.engine import Engine
 
 
 def set_enquiry(engine: Engine, name: str, enquiry: Enquiry, reasons: str | None = None) -> Plan:
     """Change a plan, and leave its limits as they are."""
+    return _set(engine, name, EnquiryChange(enquiry, reasons))
+
+
+def set_suggest(engine: Engine, name: str, suggest: Suggest) -> Plan:
+    """Change whether the accounts of a plan get suggestions."""
+    return _set(engine, name, UNCHANGED, suggest)
+
+
+def _set(engine: Engine, name: str, asking: EnquiryChange, suggest: Suggest | None = None) -> Plan:
     plan = require_plan(engine, name)
     return set_plan(
         engine,
         name,
         None,
-        EnquiryChange(enquiry, reasons),
+        asking,
+        suggest,
         requests=plan.requests,
         window_seconds=plan.window_seconds,
         bulk_max=plan.bulk_max,

@@ -18,6 +18,7 @@ from app.accounts.models import (
     ApiKey,
     EnquiryChange,
     Plan,
+    Suggest,
     changed_columns,
     require_text,
 )
@@ -38,7 +39,7 @@ def account_state(account: Account) -> State:
 
 
 def plan_state(plan: Plan) -> State:
-    """Return the limits of a plan, and its rules for enquiries."""
+    """Return everything of a plan but its name."""
     return {
         "requests": plan.requests,
         "window_seconds": plan.window_seconds,
@@ -46,6 +47,7 @@ def plan_state(plan: Plan) -> State:
         "domains_max": plan.domains_max,
         "enquiry": plan.enquiry,
         "enquiry_reasons": split_reasons(plan.enquiry_reasons),
+        "suggest": plan.suggest,
     }
 
 
@@ -220,12 +222,14 @@ def set_plan(
     name: str,
     actor: Actor | None = None,
     asking: EnquiryChange = UNCHANGED,
+    suggest: Suggest | None = None,
     /,
     **limits: int,
 ) -> Plan:
     """Create or change a plan, from the next request of its accounts on.
 
     Args:
+        suggest: None keeps what the plan has, `off` for a new one.
         limits: a value for each of PLAN_LIMITS.
     """
     name = require_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
@@ -235,7 +239,9 @@ def set_plan(
             raise OperatorError(f"--{option} must be from {least:,} to {most:,}")
     with changing(engine):
         former = Plan.select().where(Plan.name == name).first(engine)
-        values = {**limits, **changed_columns(former, asking)}
+        values: dict[str, object] = {**limits, **changed_columns(former, asking)}
+        if suggest is not None:
+            values["suggest"] = suggest
         Plan.insert(name=name, **values).on_conflict(
             conflict_target=[Plan.name], update=values
         ).execute(engine)

@@ -102,6 +102,8 @@ class Caller(NamedTuple):
     """Whether the plan wants to know the reason of look-ups: `off`, `optional` or `required`."""
     enquiry_reasons: str
     """The reasons that the plan accepts, separated by commas; empty if it accepts all."""
+    suggest: str
+    """Whether the plan has suggestions: `off` or `on`."""
     registers: str
     """The state of the registers; empty if there are none."""
 
@@ -150,6 +152,7 @@ class Authenticator:
                     Plan.domains_max,
                     Plan.enquiry,
                     Plan.enquiry_reasons,
+                    Plan.suggest,
                     state_expression(engine),
                 )
                 .join(Account)

@@ -12,13 +12,16 @@ BULK_MAX = 10_000
 ACCOUNTS_MAX = 1_048_576
 """The most accounts ever: a number is a slot in the limiter's file, and never reused (D81)."""
 NAME_CHARACTERS_MAX = 100
+Suggest = Literal["off", "on"]
+"""Whether the 404 of a look-up shows known plates that look like the one asked for (D175)."""
+SUGGESTS: Final[tuple[Suggest, ...]] = ("off", "on")
 Enquiry = Literal["off", "optional", "required"]
 """Whether the headers are ignored, or checked and recorded, or a reason is needed, too."""
 ENQUIRIES: Final[tuple[Enquiry, ...]] = ("off", "optional", "required")
 
 
 class Plan(peewee.Model):
-    """The limits of its accounts, and their rules for enquiries."""
+    """The limits of its accounts, their rules for enquiries, and whether it has suggestions."""
 
     name = peewee.CharField(30, primary_key=True)
     requests = peewee.IntegerField()
@@ -29,6 +32,8 @@ class Plan(peewee.Model):
     """`off`, `optional` or `required`."""
     enquiry_reasons = peewee.TextField(default="")
     """The accepted reasons, separated by commas; empty if every reason is accepted."""
+    suggest = peewee.CharField(3, default="off")
+    """`off` or `on`."""
 
     class Meta:
         table_name = "plan"

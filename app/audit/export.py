@@ -86,7 +86,7 @@ def _row(record: Record, plate: Plate | None) -> list[str | None]:
         values += [""] * len(Plate.__struct_fields__)
     else:
         values += [plate.plate, _WORDS[plate.found], _WORDS[plate.insured]]
-        values += [_WORDS[plate.compliant], _text(plate.invalid)]
+        values += [_WORDS[plate.compliant], _text(plate.invalid), _text(plate.suggested)]
     asked, upkeep = (
         {} if each is None else msgspec.to_builtins(each)
         for each in (record.criteria, record.upkeep)

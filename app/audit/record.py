@@ -27,6 +27,8 @@ class Plate(msgspec.Struct, omit_defaults=True, gc=False):
     compliant: bool | None = None
     invalid: bool = False
     """Whether the text is no registration."""
+    suggested: bool = False
+    """Whether it was not asked for, but shown in place of one that is not known (D175)."""
 
 
 class Criteria(msgspec.Struct, omit_defaults=True):
@@ -143,16 +145,20 @@ def row_of(record: Record) -> Row:
 
 
 def _told(record: Record) -> tuple[str, str]:
-    if len(record.plates) == 1:
-        return record.plates[0].plate, _answer(record.plates[0])
-    if record.plates:
-        return f"{len(record.plates):,} plates", ""
+    asked = [each for each in record.plates if not each.suggested] or record.plates
+    if len(asked) == 1:
+        suggested = len(record.plates) - 1
+        return asked[0].plate, _answer(asked[0]) + f", {suggested} suggested" * bool(suggested)
+    if asked:
+        return f"{len(asked):,} plates", ""
     return (record.criteria.plate or "" if record.criteria else ""), ""
 
 
 def _answer(plate: Plate) -> str:
     if plate.invalid:
         return "invalid"
+    if plate.suggested:
+        return "suggested"
     if not plate.found:
         return "not found"
     verdicts = {"insured": plate.insured, "compliant": plate.compliant}

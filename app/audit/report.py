@@ -290,7 +290,8 @@ class _Counted:
         for each in record.plates:
             self.invalid += each.invalid
             self.not_found += each.found is False
-            self.plates.add(each.plate)
+            if not each.suggested:
+                self.plates.add(each.plate)
 
 
 def _top_plates(counted: _Counted, views: Sequence[View], period: Period) -> list[Requested]:
@@ -305,7 +306,12 @@ def _top_plates(counted: _Counted, views: Sequence[View], period: Period) -> lis
 
 def _times(view: View, query: Query) -> int:
     found = search(view, query)
-    return sum(len(record.plates) for record in found if record.operation not in _USES)
+    return sum(
+        not each.suggested
+        for record in found
+        if record.operation not in _USES
+        for each in record.plates
+    )
 
 
 def _held(directory: Path, keep: str) -> Held:

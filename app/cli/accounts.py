@@ -9,6 +9,7 @@ from app.accounts.authentication import KEY_ID_CHARACTERS, parse_token
 from app.accounts.models import (
     BULK_MAX,
     ENQUIRIES,
+    SUGGESTS,
     Account,
     ApiKey,
     EnquiryChange,
@@ -50,7 +51,7 @@ ACCOUNTS = Table[Account](
     status=lambda account: "active" if account.suspended_at is None else "suspended",
 )
 PLANS = Table[Plan](
-    "name requests window_seconds bulk_max domains_max enquiry enquiry_reasons",
+    "name requests window_seconds bulk_max domains_max enquiry enquiry_reasons suggest",
     enquiry_reasons=lambda plan: split_reasons(plan.enquiry_reasons),
 )
 KEYS = Table[ApiKey](
@@ -188,6 +189,11 @@ def _number(usage: str, meaning: str) -> Argument:
     Argument(
         "--enquiry-reasons A,B", 'accepted reasons, "" for all [unchanged, all for a new plan]'
     ),
+    Argument(
+        "--suggest on|off",
+        "whether a 404 shows known plates that look alike [unchanged, off for a new plan]",
+        choices=SUGGESTS,
+    ),
     examples=[
         "plans set standard --requests 600 --window 60 --bulk-max 1000 --domains-max 1000",
         "plans set police --requests 600 --window 60 --bulk-max 100 --domains-max 0"
@@ -201,6 +207,7 @@ def _set_plan(args: argparse.Namespace) -> None:
             args.name,
             None,
             EnquiryChange(args.enquiry, args.enquiry_reasons),
+            args.suggest,
             requests=args.requests,
             window_seconds=args.window,
             bulk_max=args.bulk_max,

@@ -16,7 +16,7 @@ from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
-from app.vehicles.audited import judged_plate
+from app.vehicles.audited import shown_plates
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
@@ -97,8 +97,7 @@ def _explain(
 ) -> None:
     explained = explain(engine, reader, config.register_order, args.plates, day)
     with recording(args, config, engine, args.as_of) as record:
-        judged = (judged_plate(each.found, day) for each in explained.plates)
-        record(judged, explained.registers)
+        record(shown_plates(explained, day), explained.registers)
     document = document_of(explained, day)
     plates = document["plates"]
     failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]
@@ -131,6 +130,7 @@ def _plate(plate: Document, document: Document, width: int) -> Iterator[str]:
                 if names
                 else f"{_GAP}No register is loaded"
             )
+            yield from (f"{_GAP}Did you mean {_named(each)}?" for each in plate["suggestions"])
         return
     yield f"{registration}{also} on {document['asOf']}"
     yield from _table(_summary(plate), width)
@@ -144,6 +144,13 @@ def _plate(plate: Document, document: Document, width: int) -> Iterator[str]:
     for holding in plate["registers"]:
         yield f"{_GAP}{holding['register']}"
         yield from _table(_holding(holding), width, indent=2 * _GAP)
+
+
+def _named(suggestion: Document) -> str:
+    """Return a suggested plate with what is known of its vehicle."""
+    model = " ".join(filter(None, [suggestion["make"], suggestion["model"]]))
+    known = ", ".join(filter(None, [model, suggestion["color"]]))
+    return f"{suggestion['registration']} ({known})" if known else suggestion["registration"]
 
 
 def _summary(plate: Document) -> list[tuple[str, str]]:

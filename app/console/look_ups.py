@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import falcon
 import peewee
 
 from app import clock
-from app.audit.record import AuditError, Record, time_of
+from app.audit.record import AuditError, Plate, Record, time_of
 from app.config import Config
 from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
@@ -20,7 +20,7 @@ from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
 from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells, heading
 from app.vehicles.answers import failure_answer
-from app.vehicles.audited import judged_plate
+from app.vehicles.audited import judged_plate, shown_plates
 from app.vehicles.compliance import Judgement, judge
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
@@ -85,6 +85,8 @@ def _row(found: Found, day: str) -> Row:
 
 _EXPLAINED_MAX = 10
 """The most plates that are explained; more plates are shown in a table."""
+_CHANGES_MAX = 2
+"""How many confusable characters suggestions may change: a person can compare them."""
 _ROWS_MAX = 200
 _SEPARATORS = re.compile(r"[\r\n\t,;]+")
 _FIELDS = (
@@ -155,8 +157,11 @@ class LookUp(RowlessForm):
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         day = self._reader.day(form["day"] or None)
+        is_csv = read_fields(req).get("as") == "csv"
         try:
-            found, registers, document = self._look_up(_plates(form["plates"]), day)
+            found, shown, registers, document = self._look_up(
+                _plates(form["plates"]), day, explains=not is_csv
+            )
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             register = find_unreadable(self.engine)
             if register is None:
@@ -168,26 +173,34 @@ class LookUp(RowlessForm):
                 "loaded again.",
                 back=("look-up",),
             ) from error
-        self._record(req, form, day, found, registers)
-        if read_fields(req).get("as") == "csv":
+        self._record(req, form, shown, registers)
+        if is_csv:
             send_csv(resp, f"look-up-{day}", _csv_lines(found, day))
         else:
             rows = [_row(each, day) for each in found]
             self.show(req, resp, self.template, {**_answers(day, rows, document), "form": form})
 
-    def _look_up(self, asked: Sequence[str], day: str) -> tuple[list[Found], Read, Document | None]:
-        """Return the answers, the registers read and, for a few plates, an explanation."""
+    def _look_up(
+        self, asked: Sequence[str], day: str, *, explains: bool
+    ) -> tuple[list[Found], Iterator[Plate], Read, Document | None]:
+        """Return the answers, what the trail has of them, and the registers read.
+
+        If they are to be explained and few, also returns an explanation, which has suggestions.
+        """
         engine, config = self.engine, self.config
         reader = self._reader
-        if len(asked) > _EXPLAINED_MAX:
-            many = with_current_registers(engine, lambda state: reader.look_up(state, asked, day))
-            return *many, None
-        explained = explain(engine, reader, config.register_order, asked, day)
-        document = document_of(explained, day)
-        return [each.found for each in explained.plates], explained.registers, document
+        if not explains or len(asked) > _EXPLAINED_MAX:
+            found, read = with_current_registers(
+                engine, lambda state: reader.look_up(state, asked, day)
+            )
+            return found, (judged_plate(each, day) for each in found), read, None
+        explained = explain(engine, reader, config.register_order, asked, day, _CHANGES_MAX)
+        found = [each.found for each in explained.plates]
+        shown = shown_plates(explained, day)
+        return found, shown, explained.registers, document_of(explained, day)
 
     def _record(
-        self, req: ConsoleRequest, form: Form, day: str, found: Sequence[Found], registers: Read
+        self, req: ConsoleRequest, form: Form, shown: Iterable[Plate], registers: Read
     ) -> None:
         """Record the look-up before its answers are shown. Raises PageError if that fails."""
         trail = self.services.trail
@@ -201,7 +214,7 @@ class LookUp(RowlessForm):
             reason=form["reason"] or None,
             reference=form["reference"] or None,
             user=req.session.name,
-            plates=[judged_plate(each, day) for each in found],
+            plates=list(shown),
             registers=registers,
         )
         try:

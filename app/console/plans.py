@@ -10,10 +10,12 @@ from app.accounts import administration
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
 from app.accounts.models import (
     ENQUIRIES,
+    SUGGESTS,
     Account,
     Enquiry,
     EnquiryChange,
     Plan,
+    Suggest,
 )
 from app.actions import Actor, changing
 from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
@@ -51,7 +53,14 @@ _ENQUIRY = (
         is_required=False,
     ),
 )
-_FIELDS = (*_LIMITS, *_ENQUIRY)
+_SUGGEST = Field(
+    "suggest",
+    "Suggestions",
+    "Whether the 404 of a look-up shows known plates that look like the one asked for. This "
+    "tells clients that they exist.",
+    choices=SUGGESTS,
+)
+_FIELDS = (*_LIMITS, *_ENQUIRY, _SUGGEST)
 _NAME = Field(
     "name",
     "Name",
@@ -85,7 +94,8 @@ def _limits(plan: Plan) -> dict[str, str]:
 
 
 def _settings(plan: Plan) -> dict[str, str]:
-    return {**_limits(plan), "enquiry": plan.enquiry, "enquiry_reasons": plan.enquiry_reasons}
+    words = ("enquiry", "enquiry_reasons", "suggest")
+    return {**_limits(plan), **{name: getattr(plan, name) for name in words}}
 
 
 _PLANS = Entity[Plan](
@@ -205,6 +215,7 @@ def _set_plan(
         EnquiryChange(
             cast("Enquiry", form["enquiry"]), None if reasons == former_reasons else reasons
         ),
+        cast("Suggest", form["suggest"]),
         **{name: form.number(name) for name in PLAN_LIMITS},
     )
 

@@ -30,6 +30,8 @@ class PlanBody(msgspec.Struct, rename="camel"):
     """Whether look-ups are asked for a reason: `off`, `optional` or `required`."""
     enquiry_reasons: list[str]
     """The accepted reasons; none if every reason is accepted."""
+    suggest: bool
+    """Whether a 404 of a look-up has suggestions."""
 
 
 class KeyBody(msgspec.Struct, rename="camel"):
@@ -83,6 +85,7 @@ class OwnAccount:
             caller.domains_max,
             caller.enquiry,
             split_reasons(caller.enquiry_reasons),
+            caller.suggest == "on",
         )
         ends = None if expires_at is None else clock.iso_utc(expires_at)
         key = KeyBody(caller.key_id, label or None, ends)

@@ -1,6 +1,6 @@
 """The JSON that the vehicle operations answer with (spec 2)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -122,6 +122,15 @@ class ComplianceAnswer(_ComplianceDates, gc=False):
     asOf: str | UnsetType = UNSET  # noqa: N815
 
 
+class SuggestionAnswer(msgspec.Struct, gc=False):
+    """A known plate that an unknown one may be a misreading of."""
+
+    registration: str
+    make: str | None
+    model: str | None
+    color: str | None
+
+
 class FailureAnswer(NamedTuple):
     """Why there is no answer for a plate, in a bulk look-up."""
 
@@ -217,6 +226,13 @@ def failure_answer(found: Found) -> FailureAnswer:
     if found.registration is None:
         return FailureAnswer(invalid_registration(found.asked), "invalid_registration")
     return FailureAnswer(NOT_FOUND, "vehicle_not_found")
+
+
+def suggestion_answers(suggested: Iterable[Record]) -> list[SuggestionAnswer]:
+    """Return the suggestions as a 404 has them."""
+    return [
+        SuggestionAnswer(each.registration, each.make, each.model, each.color) for each in suggested
+    ]
 
 
 class InsuranceItem(_InsuranceDates, gc=False):

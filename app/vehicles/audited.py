@@ -4,7 +4,7 @@ All operations on vehicles pass here, single and bulk alike.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -17,10 +17,13 @@ from app.serve.http.context import Request, caller_of
 from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog
 from app.serve.http.unit import Unit
+from app.vehicles import facts
 from app.vehicles.compliance import judge
+from app.vehicles.explanation import Explained
 from app.vehicles.periods import Question
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import Read, Wanted
+from app.vehicles.records import DESCRIPTION, Read, Wanted
+from app.vehicles.suggestions import suggestions
 
 Operation = Literal["insurance", "bulk_insurance", "compliance", "bulk_compliance"]
 _ABOUT_INSURANCE = ("insurance", "bulk_insurance")
@@ -38,6 +41,8 @@ class LookUp(msgspec.Struct, frozen=True, gc=False):
     """ISO date to judge by."""
     found: Sequence[Found]
     registers: Read
+    suggested: Sequence[facts.Record] | None = None
+    """The known plates that a 404 shows; None if the plan has no suggestions, or after a hit."""
 
 
 class Recorder:
@@ -100,6 +105,24 @@ class LookUps:
         found, read = self._reader.look_up(caller.registers, asked, day, wanted)
         return LookUp(operation, enquiry, as_of, day, found, read)
 
+    def with_suggestions(self, req: Request, look_up: LookUp, unknown: str) -> LookUp:
+        """Return a look-up of an unknown plate with the suggestions for it, if the plan has any.
+
+        They take one statement more.
+        """
+        caller = caller_of(req)
+        if caller.suggest == "off":
+            return look_up
+        registers = dict(look_up.registers)
+
+        def find(plates: Sequence[str]) -> list[Found]:
+            found, read = self._reader.look_up(caller.registers, plates, look_up.day, DESCRIPTION)
+            registers.update(read)
+            return found
+
+        suggested = suggestions([unknown], 1, find)[unknown]
+        return msgspec.structs.replace(look_up, suggested=suggested, registers=registers)
+
     def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> None:
         """Record the answer, if the audit trail is on, and count its vehicles.
 
@@ -111,11 +134,14 @@ class LookUps:
         """
         if self._unit.is_recording:
             self._unit.add_record(req, _record(req, look_up, verdicts))
-        req.context.vehicles = len(look_up.found)
+        req.context.vehicles = len(look_up.found) + len(look_up.suggested or ())
 
 
 def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
     caller, enquiry = caller_of(req), look_up.enquiry
+    plates = _plates(look_up, verdicts)
+    if look_up.suggested:
+        plates += map(suggested_plate, look_up.suggested)
     return Record(
         time=time_of(clock.now_ns()),
         request_id=req.context.request_id,
@@ -126,7 +152,7 @@ def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
         reason=enquiry.reason,
         reference=enquiry.reference,
         user=enquiry.user,
-        plates=_plates(look_up, verdicts),
+        plates=plates,
         registers=look_up.registers,
     )
 
@@ -160,6 +186,18 @@ def judged_plate(found: Found, day: str) -> Plate:
         insured=judgement.insurance.is_good,
         compliant=judgement.is_compliant,
     )
+
+
+def shown_plates(explained: Explained, day: str) -> Iterator[Plate]:
+    """Yield the entries of explained plates, each followed by those of its suggestions."""
+    for each in explained.plates:
+        yield judged_plate(each.found, day)
+        yield from map(suggested_plate, each.suggested)
+
+
+def suggested_plate(record: facts.Record) -> Plate:
+    """Return the entry of a plate that is shown in place of one that is not known."""
+    return Plate(record.registration, found=True, suggested=True)
 
 
 def unanswered_plate(found: Found) -> Plate:

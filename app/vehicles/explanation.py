@@ -17,6 +17,7 @@ from app.vehicles.answers import (
     failure_answer,
     insurance_answer,
     policy_answer,
+    suggestion_answers,
 )
 from app.vehicles.compliance import (
     Choice,
@@ -29,7 +30,8 @@ from app.vehicles.compliance import (
 from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
 from app.vehicles.holdings import holdings_of
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import Read
+from app.vehicles.records import DESCRIPTION, Read
+from app.vehicles.suggestions import suggestions
 
 
 class Decision(NamedTuple):
@@ -51,6 +53,8 @@ class Explanation(NamedTuple):
     holdings: tuple[Holding, ...]
     choice: Choice | None
     decisions: tuple[Decision, ...]
+    suggested: Sequence[Record] = ()
+    """Known plates that this one may be a misreading of, if it is not known."""
 
 
 class Explained(NamedTuple):
@@ -67,6 +71,7 @@ def explain(
     order: tuple[str, ...],
     asked: Sequence[str],
     day: str,
+    changes_max: int = 1,
 ) -> Explained:
     """Look plates up and explain each answer; all from the same state of the registers.
 
@@ -74,6 +79,7 @@ def explain(
         order: names of registers in the order of precedence.
         asked: plates as they were given.
         day: ISO date to judge by.
+        changes_max: how many confusable characters suggestions may change.
 
     Raises peewee.PeeweeException if a register cannot be read.
     """
@@ -85,17 +91,27 @@ def explain(
             found, _ = reader.look_up(state, asked, day)
             known = [each.registration for each in found if each.registration and each.record]
             held = holdings_of(engine, registers, known)
-        plates = [_explanation(each, held, day) for each in found]
+            suggested = suggestions(
+                [each.registration for each in found if each.registration and not each.record],
+                changes_max,
+                lambda plates: reader.look_up(state, plates, day, DESCRIPTION)[0],
+            )
+        plates = [_explanation(each, held, suggested, day) for each in found]
         return Explained({each.name: each.generation for each in registers}, plates)
 
     return with_current_registers(engine, read)
 
 
 def _explanation(
-    found: Found, holdings: Mapping[str, tuple[Holding, ...]], day: str
+    found: Found,
+    holdings: Mapping[str, tuple[Holding, ...]],
+    suggested: Mapping[str, Sequence[Record]],
+    day: str,
 ) -> Explanation:
-    if found.registration is None or found.record is None:
+    if found.registration is None:
         return Explanation(found, (), None, ())
+    if found.record is None:
+        return Explanation(found, (), None, (), suggested[found.registration])
     held = holdings[found.registration]
     choice = choose_policy(held, day)
     judgement = judge(found.record, day)
@@ -234,7 +250,7 @@ Document = dict[str, Any]
 def document_of(explained: Explained, day: str) -> Document:
     """Return the document: the day, the registers in the order of precedence, and the plates.
 
-    A plate has the answers of the API, or `error` and `code`.
+    A plate has the answers of the API, or `error` and `code`, and if it is unknown `suggestions`.
     """
     return {
         "asOf": day,
@@ -247,7 +263,12 @@ def _plate(explanation: Explanation, day: str) -> Document:
     found = explanation.found
     asked = {"asked": found.asked, "registration": found.registration}
     if found.record is None:
-        return asked | failure_answer(found)._asdict()
+        failed = asked | failure_answer(found)._asdict()
+        if found.registration is None:
+            return failed
+        return failed | {
+            "suggestions": msgspec.to_builtins(suggestion_answers(explanation.suggested))
+        }
     return asked | {
         "insurance": msgspec.to_builtins(insurance_answer(found.record, day)),
         "compliance": msgspec.to_builtins(

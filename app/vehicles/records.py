@@ -60,6 +60,7 @@ _INSURANCE = Record.__struct_fields__[:4]
 _VEHICLE = Record.__struct_fields__[4:8]
 _PAPERS = Record.__struct_fields__[8:-2]
 EVERYTHING = Wanted(vehicle=True, papers=True)
+DESCRIPTION = Wanted(vehicle=True, papers=False)
 
 
 def one_plate() -> peewee.Select:

@@ -16,6 +16,7 @@ from app.vehicles.answers import (
     insurance_answer,
     insurance_item,
     invalid_registration,
+    suggestion_answers,
 )
 from app.vehicles.audited import LookUp, LookUps
 from app.vehicles.compliance import judge
@@ -50,8 +51,12 @@ class _Operation:
                 detail += " A space in a path is %20, not a plus sign."
             raise Problem("invalid_registration", detail)
         if found.record is None:
+            look_up = self._look_ups.with_suggestions(req, look_up, found.registration)
             self._look_ups.record(req, look_up, [False])
-            raise Problem("vehicle_not_found", NOT_FOUND)
+            members = {}
+            if look_up.suggested is not None:
+                members["suggestions"] = suggestion_answers(look_up.suggested)
+            raise Problem("vehicle_not_found", NOT_FOUND, members=members)
         return found.record
 
 
@@ -121,7 +126,7 @@ class BulkCompliance(_Operation):
             if problem.code != "vehicle_not_found":
                 raise
             detail = f"{problem.detail}. To check many vehicles, send a POST to this path."
-            raise Problem(problem.code, detail) from None
+            raise Problem(problem.code, detail, members=problem.members) from None
 
     on_head = on_get
 

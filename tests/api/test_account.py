@@ -26,6 +26,7 @@ class Test200:
                 "domainsMax": 1_000,
                 "enquiry": "off",
                 "enquiryReasons": [],
+                "suggest": False,
             },
             "requestsRemaining": int(response.headers["X-RateLimit-Remaining"]),
             "domainsUsed": 1,
@@ -57,12 +58,13 @@ class Test200:
         assert (plan["requests"], plan["bulkMax"]) == (7, 3)
 
     def test_what_look_ups_must_say(self, alice, world):
-        """A client finds out without a refused look-up whether it must send a reason, and which."""
+        """A client finds out without a look-up what it must send, and what it is shown."""
         limits = {"requests": 600, "window_seconds": 60, "bulk_max": 3, "domains_max": 2}
         asking = EnquiryChange("required", "THEFT, COLLISION")
-        set_plan(world.engine, "standard", None, asking, **limits)
+        set_plan(world.engine, "standard", None, asking, "on", **limits)
         plan = alice.get(PATH).json["plan"]
         assert (plan["enquiry"], plan["enquiryReasons"]) == ("required", ["THEFT", "COLLISION"])
+        assert plan["suggest"] is True
 
     def test_it_takes_a_token(self, alice, stopped_clock):
         """Asking costs a request like any other."""

@@ -239,6 +239,88 @@ class TestFile:
         assert csv_rows(response)[-1]["verifyd_make"] == '\'=HYPERLINK("x")'
 
 
+class TestSuggestions:
+    """Known plates that look like an unknown one, for a person to compare (D175)."""
+
+    @pytest.fixture
+    def world(self, world):
+        """The installation with vehicles that are one and two confusions from AB1ZCDE."""
+        colors = {"ABI2CDE": "Red", "A812C0E": None, "AB12COE": "Blue"}
+        world.load([{"registration": name, "color": color} for name, color in colors.items()])
+        return world
+
+    def suggested(self, page):
+        """Return what each answer of the page suggests."""
+        return [
+            [" ".join(each.text.split()) for each in answer.select(".suggestions li")]
+            for answer in page.html.select("article")
+        ]
+
+    def test_one_changed_character_comes_before_two(self, browser):
+        """With make, model and colour as far as they are known."""
+        page = ask(browser, "AB1ZCDE")
+        assert page.html.select_one("article .notice").text.startswith("Vehicle not found.")
+        assert self.suggested(page) == [
+            ["Look up AB12CDE Ford Focus", "Look up AB12COE Blue", "Look up ABI2CDE Red"]
+        ]
+        assert "Insured" not in page.html.select_one("article").text
+
+    def test_each_can_be_looked_up_with_a_click(self, browser):
+        """For the same day, reason and reference; then the answer is about that plate."""
+        said = {"day": "2025-06-30", "reason": "fraud", "reference": "C-1"}
+        form = ask(browser, "AB1ZCDE", **said).html.select_one("form.suggestions")
+        assert (form["method"], form["action"]) == ("post", "../console/look-up#answers")
+        fields = {each["name"]: each["value"] for each in form.select("input")}
+        assert fields == said
+        button = form.select_one("button")
+        page = browser.post(LOOK_UP, {**fields, button["name"]: button["value"]})
+        assert page.html.h3.text.strip() == "AB12CDE"
+        assert "Answer for 2025-06-30" in page.text
+
+    def test_a_list_has_those_of_each_plate(self, browser):
+        """Known and invalid plates have none."""
+        page = ask(browser, "AB1ZCDE\nAB12CDE\nCAT\n!!\n=A812C0E\nA812COE")
+        assert list(map(len, self.suggested(page))) == [3, 0, 0, 0, 0, 3]
+
+    @pytest.mark.parametrize(("others", "fields", "count"), [(9, {}, 1), (10, {}, 0)])
+    def test_only_short_lists_have_them(self, browser, others, fields, count):
+        """A list of more than ten is a table."""
+        page = ask(browser, "\n".join(["AB1ZCDE", *["CAT"] * others]), **fields)
+        assert len(page.html.select(".suggestions")) == count
+
+    def test_at_most_ten_of_very_many_variants(self, world, browser):
+        """Twelve confusable characters have 630 variants; the list is short, and quick."""
+        plates = ["0" * n + "D" + "0" * (11 - n) for n in range(12)]
+        world.load([{"registration": each} for each in plates])
+        page = ask(browser, "\n".join(["0" * 12, *["O" + "0" * 11] * 9]))
+        assert [row.split()[-1] for row in self.suggested(page)[0]] == sorted(plates)[:10]
+        assert set(map(len, self.suggested(page))) == {10}
+
+    def test_markup_stays_text(self, world, browser):
+        """Whoever delivers a register cannot put anything into the page."""
+        page = ask(browser, "EVIL")
+        assert self.suggested(page) == [[f'Look up EV1L =HYPERLINK("x") {MODEL}, @red']]
+        assert not page.html.select("script:not([src]), [onerror]")
+
+    @pytest.mark.parametrize("form", ["page", "csv"])
+    def test_what_is_shown_is_recorded(self, world, form):
+        """Every suggestion after its plate; a file shows none."""
+        trail = world.directory / "audit"
+        application = world.client(None, console=True, audit=True, audit_dir=trail).application
+        page = ask(signed_in(world, application, Role.VIEWER), "A812COE\nCAT", **{"as": form})
+        assert (form == "page") == ("A812C0E" in page.text)
+        shown = [
+            {"plate": name, "found": True, "suggested": True}
+            for name in ("A812C0E", "AB12COE", "AB12CDE")
+        ]
+        (record,) = lines(trail)
+        assert record["plates"] == [
+            {"plate": "A812COE", "found": False},
+            *(shown if form == "page" else []),
+            {"plate": "CAT", "found": False},
+        ]
+
+
 class TestFields:
     @engine_independent
     @each_row(

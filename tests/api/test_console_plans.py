@@ -23,7 +23,7 @@ from tests.rows import each_row
 
 PLANS = f"{ROOT}/plans"
 LIMITS = {"requests": "7", "window_seconds": "60", "bulk_max": "10", "domains_max": "0"}
-FIELDS = {**LIMITS, "enquiry": "off", "enquiry_reasons": ""}
+FIELDS = {**LIMITS, "enquiry": "off", "enquiry_reasons": "", "suggest": "off"}
 NO_TEXT = [None, "", " ", "x" * 101, "a\nb", "9" * 5000, MARKUP]
 NO_NUMBERS = ["-1", "1.5", "x", "²"]
 ODD_NAMES = ["new", "a/b", "..", ".", "50 % & more", "~", "Größe", "<b>", "x" * 30]
@@ -140,6 +140,7 @@ class TestCreate:
             *(("name", value) for value in NO_TEXT),
             *((field, value) for field in LIMITS for value in (*NO_TEXT, *NO_NUMBERS)),
             *(("enquiry", value) for value in (None, "", "on", MARKUP)),
+            *(("suggest", value) for value in (None, "", "optional", MARKUP)),
             *(("enquiry_reasons", value) for value in ("x" * 3301, "a\nb", "THEFT")),
         ],
     )
@@ -229,6 +230,24 @@ class TestChange:
         delete_plan(world.engine, "free")
         assert browser.post(path, {**FIELDS, "version": version}).status_int == 404
         assert "free" not in {plan.name for plan in list_plans(world.engine)}
+
+
+def test_suggestions_are_switched_on_and_shown(world, browser):
+    """The form, the page of the plan, the list and the page of an account show it (D175)."""
+    path = f"{PLANS}/standard/change"
+    assert browser.get(path).html.select_one("#field-suggest [selected]").text == "off"
+    assert browser.send(path, {**FIELDS, "suggest": "on"}).status_int == 303
+    assert require_plan(world.engine, "standard").suggest == "on"
+    assert browser.get(path).html.select_one("#field-suggest [selected]").text == "on"
+    tag = require_account(world.engine, "alice").tag
+    for page in (f"{PLANS}/standard", f"{ROOT}/accounts/{tag}"):
+        facts = browser.get(page).html.select(".facts div")
+        (shown,) = [each.dd.text for each in facts if each.dt.text == "Suggestions"]
+        assert shown.startswith("on")
+    listed = browser.get(PLANS).html.select("td[data-title=Suggestions]")
+    assert [cell.text for cell in listed] == ["on", "off", "off"]
+    (action,) = list_actions(world.engine, limit=1)
+    assert [each and each["suggest"] for each in (action.before, action.after)] == ["off", "on"]
 
 
 class TestEnquiry:

@@ -32,7 +32,7 @@ TIME = clock.iso_utc(NOW)
 TOMORROW = clock.iso_utc(NOW + 86_400)
 OLD = "2020-01-01T00:00:00Z"
 LIMITS = {"requests": 1, "window_seconds": 60, "bulk_max": 2, "domains_max": 3}
-TINY = {**LIMITS, "enquiry": "off", "enquiry_reasons": []}
+TINY = {**LIMITS, "enquiry": "off", "enquiry_reasons": [], "suggest": "off"}
 BILLING = {"label": "billing", "expires_at": None, "revoked_at": None, "replaced_by": None}
 LOADED = {"kind": "vehicles", "mode": "merge"}
 ROWS = {"vehicles": 1, "policies": 0, "fines": 0}
@@ -103,6 +103,9 @@ CHANGES = {
             {"enquiry": "off", "enquiry_reasons": []},
             {"enquiry": "required", "enquiry_reasons": ["A", "B"]},
         )
+    ],
+    "plans set tiny --requests 1 --window 60 --bulk-max 2 --domains-max 3 --suggest on": [
+        Change("plans.set", "plan", "tiny", None, {"suggest": "off"}, {"suggest": "on"})
     ],
     "plans delete tiny": [Change("plans.delete", "plan", "tiny", None, TINY, None)],
     "keys create acme --label billing": [Change("keys.create", "key", ANY, "acme", None, BILLING)],
@@ -511,7 +514,7 @@ class TestList:
             (
                 "plans delete tiny",
                 "requests: 1; window_seconds: 60; bulk_max: 2; domains_max: 3; enquiry: off; "
-                "enquiry_reasons: -",
+                "enquiry_reasons: -; suggest: off",
             ),
             ("keys revoke {key}", f"revoked_at: - -> {TIME}"),
             ("imports drop failed --purge --yes", "-"),

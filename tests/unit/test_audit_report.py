@@ -170,6 +170,20 @@ def test_plates_are_counted_again_if_some_were_forgotten(directory, monkeypatch)
     assert counted[0].times == 9
 
 
+@pytest.mark.parametrize("plates_max", [tallies._PLATES_MAX, 1])
+def test_plates_that_were_only_shown_were_not_requested(tmp_path, hours, monkeypatch, plates_max):
+    """They count among the plates, of which usage has as many vehicles (D169, D175)."""
+    monkeypatch.setattr(tallies, "_PLATES_MAX", plates_max)
+    shown = [Plate("A1", found=True, suggested=True)] * 2
+    with opened(tmp_path / "audit") as trail:
+        trail.append(look_up(plates=[Plate("AI", found=False), *shown]))
+        trail.append(look_up("A1"))
+        trail.append(look_up("A1"))
+    done = report(views_of([tmp_path / "audit"]), Period())
+    assert (done.look_ups, done.plates, done.not_found) == (3, 5, 1)
+    assert [(each.plate, each.times) for each in done.top_plates][:1] == [("A1", 2)]
+
+
 def test_many_values_share_a_line(monkeypatch):
     """A client that sends a new reason each time does not fill memory."""
     monkeypatch.setattr(tallies, "_VALUES_MAX", 3)

@@ -20,7 +20,7 @@ from app.audit.index import (
     list_index_files,
     write_index,
 )
-from app.audit.record import Criteria, Plate, Record, invalid_plate
+from app.audit.record import Criteria, Plate, Record, invalid_plate, row_of
 from app.audit.seal import seal
 from app.audit.search import Period, Query, first_moment, last_moment, plan, search, time_before
 from app.audit.segments import lines_beginning_in, list_segments
@@ -110,6 +110,18 @@ class TestSearch:
             )
         seal(directory, current=True)
         assert [r.operation for r in found(directory, "plate", "H0N0")] == ["insurance", "search"]
+
+    def test_a_plate_that_was_only_shown_is_found(self, directory):
+        """It is told from those that were asked for (D175)."""
+        shown = [Plate(name, found=True, suggested=True) for name in ("H01", "HO1")]
+        with opened(directory) as trail:
+            trail.append(look_up(plates=[Plate("HQ1", found=False), *shown]))
+        seal(directory, current=True)
+        (record,) = found(directory, "plate", "HO1")
+        assert record.plates == [shown[1]]
+        assert row_of(record)[-2:] == ("HO1", "suggested")
+        (whole,) = (r for r in found(directory, "account", "acme") if len(r.plates) == 3)
+        assert row_of(whole)[-2:] == ("HQ1", "not found, 2 suggested")
 
     def test_a_text_that_is_no_registration_is_found(self, directory):
         """It is recorded by its beginning."""
@@ -311,7 +323,11 @@ class TestExport:
     def test_a_csv_has_a_line_for_each_plate(self):
         """A record without plates has one line, too. No spreadsheet sees a formula."""
         record = look_up(
-            plates=[Plate("A1", found=True, compliant=False), invalid_plate("?")],
+            plates=[
+                Plate("A1", found=True, compliant=False),
+                invalid_plate("?"),
+                Plate("AI", found=True, suggested=True),
+            ],
             reference="=1+1",
             user='jane;=1+1,"x"',
             registers={"native": 3, "dvla": 17},
@@ -320,13 +336,15 @@ class TestExport:
         text = (csv_heading() + csv_lines(record) + csv_lines(search)).decode()
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         assert tuple(rows[0]) == COLUMNS
-        assert [(r["plate"], r["found"], r["compliant"], r["invalid"]) for r in rows] == [
-            ("A1", "true", "false", ""),
-            ("?", "", "", "true"),
-            ("", "", "", ""),
+        members = ("plate", "found", "compliant", "invalid", "suggested")
+        assert [tuple(row[name] for name in members) for row in rows] == [
+            ("A1", "true", "false", "", ""),
+            ("?", "", "", "true", ""),
+            ("AI", "true", "", "", "true"),
+            ("", "", "", "", ""),
         ]
         assert rows[0]["reference"] == "'=1+1"
         assert rows[0]["user"] == 'jane;\'=1+1,"x"'
         assert rows[0]["registers"] == "native=3;dvla=17"
-        assert rows[2]["criteria"] == "plate=A1"
-        assert [row["unverified"] for row in rows] == ["", "", "true"]
+        assert rows[3]["criteria"] == "plate=A1"
+        assert [row["unverified"] for row in rows] == ["", "", "", "true"]

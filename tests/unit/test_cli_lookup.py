@@ -1,5 +1,6 @@
 """`verifyd lookup PLATE...`: the API's answers, and which rows decided them (D83)."""
 
+import json
 import re
 from datetime import date
 
@@ -9,6 +10,7 @@ from app.vehicles.answer_cells import COLUMNS
 from app.vehicles.reader import VehicleReader
 from tests.conftest import ON_SQLITE
 from tests.contract.pages import PAGES, section
+from tests.enquiry import set_suggest
 from tests.unit.conftest import CommandLine
 
 PAGE = PAGES["deploy/LOADING.md"]
@@ -104,6 +106,30 @@ class TestWithoutAnswer:
         assert '"code": "vehicle_not_found"' in ended.stdout
         assert '"registration": "ZZ99"' in ended.stdout
         assert '"code": "invalid_registration"' in ended.stdout
+
+    def test_plates_that_look_like_it_are_suggested(self, cli, world):
+        """With what is known of the vehicle; the exit status is still 1 (D175)."""
+        world.load([VEHICLE | {"model": "FOCUS", "color": "BLUE"}, {"registration": "A812CDE"}])
+        stdout, stderr = failing(cli, "a8 12 cdE", "ABI2CDE", "A8I2CDE", "CAT", "!!")
+        assert stdout.count("Did you mean") == 2
+        question = "  Did you mean AB12CDE (FORD FOCUS, BLUE)?\n"
+        unknown = "Vehicle not found\n  No register mentions it: native\n"
+        assert f"ABI2CDE: {unknown}{question}" in stdout
+        assert f"A8I2CDE: {unknown}  Did you mean A812CDE?\n" in stdout
+        assert stderr.startswith("4 of 5 without an answer: ABI2CDE: Vehicle not found; ")
+
+    @ON_SQLITE
+    def test_json_has_the_suggestions_of_the_api(self, cli, alice, world):
+        """One changed character, for each unknown plate; others have no such member."""
+        world.load([VEHICLE, {"registration": "ABI2C0E", "make": "SEAT"}])
+        set_suggest(world.engine, "standard", "on")
+        ended = cli.run("lookup", "ABI2CDE", "CAT", "!!", "AB12CDE", "--json")
+        several, none, invalid, known = json.loads(ended.stdout)["plates"]
+        answer = alice.get("/v1/vehicle/ABI2CDE/insurance").json
+        assert several["suggestions"] == answer["suggestions"]
+        assert [each["registration"] for each in several["suggestions"]] == ["AB12CDE", "ABI2C0E"]
+        assert none["suggestions"] == []
+        assert "suggestions" not in invalid.keys() | known.keys()
 
     def test_without_registers_no_plate_is_known(self, cli):
         """Before the first load the reason is that no register was loaded."""

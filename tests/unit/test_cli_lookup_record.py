@@ -67,6 +67,23 @@ def test_the_plates_of_a_command_are_one_record(cli, world, trail):
     ]
 
 
+def test_a_plate_that_is_suggested_is_recorded_after_its_own(cli, trail):
+    """As what it is: nobody asked for it (D175). A file has no suggestions."""
+    shown = {"plate": "AB12CDE", "found": True, "suggested": True}
+    assert cli.run("lookup", "A812CDE", "ZZ9", "ABI2CDE").status == 1
+    (record,) = recorded(trail)
+    assert record["plates"] == [
+        {"plate": "A812CDE", "found": False},
+        shown,
+        {"plate": "ZZ9", "found": False},
+        {"plate": "ABI2CDE", "found": False},
+        shown,
+    ]
+    file = cli.file("fleet.csv", "plate", "A812CDE")
+    assert cli.run("lookup", "--csv", file).status == 0
+    assert recorded(trail)[-1]["plates"] == [{"plate": "A812CDE", "found": False}]
+
+
 @ON_SQLITE
 def test_without_a_session_it_is_the_user_of_the_process(cli, trail, monkeypatch):
     """Every record has an identity: in a container and in a unit of systemd that of the uid."""

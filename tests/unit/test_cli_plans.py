@@ -18,9 +18,9 @@ def test_three_plans_are_there_from_the_start(cli):
     """`free`, `standard` and `enterprise` exist, listed with the smallest first."""
     plans = cli.json("plans", "list")
     assert [tuple(plan.values()) for plan in plans] == [
-        ("free", 60, 60, 100, 100, "off", []),
-        ("standard", 600, 60, 1_000, 1_000, "off", []),
-        ("enterprise", 6_000, 60, 10_000, 10_000, "off", []),
+        ("free", 60, 60, 100, 100, "off", [], "off"),
+        ("standard", 600, 60, 1_000, 1_000, "off", [], "off"),
+        ("enterprise", 6_000, 60, 10_000, 10_000, "off", [], "off"),
     ]
 
 
@@ -34,6 +34,7 @@ def test_a_plan_is_added(cli):
         "domains_max": 3,
         "enquiry": "off",
         "enquiry_reasons": [],
+        "suggest": "off",
     }
     assert next(plan["name"] for plan in cli.json("plans", "list")) == "trial"
 
@@ -158,3 +159,21 @@ class TestEnquiry:
         """There are three words."""
         told = cli.misuse("plans", "set", "free", *options(), "--enquiry", "on")
         assert "--enquiry: must be off, optional or required, not 'on'" in told
+
+
+class TestSuggest:
+    """Whether unknown plates are answered with similar ones (D175)."""
+
+    def test_it_is_set_and_listed(self, cli):
+        """It stays when limits are changed, until it is switched off."""
+        assert cli.json("plans", "set", "yard", *options(), "--suggest", "on")["suggest"] == "on"
+        assert cli.json("plans", "set", "yard", *options(requests=7))["suggest"] == "on"
+        assert next(plan["suggest"] for plan in cli.json("plans", "list")) == "on"
+        cli.json("accounts", "create", "acme", "--plan", "yard")
+        assert cli.json("accounts", "show", "acme")["suggest"] == "on"
+        assert cli.json("plans", "set", "yard", *options(), "--suggest", "off")["suggest"] == "off"
+
+    def test_anything_else_is_a_usage_error(self, cli):
+        """There are two words."""
+        told = cli.misuse("plans", "set", "free", *options(), "--suggest", "optional")
+        assert "--suggest: must be off or on, not 'optional'" in told

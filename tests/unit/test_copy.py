@@ -28,7 +28,7 @@ from app.storage.stores import migrate, store_of
 from app.storage.tables import Kind, qualified
 from app.storage.versions import SCRIPTS, Installation, program_schema, versions
 from tests.conftest import ON_SQLITE, STORAGE, Client, World
-from tests.enquiry import set_enquiry
+from tests.enquiry import set_enquiry, set_suggest
 
 pytestmark = STORAGE
 
@@ -158,6 +158,7 @@ class TestContent:
         world.load([CAR])
         set_plan(world.engine, "own", requests=7, window_seconds=9, bulk_max=5, domains_max=1)
         set_enquiry(world.engine, "own", "required", "THEFT,COLLISION")
+        set_suggest(world.engine, "own", "on")
         world.key_of("carol", "own", label="\u00fc")
         assert copy().status == 0
         for table in MAIN_TABLES:

@@ -122,17 +122,18 @@ def test_usage_is_counted_after_a_migration(engine, at_schema, tmp_path):
     assert versions.versions(engine)._replace(program=7).is_served
 
 
-def test_plans_ask_for_nothing_until_they_are_told_to(engine, at_schema):
-    """So do plans that the former program creates in the new database (D124)."""
+def test_plans_ask_for_nothing_and_suggest_nothing_until_they_are_told_to(engine, at_schema):
+    """So do plans that the former program creates in the new database (D124, D175)."""
     at_schema(9)
     former = {"requests": 7, "window_seconds": 60, "bulk_max": 5, "domains_max": 1}
     columns = f"name, {', '.join(former)}"
     values = ", ".join(map(str, former.values()))
     insert = f"INSERT INTO plan ({columns}) VALUES"
     engine.execute_sql(f"{insert} ('own', {values})")
-    assert "0011_enquiry" in migrate(engine)
+    assert {"0011_enquiry", "0016_suggest"} <= set(migrate(engine))
     engine.execute_sql(f"{insert} ('later', {values})")
     for name in ("standard", "own", "later"):
         plan = require_plan(engine, name)
-        assert (plan.enquiry, plan.enquiry_reasons) == ("off", "")
+        assert (plan.enquiry, plan.enquiry_reasons, plan.suggest) == ("off", "", "off")
     assert require_plan(engine, "own").requests == 7
+    assert versions.versions(engine)._replace(program=15).is_served

@@ -355,13 +355,15 @@ def without_hosts(backup: Path) -> None:
     file = backup / "main.db"
     with closing(sqlite3.connect(file)) as connection:
         connection.executescript(
-            "DROP TABLE audit_host; UPDATE installation SET schema_version = 14;"
-            "DELETE FROM schema_migration WHERE name LIKE '0015%'"
+            "DROP TABLE audit_host; ALTER TABLE plan DROP COLUMN suggest;"
+            "UPDATE installation SET schema_version = 14;"
         )
+        newer = connection.execute("DELETE FROM schema_migration WHERE name >= '0015'").rowcount
+        connection.commit()
     files = json.loads((backup / "manifest.json").read_bytes())["files"]
     rows = files["main.db"]["rows"]
     del rows["audit_host"]
-    rows["schema_migration"] -= 1
+    rows["schema_migration"] -= newer
     changed = {
         "size_bytes": file.stat().st_size,
         "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),

@@ -311,6 +311,6 @@ def members_of(action: Recorded) -> list[Member]:
     members = []
     for name in states[0] | states[1]:
         values = tuple(state[name] for state in states if name in state)
-        if values != (None,):
+        if values not in ((None,), ([],)):
             members.append(Member(name, values, name not in states[1]))
     return members

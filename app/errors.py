@@ -96,6 +96,16 @@ CATALOGUE: Mapping[str, Kind] = {
         "the key may not read `/metrics`",
         "Ask the operator to list the account in `VERIFYD_METRICS_ACCOUNTS`.",
     ),
+    "operation_forbidden": _forbidden(
+        "the key is restricted to other operations",
+        "Send another key of the account. `GET /v1/account` shows what a key is restricted to, as "
+        "`only`.",
+    ),
+    "address_forbidden": _forbidden(
+        "the key is restricted to networks that the request did not come from",
+        "Send the request from one of them, or ask the operator for another key. `GET /v1/account` "
+        "shows them there, as `networks`.",
+    ),
     "domain_quota_reached": _forbidden(
         "the account has as many domains as its plan allows",
         "Delete a domain, or ask the operator for a larger plan.",

@@ -123,7 +123,11 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
         router=router,
         middleware=[
             *outermost,
-            Authentication(authenticator, config.trusted_proxies),
+            Authentication(
+                authenticator,
+                config.trusted_proxies,
+                {endpoint.path: endpoint.areas for endpoint in ENDPOINTS},
+            ),
             # The account must be known, and the path must not be checked yet (D5).
             Limits(limits, config),
             Methods(SUGGESTED_PATHS, IMAGINED_PATHS),

@@ -1,7 +1,9 @@
 """The table of endpoints in the order of the spec: path, resource, and source."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
+from app.accounts.restrictions import AREAS, Area
 from app.documentation.resources import (
     DocumentationAsset,
     DocumentationMarkdown,
@@ -25,16 +27,23 @@ class Endpoint(NamedTuple):
     path: str
     resource: type[object]
     source: str
+    areas: Collection[Area] = ()
+    """The keys of these areas may use it, besides all keys that may use every operation (D178)."""
 
+
+_DOMAINS: tuple[Area, ...] = ("domains",)
+_VEHICLES: tuple[Area, ...] = ("vehicles",)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("/api/domains", DomainCollection, "spec 4, D14 to D17"),
-    Endpoint("/api/domains/{domain}", DomainItem, "spec 4, D18, D93"),
-    Endpoint("/v1/vehicle/{registration}/insurance", Insurance, "spec 4, D19 to D21, D24"),
-    Endpoint("/v1/vehicle/bulk-insurance", BulkInsurance, "spec 4, D23"),
-    Endpoint("/v1/compliance/{registration}", Compliance, "spec 4, D22"),
-    Endpoint("/v1/compliance/bulk", BulkCompliance, "D92"),
-    Endpoint("/v1/account", OwnAccount, "D93"),
+    Endpoint("/api/domains", DomainCollection, "spec 4, D14 to D17", _DOMAINS),
+    Endpoint("/api/domains/{domain}", DomainItem, "spec 4, D18, D93", _DOMAINS),
+    Endpoint(
+        "/v1/vehicle/{registration}/insurance", Insurance, "spec 4, D19 to D21, D24", _VEHICLES
+    ),
+    Endpoint("/v1/vehicle/bulk-insurance", BulkInsurance, "spec 4, D23", _VEHICLES),
+    Endpoint("/v1/compliance/{registration}", Compliance, "spec 4, D22", _VEHICLES),
+    Endpoint("/v1/compliance/bulk", BulkCompliance, "D92", _VEHICLES),
+    Endpoint("/v1/account", OwnAccount, "D93", AREAS),
     Endpoint("/v1/usage", OwnUsage, "D129"),
     Endpoint("/healthz", Health, "D2"),
     Endpoint("/readyz", Readiness, "D2, D29"),

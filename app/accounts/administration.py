@@ -22,6 +22,7 @@ from app.accounts.models import (
     changed_columns,
     require_text,
 )
+from app.accounts.restrictions import UNRESTRICTED, Restrictions, hash_columns
 from app.actions import Actor, Name, State, Subject, changing, record
 from app.enquiries import split_reasons
 from app.errors import OperatorError
@@ -52,12 +53,13 @@ def plan_state(plan: Plan) -> State:
 
 
 def key_state(key: ApiKey) -> State:
-    """Return the members of a key that an action can change, and its label.
+    """Return the members of a key that an action can change, its label and its restrictions.
 
     SEC: the secret and its hash are not among them.
     """
     return {
         "label": key.label,
+        **Restrictions.of(key.only, key.networks)._asdict(),
         "expires_at": _time(key.expires_at),
         "revoked_at": _time(key.revoked_at),
         "replaced_by": key.replaced_by,
@@ -296,6 +298,7 @@ def create_key(
     account_name: str,
     label: str = "",
     expires_at: int | None = None,
+    restrictions: Restrictions = UNRESTRICTED,
     *,
     actor: Actor | None = None,
 ) -> tuple[ApiKey, Token]:
@@ -309,7 +312,8 @@ def create_key(
         raise OperatorError("a key must expire in the future")
     with changing(engine):
         account = require_account(engine, account_name)
-        key, token = _insert_key(engine, account, label=label, expires_at=expires_at)
+        columns = restrictions.columns() | {"label": label, "expires_at": expires_at}
+        key, token = _insert_key(engine, account, columns)
         record(engine, actor, "keys.create", subject_of(key), None, key_state(key))
         return key, token
 
@@ -342,9 +346,9 @@ def rotate_key(
 ) -> tuple[ApiKey, Token]:
     """Create the successor of a key. The old key still works for the grace period.
 
-    The new key has the account, label and expiry of the old one. Raises OperatorError for a key
-    that was rotated before. It does so for a key that no longer works, too, so that rotating never
-    restores access that was revoked.
+    The new key has the account, label, expiry and restrictions of the old one. Raises OperatorError
+    for a key that was rotated before. It does so for a key that no longer works, too, so that
+    rotating never restores access that was revoked.
     """
     if not 0 <= grace_seconds <= GRACE_SECONDS_MAX:
         raise OperatorError(f"--grace must be from 0 to {GRACE_SECONDS_MAX:,} seconds")
@@ -360,7 +364,8 @@ def rotate_key(
                 f"key {key_id} was rotated before; rotate {old.replaced_by} instead"
             )
         ends_at = min(now + grace_seconds, old.expires_at or now + grace_seconds)
-        key, token = _insert_key(engine, old.account, label=old.label, expires_at=old.expires_at)
+        kept = ("label", "expires_at", "only", "networks")
+        key, token = _insert_key(engine, old.account, {name: getattr(old, name) for name in kept})
         update = ApiKey.update(expires_at=ends_at, replaced_by=key.id)
         update.where(ApiKey.id == key_id).execute(engine)
         rotated = key_state(require_key(engine, key_id))
@@ -383,17 +388,11 @@ def end_of_day(day: date) -> int:
 
 
 def _insert_key(
-    engine: Engine, account: Account, *, label: str, expires_at: int | None
+    engine: Engine, account: Account, columns: Mapping[str, object]
 ) -> tuple[ApiKey, Token]:
     token = new_token(account.tag)
-    ApiKey.insert(
-        id=token.key_id,
-        account=account.id,
-        secret_hash=token.secret_hash,
-        label=label,
-        created_at=clock.now(),
-        expires_at=expires_at,
-    ).execute(engine)
+    made = {"id": token.key_id, "account": account.id, "created_at": clock.now(), **columns}
+    ApiKey.insert(**made, **hash_columns(token.secret_hash, columns)).execute(engine)
     return require_key(engine, token.key_id), token
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from app import clock
 from app.accounts.models import Account, ApiKey, Plan
+from app.accounts.restrictions import Restrictions
 from app.errors import KEY_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
 from app.storage.registers import state_expression
@@ -104,8 +105,17 @@ class Caller(NamedTuple):
     """The reasons that the plan accepts, separated by commas; empty if it accepts all."""
     suggest: str
     """Whether the plan has suggestions: `off` or `on`."""
+    only: str
+    """The area of operations that the key may use; empty for all."""
+    networks: str
+    """The networks that the key may be used from, separated by commas; empty for all."""
     registers: str
     """The state of the registers; empty if there are none."""
+
+    @property
+    def restrictions(self) -> Restrictions:
+        """What the key is restricted to."""
+        return Restrictions.of(self.only, self.networks)
 
 
 class _Valid(NamedTuple):
@@ -140,6 +150,7 @@ class Authenticator:
                 ApiKey.select(
                     Account.tag,
                     ApiKey.secret_hash,
+                    ApiKey.restricted_hash,
                     ApiKey.expires_at,
                     ApiKey.revoked_at,
                     Account.id,
@@ -153,6 +164,8 @@ class Authenticator:
                     Plan.enquiry,
                     Plan.enquiry_reasons,
                     Plan.suggest,
+                    ApiKey.only,
+                    ApiKey.networks,
                     state_expression(engine),
                 )
                 .join(Account)
@@ -203,8 +216,8 @@ class Authenticator:
         row = self._find.row(key_id=token.key_id)
         if row is None:
             return None
-        tag, secret_hash, expires_at, revoked_at, *caller, registers = row
-        is_right = hmac.compare_digest(secret_hash, token.secret_hash)
+        tag, secret_hash, restricted_hash, expires_at, revoked_at, *caller, registers = row
+        is_right = hmac.compare_digest(restricted_hash or secret_hash, token.secret_hash)
         if not is_right or tag != token.account_tag or revoked_at is not None:
             return None
         return _Valid(Caller._make((*caller, registers or "")), expires_at)

@@ -61,12 +61,18 @@ class ApiKey(peewee.Model):
     id = peewee.FixedCharField(8, primary_key=True)
     account = peewee.ForeignKeyField(Account)
     secret_hash = peewee.FixedCharField(64)
+    """No hash if the key is restricted (D178)."""
+    restricted_hash = peewee.FixedCharField(64, null=True)
     label = peewee.CharField(NAME_CHARACTERS_MAX)
     created_at = peewee.BigIntegerField()
     expires_at = peewee.BigIntegerField(null=True)
     revoked_at = peewee.BigIntegerField(null=True)
     replaced_by = peewee.FixedCharField(8, null=True)
     """The id of its successor, after a rotation."""
+    only = peewee.CharField(10, default="")
+    """The area of operations that it may use; empty for all."""
+    networks = peewee.TextField(default="")
+    """The networks that it may be used from, separated by commas; empty for all."""
 
     class Meta:
         table_name = "api_key"

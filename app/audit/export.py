@@ -94,8 +94,10 @@ def _row(record: Record, plate: Plate | None) -> list[str | None]:
     return [*values, _pairs(record.registers), _pairs(asked), _pairs(upkeep)]
 
 
-def _text(value: str | bool | None) -> str | None:
+def _text(value: str | bool | list[str] | None) -> str | None:
     """Return a member as a cell has it; one that is false is left out, as in a record."""
+    if isinstance(value, list):
+        return ";".join(value)
     return _WORDS[value or None] if isinstance(value, bool) else value
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from app import clock
+from app.accounts.restrictions import Restrictions
 from app.errors import BAD_JSON, OperatorError
 
 INVALID_CHARACTERS_MAX: Final = 32
@@ -69,6 +70,9 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     account: str | None = None
     key: str | None = None
     """The id of the key."""
+    only: str | None = None
+    networks: list[str] = []
+    """What the key is restricted to."""
     operation: str
     as_of: str | None = None
     """The day that the request named."""
@@ -135,13 +139,19 @@ def row_of(record: Record) -> Row:
         time=record.time,
         operation=record.operation,
         account=record.account or record.sudo_user or record.login or "",
-        key=record.key or "",
+        key=_key(record),
         user=record.user or "",
         reason=record.reason or "",
         reference=record.reference or "",
         plate=plate,
         answer=answer,
     )
+
+
+def _key(record: Record) -> str:
+    """Return the id of the key, and what it is restricted to."""
+    restrictions = Restrictions(record.only, record.networks).in_words()
+    return f"{record.key or ''} ({restrictions})" if restrictions else record.key or ""
 
 
 def _told(record: Record) -> tuple[str, str]:

@@ -15,6 +15,13 @@ from app.accounts.models import (
     EnquiryChange,
     Plan,
 )
+from app.accounts.restrictions import (
+    AREAS,
+    NETWORKS_MAX,
+    NO_ADDRESS,
+    Restrictions,
+    network,
+)
 from app.cli.output import (
     Table,
     confirm,
@@ -54,13 +61,15 @@ PLANS = Table[Plan](
     "name requests window_seconds bulk_max domains_max enquiry enquiry_reasons suggest",
     enquiry_reasons=lambda plan: split_reasons(plan.enquiry_reasons),
 )
+_COLUMNS_OF_KEYS = "label only networks status created_at expires_at revoked_at"
 KEYS = Table[ApiKey](
-    "id account label status created_at expires_at revoked_at replaced_by",
-    columns="id account label status created_at expires_at revoked_at",
+    "id account label only networks status created_at expires_at revoked_at replaced_by",
+    columns=f"id account {_COLUMNS_OF_KEYS}",
     account=lambda key: key.account.name,
     status=status_of_key,
+    only=lambda key: key.only or None,
+    networks=lambda key: Restrictions.of(key.only, key.networks).networks,
 )
-_KEYS_OF_ONE_ACCOUNT = ("id", "label", "status", "created_at", "expires_at", "revoked_at")
 _NAME = Argument("NAME", "name of the account")
 _PLAN = Argument("NAME", "name of the plan")
 
@@ -117,7 +126,7 @@ def _show_account(args: argparse.Namespace) -> None:
     item = ACCOUNTS.item(account)
     item |= PLANS.item(plan)
     item |= {"name": account.name, "active_keys": active, "domains": domains}
-    table = ["", *table_lines(its_keys, _KEYS_OF_ONE_ACCOUNT)] if its_keys else []
+    table = ["", *table_lines(its_keys, ["id", *_COLUMNS_OF_KEYS.split()])] if its_keys else []
     sentence = (
         f"account {account.name} is {item['status']}, with {counted(active, 'active key')} "
         f"and {domains:,} of {counted(plan.domains_max, 'domain')}"
@@ -266,12 +275,33 @@ def _key_id(text: str) -> str:
         "last day on which the key works, YYYY-MM-DD in UTC [none]",
         type=_last_day,
     ),
-    examples=["keys create acme", "keys create acme --label billing --expires 2030-12-31"],
+    Argument(
+        "--only domains|vehicles",
+        "operations that the key is restricted to [all operations]",
+        choices=AREAS,
+    ),
+    Argument(
+        "--network CIDR",
+        "network or address that the key is restricted to, such as 203.0.113.0/24, given up to "
+        f"{NETWORKS_MAX} times [all addresses]",
+        action="append",
+        dest="networks",
+        default=[],
+        type=network,
+    ),
+    examples=[
+        "keys create acme",
+        "keys create acme --label billing --expires 2030-12-31",
+        "keys create acme --only vehicles --network 203.0.113.7 --network 2001:db8::/32",
+    ],
 )
 def _create_key(args: argparse.Namespace) -> None:
     expires_at = administration.end_of_day(args.expires) if args.expires else None
+    restrictions = Restrictions(args.only, args.networks)
     with opened_database() as engine:
-        key, token = administration.create_key(engine, args.account, args.label, expires_at)
+        key, token = administration.create_key(
+            engine, args.account, args.label, expires_at, restrictions
+        )
         item = _with_secret(key, token.text)
     print_item(args, item, f"key {key.id} created; save it, it is not shown again")
 
@@ -330,4 +360,5 @@ def _rotate_key(args: argparse.Namespace) -> None:
 def _with_secret(key: ApiKey, text: str) -> dict[str, object]:
     """Return the members of a new key. SEC: nothing else shows the whole key."""
     # The key comes second, where nobody overlooks the line.
-    return {"id": key.id, "key": text} | KEYS.item(key)
+    item = {"id": key.id, "key": text} | KEYS.item(key)
+    return item | {"notes": [NO_ADDRESS]} if key.networks else item

@@ -14,6 +14,13 @@ from app.accounts import administration
 from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECONDS, status_of_key
 from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, Token, parse_token
 from app.accounts.models import Account, ApiKey
+from app.accounts.restrictions import (
+    AREAS,
+    NETWORK_CHARACTERS_MAX,
+    NETWORKS_MAX,
+    NO_ADDRESS,
+    Restrictions,
+)
 from app.accounts.usage.report import last_days
 from app.actions import Actor
 from app.console.accounts import ACCOUNTS
@@ -63,6 +70,7 @@ _AT_HAND = Field(
     "Key, or its id",
     f"A whole key of {LENGTH} characters, or the {KEY_ID_CHARACTERS} characters of an id.",
 )
+_EVERYTHING = "everything"
 _CREATION = (
     Field("label", "Label", "Tells keys apart, such as billing or test.", is_required=False),
     Field(
@@ -71,6 +79,22 @@ _CREATION = (
         "The key works until the end of this day in UTC. Without a day it does not expire.",
         is_required=False,
         kind="date",
+    ),
+    Field(
+        "only",
+        "Operations",
+        "What the key may be used for.",
+        is_required=False,
+        choices=(_EVERYTHING, *AREAS),
+    ),
+    Field(
+        "networks",
+        "Networks",
+        f"Where the key may be used from, such as 203.0.113.0/24: up to {NETWORKS_MAX}, each on a "
+        f"line of its own. All addresses if empty. With networks, {NO_ADDRESS}.",
+        NETWORKS_MAX * (NETWORK_CHARACTERS_MAX + len("\r\n")),
+        is_required=False,
+        kind="lines",
     ),
 )
 _ROTATION = (
@@ -181,16 +205,20 @@ class KeyCreation(FormPage[Account]):
         return {"account": row, "version": self._version(row)}
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
-        with form.refused_for("expires"):
-            _show_new_key(self, req, resp, self._create(req, row.tag, form))
+        restrictions = _restrictions(form)
+        if form.is_sound:
+            with form.refused_for("expires"):
+                _show_new_key(self, req, resp, self._create(req, row.tag, form, restrictions))
 
-    def _create(self, req: ConsoleRequest, tag: str, form: Form) -> tuple[ApiKey, Token]:
+    def _create(
+        self, req: ConsoleRequest, tag: str, form: Form, restrictions: Restrictions
+    ) -> tuple[ApiKey, Token]:
         day = form.day("expires")
         ends_at = administration.end_of_day(day) if day else None
 
         def create(account: Account) -> tuple[ApiKey, Token]:
             return administration.create_key(
-                self.engine, account.name, form["label"], ends_at, actor=req.actor
+                self.engine, account.name, form["label"], ends_at, restrictions, actor=req.actor
             )
 
         accounts = ACCOUNTS._replace(version=self._version, refusal=_SENT_BEFORE)
@@ -199,6 +227,15 @@ class KeyCreation(FormPage[Account]):
     def _version(self, account: Account) -> str:
         keys = ApiKey.select(ApiKey.id).where(ApiKey.account == account).order_by(ApiKey.id)
         return version_of(account.tag, [key.id for key in keys.execute(self.engine)])
+
+
+def _restrictions(form: Form) -> Restrictions:
+    """Return the restrictions that a form asks for; note what is wrong with its networks."""
+    only = form["only"] if form["only"] != _EVERYTHING else None
+    restrictions = Restrictions(only, form["networks"].split())
+    with form.refused_for("networks"):
+        restrictions.columns()
+    return restrictions
 
 
 class KeyRotation(FormPage[ApiKey]):

@@ -12,6 +12,8 @@ from markupsafe import Markup
 
 from app import clock
 from app.accounts.administration import status_of_key
+from app.accounts.models import ApiKey
+from app.accounts.restrictions import Restrictions
 from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
 from app.console.charts import CLASS_NAMES, columns_chart
@@ -181,6 +183,10 @@ def number(value: int | None) -> Markup | str:
     return _DASH if value is None else f"{value:,}"
 
 
+def _restrictions(key: ApiKey, *, shows_all: bool = False) -> str:
+    return Restrictions.of(key.only, key.networks).in_words(shows_all=shows_all)
+
+
 _DASH = Markup('<span aria-hidden="true">&ndash;</span><span class="hidden">none</span>')
 _GLOBALS: Mapping[str, object] = {
     "assets": {
@@ -199,6 +205,7 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "capitalised": lambda text: text[:1].upper() + text[1:],
     "duration": clock.duration_text,
     "key_status": status_of_key,
+    "restrictions": _restrictions,
     "number": number,
     "size": size_text,
 }

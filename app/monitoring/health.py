@@ -13,7 +13,7 @@ from app.audit.state import AuditState, audit_state
 from app.config import Config
 from app.errors import Problem
 from app.serve.http.address import is_local
-from app.serve.http.authentication import find_caller
+from app.serve.http.authentication import find_caller, is_admitted
 from app.serve.http.bodies import answer
 from app.serve.http.context import Request
 from app.serve.limits.file import StoreError
@@ -79,7 +79,7 @@ class Readiness:
             found = versions(self._engine)
             # Keys cannot be looked up in an empty database.
             may_see_details = is_local(req, self._config.trusted_proxies) or (
-                found.database > 0 and find_caller(self._authenticator, req) is not None
+                found.database > 0 and self._has_key(req)
             )
             refusal = found.refusal()
             if refusal is not None:
@@ -100,6 +100,13 @@ class Readiness:
         answer(resp, body)
 
     on_head = on_get
+
+    def _has_key(self, req: Request) -> bool:
+        """Tell whether the request has a key that may see how the service does."""
+        caller = find_caller(self._authenticator, req)
+        if caller is None or caller.only:
+            return False
+        return is_admitted(caller, req, self._config.trusted_proxies)
 
     def _require_registers(self, may_see_details: bool) -> None:
         missing = find_unreadable(self._engine)

@@ -41,6 +41,10 @@ class KeyBody(msgspec.Struct, rename="camel"):
     label: str | None
     expires_at: str | None
     """`YYYY-MM-DDTHH:MM:SSZ`."""
+    only: str | None
+    """The area of operations that it is restricted to; None for all."""
+    networks: list[str]
+    """The networks that it is restricted to; none for all addresses."""
 
 
 class AccountBody(msgspec.Struct, rename="camel"):
@@ -88,7 +92,7 @@ class OwnAccount:
             caller.suggest == "on",
         )
         ends = None if expires_at is None else clock.iso_utc(expires_at)
-        key = KeyBody(caller.key_id, label or None, ends)
+        key = KeyBody(caller.key_id, label or None, ends, *caller.restrictions)
         used = self._count_domains(caller.account_id)
         answer(resp, AccountBody(caller.account, plan, share.outcome.remaining, used, key))
 

@@ -142,7 +142,7 @@ def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
     plates = _plates(look_up, verdicts)
     if look_up.suggested:
         plates += map(suggested_plate, look_up.suggested)
-    return Record(
+    record = Record(
         time=time_of(clock.now_ns()),
         request_id=req.context.request_id,
         account=caller.account,
@@ -155,6 +155,9 @@ def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
         plates=plates,
         registers=look_up.registers,
     )
+    if caller.only or caller.networks:
+        record.only, record.networks = caller.restrictions
+    return record
 
 
 def _plates(look_up: LookUp, verdicts: Iterable[bool]) -> list[Plate]:

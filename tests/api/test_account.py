@@ -35,6 +35,8 @@ class Test200:
                 "id": world.alice_key[10:18],
                 "label": response.json["key"]["label"],
                 "expiresAt": None,
+                "only": None,
+                "networks": [],
             },
         }
 
@@ -47,6 +49,8 @@ class Test200:
             "id": key.key_id,
             "label": "till 3",
             "expiresAt": clock.iso_utc(expires_at),
+            "only": None,
+            "networks": [],
         }
         assert key.secret not in response.text
 

@@ -265,6 +265,58 @@ class TestCreate:
         for path in (KEYS, f"{KEYS}/{key.id}", creation_page(world).removesuffix("/keys/new")):
             assert secret.decode() not in browser.get(path).text
 
+    def test_a_restricted_key(self, world, browser):
+        """Every page that shows the key shows its restrictions, and so does the record."""
+        networks = "192.0.2.0/24\r\n\r\n 2001:db8::/32 \r\n192.0.2.0/24"
+        page = browser.get(creation_page(world))
+        assert "a request on the service's Unix socket without X-Real-IP" in page.html.text
+        response = browser.send(creation_page(world), {"only": "domains", "networks": networks})
+        text = response.html.find(id="key").text
+        client = world.client(text)
+        assert client.get("/api/domains").status_int == 200
+        assert client.get("/v1/usage").status_int == 403
+        assert client.get("/api/domains", environ={"REMOTE_ADDR": "10.0.0.1"}).status_int == 403
+        told = "only domains, from 192.0.2.0/24, 2001:db8::/32"
+        assert told in response.html.text
+        assert told in browser.get(f"{KEYS}/{id_of(text)}").html.text
+        for path in (KEYS, creation_page(world).removesuffix("/keys/new")):
+            row = browser.get(path).html.select_one(f"tbody a[href$='{id_of(text)}']")
+            assert "only domains, from 2 networks" in row.find_parent("tr").text
+        after = latest_action(world).after
+        assert (after["only"], after["networks"]) == ("domains", ["192.0.2.0/24", "2001:db8::/32"])
+        new = browser.send(f"{KEYS}/{id_of(text)}/rotate", {"grace": "0"})
+        assert told in new.html.text
+
+    def test_a_key_for_everything(self, world, browser):
+        """The first choice restricts nothing, and neither does an empty list."""
+        fields = {"only": "everything", "networks": " \r\n"}
+        text = browser.send(creation_page(world), fields).html.find(id="key").text
+        assert require_key(world.engine, id_of(text)).restricted_hash is None
+        assert world.client(text).get("/v1/usage").status_int == 200
+
+    @engine_independent
+    @each_row(
+        ("fields", "name", "fault"),
+        [
+            ({"only": "all"}, "only", "Choose one of the list as operations."),
+            ({"networks": "here"}, "networks", "Network 1 must be an address or network such as"),
+            ({"networks": "::1\n10.0.0.1/8"}, "networks", "Network 2 has bits after its prefix;"),
+            ({"networks": MARKUP}, "networks", "Network 1 must be an address or network such as"),
+            ({"networks": "\n".join(f"10.0.0.{n}" for n in range(21))}, "networks", "at most 20"),
+            ({"networks": "x" * 2_000}, "networks", "can have at most 1,020 characters"),
+        ],
+    )
+    def test_a_wrong_restriction_is_named(self, world, browser, fields, name, fault):
+        """The form comes back with a sentence at the field, and no key is made."""
+        before = stored(world)
+        response = browser.send(creation_page(world), fields)
+        assert response.status_int == 422
+        (wrong,) = response.html.select("[aria-invalid=true]")
+        assert wrong["name"] == name
+        assert fault in response.html.find(id=f"{wrong['id']}-fault").text
+        assert not response.html.select("script:not([src])")
+        assert stored(world) == before
+
     def test_nothing_keeps_the_answer(self, world, browser):
         """Neither a browser nor a proxy stores the page with the key."""
         response = browser.send(creation_page(world))

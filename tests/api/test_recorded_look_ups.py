@@ -2,10 +2,15 @@
 
 import shutil
 
+import msgspec
 import pytest
 
 from app import clock
+from app.accounts.administration import create_key
 from app.accounts.authentication import parse_token
+from app.accounts.restrictions import Restrictions
+from app.audit.export import COLUMNS, csv_lines
+from app.audit.record import find_record, row_of
 from app.audit.seal import seal
 from app.storage.registers import list_entries
 from tests.api.rate_limits import plan
@@ -167,6 +172,20 @@ class TestRecords:
             audited.get(INSURANCE, headers=names_sent)
             kept = {name.removeprefix("Enquiry-").lower(): v for name, v in names_sent.items()}
             assert last(trail) == expected(world, "insurance", plate, as_of=DAY, **kept)
+
+    def test_what_the_key_is_restricted_to(self, world, audited, trail):
+        """Its area and its networks; a key without restrictions has neither (D178)."""
+        restrictions = Restrictions("vehicles", ["192.0.2.0/24"])
+        _, token = create_key(world.engine, "alice", restrictions=restrictions)
+        audited.get(INSURANCE, headers={"Authorization": f"Bearer {token.text}"})
+        plate = {"plate": "AB12CDE", "found": True, "insured": True}
+        members = {"key": token.key_id, "only": "vehicles", "networks": ["192.0.2.0/24"]}
+        assert last(trail) == expected(world, "insurance", plate, as_of=DAY, **members)
+        record = find_record(msgspec.json.encode(list(lines(trail))[-1]))
+        assert record
+        assert row_of(record).key == f"{token.key_id} (only vehicles, from 192.0.2.0/24)"
+        exported = csv_lines(record).decode().splitlines()[0].split(",")
+        assert exported[COLUMNS.index("networks")] == "192.0.2.0/24"
 
     def test_registers_are_those_of_the_answer(self, world, audited, trail):
         """After a replace the next generation is named; without a plate, none was read."""

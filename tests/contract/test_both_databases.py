@@ -11,6 +11,8 @@ from urllib.parse import quote
 import pytest
 from webtest import TestResponse
 
+from app.accounts.administration import create_key
+from app.accounts.restrictions import Restrictions
 from tests.conftest import World
 from tests.contract.answers import lasting_headers
 from tests.stores import Template
@@ -163,3 +165,18 @@ def test_both_databases_refuse_alike(worlds):
         assert answers[0] == answers[1], (method, path)
         assert answers[0][0].startswith(str(status)), (method, path, answers[0])
     assert on_postgres.get("/api/domains").json == {"domains": []}
+
+
+def test_both_databases_restrict_alike(worlds):
+    """The answers to a restricted key are equal to the byte (D178)."""
+    restrictions = Restrictions("domains", ["192.0.2.0/24"])
+    keys = [create_key(world.engine, "alice", restrictions=restrictions)[1] for world in worlds]
+    clients = [world.client(key.text) for world, key in zip(worlds, keys, strict=True)]
+    for path, address, status in (
+        ("/api/domains", "192.0.2.1", "200"),
+        ("/v1/usage", "192.0.2.1", "403"),
+        ("/api/domains", "192.0.3.1", "403"),
+    ):
+        answers = [masked(each.get(path, environ={"REMOTE_ADDR": address})) for each in clients]
+        assert answers[0] == answers[1], path
+        assert answers[0][0].startswith(status), path

@@ -8,6 +8,7 @@ from app import clock
 from app.accounts.administration import create_key, require_account, revoke_key, set_plan
 from app.accounts.authentication import new_token
 from app.accounts.models import ApiKey
+from app.accounts.restrictions import Restrictions
 from app.domains.repository import Domains
 from app.errors import CATALOGUE
 from tests.enquiry import set_enquiry
@@ -396,6 +397,11 @@ def refusals(world, alice):
     yield "body_too_large", alice.post(BULK, b"x" * (1024 * 1024 + 1))
     yield "invalid_request", alice.get(DOMAINS, environ={"HTTP_TRANSFER_ENCODING": "chunked"})
     yield "forbidden", alice.get("/metrics", environ={"REMOTE_ADDR": "192.0.2.1"})
+    restrictions = Restrictions("vehicles", ["192.0.2.0/24"])
+    key = create_key(world.engine, "alice", restrictions=restrictions)[1]
+    restricted = world.client(key.text)
+    yield "operation_forbidden", restricted.get(DOMAINS)
+    yield "address_forbidden", restricted.get(DOMAINS, environ={"REMOTE_ADDR": "198.51.100.7"})
     set_enquiry(world.engine, "standard", "required", "THEFT,COLLISION")
     yield "enquiry_reason_required", alice.get(INSURANCE)
     yield "invalid_enquiry", alice.get(INSURANCE, headers={"Enquiry-Reason": "ANY"})
@@ -416,6 +422,8 @@ TEXTS = {
     "body_too_large": "A body has at most 1,048,576 bytes; got more.",
     "invalid_request": "A body must be sent with its Content-Length and without Transfer-Encoding.",
     "forbidden": "The key's account may not read the metrics",
+    "operation_forbidden": "The key may be used only for vehicles, not for this operation.",
+    "address_forbidden": "The key may not be used from the address 198.51.100.7.",
     "enquiry_reason_required": (
         "The account's plan needs a reason for each look-up, in the header Enquiry-Reason; "
         "it accepts THEFT and COLLISION."

@@ -5,6 +5,7 @@ import re
 import falcon.inspect
 import pytest
 
+from app.accounts.restrictions import Area
 from app.accounts.usage.counts import OTHER
 from app.console.pages import PAGES
 from app.main import create_app
@@ -102,6 +103,16 @@ def test_a_responder_takes_what_its_path_names(endpoint):
     for method in methods_of(endpoint.resource):
         code = getattr(endpoint.resource, f"on_{method.lower()}").__code__
         assert set(code.co_varnames[3 : code.co_argcount]) == named
+
+
+def test_a_restricted_key_opens_only_paths_of_its_area():
+    """Each path that needs a key names its areas; one that names none is for other keys (D178)."""
+    areas = {each.path: tuple(each.areas) for each in ENDPOINTS if not is_open(each.path)}
+    vehicles = [path for path in areas if path.startswith(("/v1/vehicle/", "/v1/compliance/"))]
+    expected: dict[str, tuple[Area, ...]] = dict.fromkeys(vehicles, ("vehicles",))
+    expected |= dict.fromkeys(("/api/domains", "/api/domains/{domain}"), ("domains",))
+    expected |= {"/v1/account": ("domains", "vehicles"), "/v1/usage": (), "/metrics": ()}
+    assert areas == expected
 
 
 @each_row("endpoint", EVERY)

@@ -88,6 +88,8 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
     with psycopg.connect(stocked) as connection:
         connection.execute("INSERT INTO console_link VALUES ('', 'ann', 'viewer', 0, NULL)")
     done(stocked, tmp_path, "import", *words)
+    restricted = ("--only", "domains", "--network", "192.0.2.0/24")
+    key = done(stocked, tmp_path, "keys", "create", "acme", *restricted)
     for options, registers in (
         ([], []),
         (["--merged-registers"], ["native"]),
@@ -97,6 +99,9 @@ def test_a_dump_is_restored_into_an_empty_database(server, stocked, tmp_path):
         other = emptied(server, "other")
         assert done(other, tmp_path, "restore", backup)["registers"] == registers
         assert [each["name"] for each in done(other, tmp_path, "accounts", "list")] == ["acme"]
+        assert done(other, tmp_path, "keys", "list") == [
+            {name: each for name, each in key.items() if name not in ("key", "notes")}
+        ]
         restored, *earlier = done(other, tmp_path, "actions", "list")
         assert (restored["action"], restored["subject"]) == ("backups.restore", Path(backup).name)
         assert [each["action"] for each in earlier[-2:]] == ["imports.load", "accounts.create"]

@@ -10,6 +10,7 @@ import pytest
 
 from app.accounts.administration import create_key
 from app.accounts.authentication import parse_token
+from app.accounts.models import ApiKey
 from app.backup import sqlite
 from tests.conftest import ON_SQLITE
 from tests.system.processes import Service, run_command, send
@@ -46,6 +47,14 @@ def test_a_revoked_key_is_refused_by_all_workers(busy, world):
         assert answers(busy, token.text) == {200: ENOUGH}
         assert run_command("keys", "revoke", key.id, **settings).returncode == 0
         assert answers(busy, token.text) == {401: ENOUGH}
+
+
+def test_a_restriction_counts_in_all_workers(busy, world):
+    """No worker admits a key where the database no longer lets it (D178)."""
+    key, token = create_key(world.engine, "alice")
+    for networks, status in (("", 200), ("203.0.113.0/24", 403), ("0.0.0.0/0", 200)):
+        ApiKey.update(networks=networks).where(ApiKey.id == key.id).execute(world.engine)
+        assert answers(busy, token.text) == {status: ENOUGH}
 
 
 @ON_SQLITE

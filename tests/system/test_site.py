@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from app.accounts.administration import create_key
+from app.accounts.restrictions import Restrictions
 from tests.conftest import SHARED
 from tests.system.conftest import short_directory
 from tests.system.http2 import Http2
@@ -358,6 +360,19 @@ def test_a_remote_prometheus_needs_the_key_of_a_listed_account(site, world):
     refused = remote_metrics(site, f"X-API-Key: {world.bob_key}")
     assert (refused.status, refused.json()["code"]) == (403, "forbidden")
     assert refused.headers["X-RateLimit-Remaining"] == "599"
+
+
+def test_a_key_is_accepted_from_its_networks_only(site, served, world):
+    """The proxy tells the address; on the socket itself none is known (D178)."""
+    restrictions = Restrictions(None, ["127.0.0.2"])
+    key = create_key(world.engine, "alice", restrictions=restrictions)[1].text
+    claim = "X-Real-IP: 127.0.0.2"
+    refused = remote_metrics(site, f"X-API-Key: {key}", claim, source="127.0.0.3")
+    assert (refused.status, refused.json()["code"]) == (403, "address_forbidden")
+    assert refused.json()["detail"].endswith(" from the address 127.0.0.3.")
+    assert remote_metrics(site, f"X-API-Key: {key}").status == 200
+    unknown = send(served.bind, "GET", "/v1/account", headers={"X-API-Key": key})
+    assert (unknown.status, unknown.json()["code"]) == (403, "address_forbidden")
 
 
 def test_remote_metrics_without_a_key_are_refused_and_charged(site):

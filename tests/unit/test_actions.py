@@ -33,7 +33,9 @@ TOMORROW = clock.iso_utc(NOW + 86_400)
 OLD = "2020-01-01T00:00:00Z"
 LIMITS = {"requests": 1, "window_seconds": 60, "bulk_max": 2, "domains_max": 3}
 TINY = {**LIMITS, "enquiry": "off", "enquiry_reasons": [], "suggest": "off"}
-BILLING = {"label": "billing", "expires_at": None, "revoked_at": None, "replaced_by": None}
+KEY_MEMBERS = {"expires_at": None, "revoked_at": None, "replaced_by": None}
+BILLING: dict[str, object] = {"label": "billing", "only": None, "networks": [], **KEY_MEMBERS}
+RESTRICTED = {"label": "", "only": "vehicles", "networks": ["10.0.0.0/8", "::/0"], **KEY_MEMBERS}
 LOADED = {"kind": "vehicles", "mode": "merge"}
 ROWS = {"vehicles": 1, "policies": 0, "fines": 0}
 KEY = "the key of acme"
@@ -109,6 +111,9 @@ CHANGES = {
     ],
     "plans delete tiny": [Change("plans.delete", "plan", "tiny", None, TINY, None)],
     "keys create acme --label billing": [Change("keys.create", "key", ANY, "acme", None, BILLING)],
+    "keys create acme --only vehicles --network 10.0.0.0/8 --network ::/0": [
+        Change("keys.create", "key", ANY, "acme", None, RESTRICTED)
+    ],
     "keys revoke {key}": [
         Change(
             *("keys.revoke", "key", KEY, "acme"),
@@ -514,7 +519,7 @@ class TestList:
             (
                 "plans delete tiny",
                 "requests: 1; window_seconds: 60; bulk_max: 2; domains_max: 3; enquiry: off; "
-                "enquiry_reasons: -; suggest: off",
+                "suggest: off",
             ),
             ("keys revoke {key}", f"revoked_at: - -> {TIME}"),
             ("imports drop failed --purge --yes", "-"),

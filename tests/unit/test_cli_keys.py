@@ -6,6 +6,7 @@ import pytest
 
 from app import clock
 from app.accounts.authentication import Authenticator, parse_token
+from app.accounts.restrictions import NO_ADDRESS
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 
@@ -83,6 +84,65 @@ def test_expires_takes_one_form_of_date(acme, text, fault):
     """Anything but an existing day as YYYY-MM-DD is a usage error, and no key is created."""
     told = acme.misuse("keys", "create", "acme", "--expires", text)
     assert f"argument --expires: {fault}" in told
+    assert acme.json("keys", "list") == []
+
+
+RESTRICTED = ("--only", "vehicles", "--network", "203.0.113.7", "--network", "2001:DB8::/32")
+
+
+def test_a_key_can_be_restricted(acme):
+    """Commands show its restrictions, and say that an address that is not known is refused."""
+    made = acme.json("keys", "create", "acme", *RESTRICTED)
+    assert (made["only"], made["networks"]) == ("vehicles", ["203.0.113.7/32", "2001:db8::/32"])
+    assert made["notes"] == [NO_ADDRESS]
+    assert works(acme, made["key"])
+    listed = acme.json("keys", "list")
+    assert listed == acme.json("accounts", "show", "acme")["keys"]
+    assert (listed[0]["only"], listed[0]["networks"]) == (made["only"], made["networks"])
+    for words in (("keys", "list"), ("accounts", "show", "acme")):
+        assert "  vehicles  203.0.113.7/32; 2001:db8::/32  active" in acme.run(*words).stdout
+
+
+def test_a_key_without_restrictions_says_nothing_of_them(acme):
+    """Nor does one that is restricted to operations only speak of addresses."""
+    plain = acme.json("keys", "create", "acme")
+    assert (plain["only"], plain["networks"], "notes" in plain) == (None, [], False)
+    assert NO_ADDRESS not in acme.run("keys", "create", "acme", "--only", "domains").stdout
+    assert NO_ADDRESS in acme.run("keys", "create", "acme", "--network", "::/0").stdout
+
+
+def test_a_rotation_keeps_restrictions(acme):
+    """The successor has those of the old key, and says so."""
+    old = acme.json("keys", "create", "acme", *RESTRICTED)
+    new = acme.json("keys", "rotate", old["id"])
+    for member in ("only", "networks", "notes"):
+        assert new[member] == old[member]
+    assert works(acme, new["key"])
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--only", "vehicle"), "must be domains or vehicles, not 'vehicle'; did you mean"),
+        (("--only", ""), "must be domains or vehicles"),
+        (("--network", "localhost"), "argument --network: must be an address or network such as"),
+        (("--network", "10.0.0.1/8"), "argument --network: has bits after its prefix; write 10.0"),
+        (("--network", "::/0", "--network", ""), "argument --network: must be an address or"),
+    ],
+)
+def test_a_wrong_restriction_is_a_usage_error(acme, words, told):
+    """It names the option, and no key is made."""
+    assert told in acme.misuse("keys", "create", "acme", *words)
+    assert acme.json("keys", "list") == []
+
+
+@ON_SQLITE
+def test_a_key_has_at_most_20_networks(acme):
+    """More are refused, and no key is made."""
+    words = [word for number in range(21) for word in ("--network", f"10.0.0.{number}")]
+    refusal = acme.refusal("keys", "create", "acme", *words)
+    assert refusal == "a key has at most 20 networks, not 21\n"
     assert acme.json("keys", "list") == []
 
 

@@ -10,7 +10,16 @@ import pytest
 from playhouse.migrations import Runner
 from webtest import TestResponse
 
-from app.accounts.administration import create_account, delete_account, set_account_plan, set_plan
+from app.accounts.administration import (
+    create_account,
+    create_key,
+    delete_account,
+    require_key,
+    set_account_plan,
+    set_plan,
+)
+from app.accounts.authentication import Authenticator
+from app.accounts.restrictions import Restrictions
 from app.actions import list_actions
 from app.audit.hosts import note_on, off_fault
 from app.backup.copy import MAIN_TABLES, copy_database
@@ -163,6 +172,16 @@ class TestContent:
         assert copy().status == 0
         for table in MAIN_TABLES:
             assert held(target, table) == held(world.engine, table), table
+
+    def test_a_restricted_key_stays_restricted(self, world, copy, target):
+        """It works in the copy, and only as before; programs without restrictions refuse it."""
+        restrictions = Restrictions("domains", ["192.0.2.0/24"])
+        key = create_key(world.engine, "alice", restrictions=restrictions)[1]
+        assert copy().status == 0
+        caller = Authenticator(target).find_caller(key.text)
+        assert caller
+        assert (caller.only, caller.networks) == ("domains", "192.0.2.0/24")
+        assert require_key(target, key.key_id).secret_hash != key.secret_hash
 
     def test_texts_arrive_as_they_are(self, world, copy, target):
         """Backslashes, line ends and texts that look like a null arrive unchanged."""

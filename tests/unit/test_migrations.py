@@ -1,5 +1,6 @@
 """Migrations of a database with data (D29)."""
 
+import hmac
 import shutil
 from collections.abc import Iterator
 from datetime import UTC
@@ -7,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from app.accounts.administration import create_account, create_key, require_plan, revoke_key
-from app.accounts.authentication import Authenticator
+from app.accounts.administration import (
+    create_account,
+    create_key,
+    require_plan,
+    revoke_key,
+    rotate_key,
+)
+from app.accounts.authentication import Authenticator, new_token
+from app.accounts.restrictions import Restrictions
 from app.accounts.usage.counts import Counts
 from app.accounts.usage.report import By, usage_of_hours
 from app.accounts.usage.store import UsageWriter
@@ -120,6 +128,40 @@ def test_usage_is_counted_after_a_migration(engine, at_schema, tmp_path):
     (used,) = usage_of_hours(engine, (By.KEY,))
     assert (used.key, used.answers) == (caller.key_id, 1)
     assert versions.versions(engine)._replace(program=7).is_served
+
+
+KEY_OF_FORMER = (
+    "SELECT secret_hash, label, expires_at, revoked_at, replaced_by FROM api_key WHERE id = '{}'"
+)
+"""What a program of schema 15 reads of a key: it compares the hash, and accepts the key."""
+
+
+def test_the_former_program_refuses_restricted_keys(engine, at_schema):
+    """It would ignore their restrictions (D178). Keys without any work in both programs."""
+    at_schema(15)
+    engine.execute_sql(FORMER[0])
+    columns = "id, account_id, secret_hash, label, created_at"
+    old = new_token("aaaaaa")
+    insert = f"INSERT INTO api_key ({columns}) VALUES ('{{}}', 1, '{{}}', '', 1)"
+    engine.execute_sql(insert.format(old.key_id, old.secret_hash))
+    assert "0017_restricted_keys" in migrate(engine)
+    later = new_token("aaaaaa")
+    engine.execute_sql(insert.format(later.key_id, later.secret_hash))
+    plain = create_key(engine, "acme")[1]
+    restricted = [
+        create_key(engine, "acme", restrictions=each)[1]
+        for each in (Restrictions("domains", []), Restrictions(None, ["::/0"]))
+    ]
+    restricted.append(rotate_key(engine, restricted[0].key_id)[1])
+    authenticator = Authenticator(engine)
+    for token in (old, later, plain, *restricted):
+        caller = authenticator.find_caller(token.text)
+        assert caller
+        assert bool(caller.only or caller.networks) == (token in restricted)
+        secret_hash, *_ = engine.execute_sql(KEY_OF_FORMER.format(token.key_id)).fetchone()
+        is_right = hmac.compare_digest(secret_hash, token.secret_hash)
+        assert is_right == (token not in restricted)
+    assert versions.versions(engine)._replace(program=15).is_served
 
 
 def test_plans_ask_for_nothing_and_suggest_nothing_until_they_are_told_to(engine, at_schema):

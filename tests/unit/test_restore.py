@@ -1,18 +1,20 @@
 """`verifyd restore`: what it restores, keeps and refuses (D48)."""
 
-import hashlib
 import json
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from app.accounts.authentication import Authenticator
+from app.backup import manifest, sqlite
 from app.serve import service_lock
 from app.serve.limits.file import FILE_NAME
+from app.storage.engine import closed_afterwards, open_engine
+from app.storage.versions import main_scripts
 from tests.system.processes import environment
 
 OPEN = """
@@ -87,6 +89,21 @@ def test_a_restore_brings_the_backup_back(stocked, backup):
     assert stocked.database.read_bytes()[18:20] == b"\x02\x02"  # WAL
     assert stocked.database.stat().st_mode & 0o027 == 0
     assert told["restored"] == str(backup)
+
+
+def test_a_restricted_key_is_restored_as_it_was(stocked):
+    """It works again, and no more than before (D178)."""
+    words = ("--only", "domains", "--network", "192.0.2.0/24")
+    made = stocked.json("keys", "create", "acme", *words)
+    backup = stocked.json("backup", stocked.directory / "backups")["backup"]
+    stocked.run("accounts", "delete", "acme", "--yes")
+    stocked.json("restore", backup)
+    (restored,) = stocked.json("keys", "list")
+    assert (restored["only"], restored["networks"]) == ("domains", ["192.0.2.0/24"])
+    with closed_afterwards(open_engine(stocked.database_url)) as engine:
+        caller = Authenticator(engine).find_caller(made["key"])
+    assert caller
+    assert caller.restrictions == ("domains", ["192.0.2.0/24"])
 
 
 def test_the_former_database_is_kept(stocked, backup, monkeypatch):
@@ -352,21 +369,10 @@ def test_an_older_backup_does_not_forget_that_the_trail_is_on(stocked, backup, m
 
 def without_hosts(backup: Path) -> None:
     """Make a backup one of schema 14, which has no table of hosts."""
-    file = backup / "main.db"
-    with closing(sqlite3.connect(file)) as connection:
-        connection.executescript(
-            "DROP TABLE audit_host; ALTER TABLE plan DROP COLUMN suggest;"
-            "UPDATE installation SET schema_version = 14;"
-        )
-        newer = connection.execute("DELETE FROM schema_migration WHERE name >= '0015'").rowcount
-        connection.commit()
-    files = json.loads((backup / "manifest.json").read_bytes())["files"]
-    rows = files["main.db"]["rows"]
-    del rows["audit_host"]
-    rows["schema_migration"] -= newer
-    changed = {
-        "size_bytes": file.stat().st_size,
-        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-        "rows": rows,
-    }
-    edited(backup, schema=14, files=files | {"main.db": changed})
+    former, file = backup.parent / "former.db", backup / "main.db"
+    engine = open_engine(f"sqlite:///{former}", create=True)
+    with closed_afterwards(engine), engine.migration():
+        main_scripts(engine).up("0014_load_change")
+    file.unlink()
+    described = manifest.described(file, sqlite.copy(former, file))
+    edited(backup, schema=14, files={"main.db": msgspec.to_builtins(described)})

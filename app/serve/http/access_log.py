@@ -32,7 +32,7 @@ class AccessLog:
 def _line(time: str, answered: Answered, now_ns: int) -> bytes:
     context = answered.context
     kind = _kind(
-        context.caller.key_id if context.caller else None,
+        context.caller.key_id if context.caller else context.refused_key,
         answered.method,
         answered.route,
         answered.status,

@@ -1,14 +1,16 @@
-"""Every path needs a key, except the open paths."""
+"""Every path needs a key, except the open paths; restricted keys are refused elsewhere (D178)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 import falcon
 
+from app import setting_values
 from app.accounts.authentication import LENGTH, Authenticator, Caller, parse_token
 from app.errors import KEY_PREFIX, Problem
-from app.serve.http.address import is_local
+from app.serve.http.address import client_address, is_local
 from app.serve.http.context import Request
-from app.setting_values import Network
+from app.setting_values import Address, Network
 
 OPEN_PATHS = frozenset(
     {"/", "/docs", "/docs.md", "/docs/errors", "/docs/try", "/openapi.json", "/healthz", "/readyz"}
@@ -16,6 +18,7 @@ OPEN_PATHS = frozenset(
 _OPEN_PREFIX = "/docs/"
 METRICS_PATH = "/metrics"
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
+_PARSED_MAX = 256
 
 
 def is_open(path: str) -> bool:
@@ -24,26 +27,76 @@ def is_open(path: str) -> bool:
 
 
 class Authentication:
-    """Finds the account of the presented key, before the path is checked."""
+    """Finds the account of the presented key before the path is checked, and what the key may do.
 
-    def __init__(self, authenticator: Authenticator, trusted_proxies: Sequence[Network]) -> None:
+    Args:
+        areas: for each path template the areas of operations that it belongs to.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        trusted_proxies: Sequence[Network],
+        areas: Mapping[str, Collection[str]],
+    ) -> None:
         self._authenticator = authenticator
         self._trusted_proxies = trusted_proxies
+        self._areas = areas
 
     def process_request(self, req: Request, resp: falcon.Response) -> None:
         """Set `req.context.caller`, or on paths that are not open `req.context.refusal`.
 
-        Limits, the next middleware, raises the refusal: Problem unauthorized. Its detail says what
-        is wrong with the headers or with the format of the key. Unknown, expired and revoked keys
-        are not distinguished (D2).
+        Limits, the next middleware, charges the address then, and raises the refusal. Problem
+        unauthorized says what is wrong with the headers or with the format of the key. Unknown,
+        expired and revoked keys are not distinguished (D2). Problem address_forbidden refuses a key
+        that is restricted to other networks.
         """
         if req.context.refusal is not None or is_open(req.path):
             return
         if req.path == METRICS_PATH and is_local(req, self._trusted_proxies):
             return
-        req.context.caller = find_caller(self._authenticator, req)
-        if req.context.caller is None:
+        caller = find_caller(self._authenticator, req)
+        if caller is None:
             req.context.refusal = Problem("unauthorized", _fault(req), headers=_CHALLENGE)
+        elif not is_admitted(caller, req, self._trusted_proxies):
+            # SEC: nothing that a stolen key is used for elsewhere may charge its account.
+            req.context.refused_key = caller.key_id
+            address = client_address(req, self._trusted_proxies)
+            req.context.refusal = Problem("address_forbidden", _address_fault(address))
+        else:
+            req.context.caller = caller
+
+    def process_resource(
+        self, req: Request, resp: falcon.Response, resource: object, params: object
+    ) -> None:
+        """Refuse a key that is restricted to another area; its account was charged.
+
+        Raises Problem operation_forbidden.
+        """
+        caller = req.context.caller
+        if caller is None or not caller.only:
+            return
+        if caller.only not in self._areas[req.uri_template or ""]:
+            detail = f"The key may be used only for {caller.only}, not for this operation."
+            raise Problem("operation_forbidden", detail)
+
+
+def is_admitted(caller: Caller, req: Request, trusted_proxies: Sequence[Network]) -> bool:
+    """Tell whether a key may be used from the address of the request."""
+    if not caller.networks:
+        return True
+    address = client_address(req, trusted_proxies)
+    return address is not None and any(address in each for each in _networks(caller.networks))
+
+
+# Few of them are in use at once, and each takes up to 10 KB.
+_networks = lru_cache(_PARSED_MAX)(setting_values.networks)
+
+
+def _address_fault(address: Address | None) -> str:
+    if address is None:
+        return "The key may be used only from certain networks, and your address is not known."
+    return f"The key may not be used from the address {address}."
 
 
 def _fault(req: Request) -> str:

@@ -48,6 +48,8 @@ class RequestContext:
     """The whole body, or why it was refused; raised after the key was checked."""
     caller: Caller | None = None
     """The account of the key; never None where a key is needed."""
+    refused_key: str | None = None
+    """The id of a valid key that was refused for its address, for the log."""
     has_database_error: bool = False
     refusal: Problem | None = None
     """Why a caller is missing, or why the request cannot be read; raised after the address was

@@ -10,7 +10,7 @@ from app import clock
 from app.config import Config
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.serve.http.address import client_address
-from app.serve.http.context import Request, Share
+from app.serve.http.context import Request, RequestContext, Share
 from app.serve.http.problems import FailureLog
 from app.serve.limits.bucket import SECOND_NS, rate
 from app.serve.limits.file import StoreError
@@ -51,7 +51,7 @@ class Limits:
             detail = f"The rate limits cannot be kept now. Retry in {RETRY_AFTER_SECONDS} s."
             raise Problem("service_unavailable", detail) from None
         if not share.outcome.admitted:
-            raise _exceeded(share, "" if context.caller else " without a valid key")
+            raise _exceeded(share, _whose(context))
         if context.refusal is not None:
             raise context.refusal
 
@@ -90,6 +90,12 @@ class Limits:
             raise
         self._failures.worked()
         return share
+
+
+def _whose(context: RequestContext) -> str:
+    if context.caller is not None:
+        return ""
+    return " from this address" if context.refused_key else " without a valid key"
 
 
 def _exceeded(share: Share, whose: str) -> Problem:

@@ -70,6 +70,9 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     operation: str
     as_of: str | None = None
     """The day that the request named."""
+    first_day: str | None = None
+    last_day: str | None = None
+    """The period that the request named: then the plates have its verdicts (D174)."""
     reason: str | None = None
     reference: str | None = None
     user: str | None = None
@@ -123,7 +126,7 @@ class Row(NamedTuple):
     plate: str
     """The plate, or how many there were."""
     answer: str
-    """What the client was told about the plate."""
+    """What the client was told about the plate, and about which days."""
 
 
 def row_of(record: Record) -> Row:
@@ -138,8 +141,14 @@ def row_of(record: Record) -> Row:
         reason=record.reason or "",
         reference=record.reference or "",
         plate=plate,
-        answer=answer,
+        answer=" ".join(filter(None, [answer, _days(record)])),
     )
+
+
+def _days(record: Record) -> str:
+    if record.first_day is not None:
+        return f"from {record.first_day} to {record.last_day}"
+    return "" if record.as_of is None else f"on {record.as_of}"
 
 
 def _told(record: Record) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """The JSON that the vehicle operations answer with (spec 2)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -13,10 +13,11 @@ from app.vehicles.periods import (
     Period,
     Question,
     Until,
-    first_failure,
     has_too_many_policies,
     is_compliant,
     is_insured,
+    judge_period,
+    newest_update,
     passes_until,
     policies_in_force,
 )
@@ -304,7 +305,7 @@ def add_asked(answer: _InsuranceDates, record: Record, day: str, question: Quest
     if period is not None:
         is_about_insurance = not isinstance(answer, _ComplianceDates)
         answer.period = _period_answer(record, period, is_about_insurance=is_about_insurance)
-        updated = max((updated, *(policy.updated for policy in record.policies)))
+        updated = newest_update(record)
     if isinstance(answer, InsuranceAnswer):
         answer.lastUpdated = clock.iso_utc(updated)
     if question.details:
@@ -338,11 +339,12 @@ def _add_dates(answer: _InsuranceDates, record: Record, day: str) -> None:
 
 def _period_answer(record: Record, period: Period, *, is_about_insurance: bool) -> PeriodAnswer:
     answer = PeriodAnswer(period.first, period.last)
-    if has_too_many_policies(record):
+    passes = is_insured if is_about_insurance else is_compliant
+    is_valid, failure = judge_period(record, period, passes)
+    if is_valid is None:
         answer.tooManyPolicies = True
-        return answer
-    failure = first_failure(record, *period, is_insured if is_about_insurance else is_compliant)
-    answer.validThroughout = failure is None
+    else:
+        answer.validThroughout = is_valid
     if failure is not None:
         answer.firstFailingDay = failure.day
         if is_about_insurance:
@@ -351,6 +353,14 @@ def _period_answer(record: Record, period: Period, *, is_about_insurance: bool) 
         else:
             answer.reasons = reasons_answer(judge(failure.record, failure.day))
     return answer
+
+
+def period_verdicts(answers: Iterable[_InsuranceDates]) -> Iterator[bool | None]:
+    """Yield for each answer whether the vehicle passes on every day; None if that is not told."""
+    for answer in answers:
+        period = answer.period
+        told = UNSET if period is UNSET else period.validThroughout
+        yield None if told is UNSET else told
 
 
 def _named(found: Found) -> str:

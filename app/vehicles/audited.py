@@ -17,8 +17,14 @@ from app.serve.http.context import Request, caller_of
 from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog
 from app.serve.http.unit import Unit
-from app.vehicles.compliance import judge
-from app.vehicles.periods import Question
+from app.vehicles.periods import (
+    Passes,
+    Period,
+    Question,
+    is_compliant,
+    is_insured,
+    judge_period,
+)
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import Read, Wanted
 
@@ -32,8 +38,7 @@ class LookUp(msgspec.Struct, frozen=True, gc=False):
 
     operation: Operation
     enquiry: Enquiry
-    as_of: str | None
-    """The day that the request named."""
+    question: Question
     day: str
     """ISO date to judge by."""
     found: Sequence[Found]
@@ -89,22 +94,21 @@ class LookUps:
         caller = caller_of(req)
         # PERF: most plans do not ask, and a call costs 0.2 us.
         enquiry = NO_ENQUIRY if caller.enquiry == "off" else enquiry_of(req)
-        as_of = question.named_day
-        day = self._reader.day(as_of)
+        day = self._reader.day(question.named_day)
         wanted = Wanted(
             vehicle=operation == "insurance" or (question.details and operation != "compliance"),
             papers=operation not in _ABOUT_INSURANCE,
             dates=question.needs_dates,
         )
         found, read = self._reader.look_up(caller.registers, asked, day, wanted)
-        return LookUp(operation, enquiry, as_of, day, found, read)
+        return LookUp(operation, enquiry, question, day, found, read)
 
-    def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> None:
+    def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool | None]) -> None:
         """Record the answer, if the audit trail is on, and count its vehicles.
 
         Args:
-            verdicts: for each plate whether it is insured or compliant; ignored for unknown
-                plates.
+            verdicts: for each plate whether it is insured or compliant, on the day or on every
+                day of the period; ignored for unknown plates.
 
         Raises as `Unit.add_record` does.
         """
@@ -113,15 +117,18 @@ class LookUps:
         req.context.vehicles = len(look_up.found)
 
 
-def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
+def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool | None]) -> Record:
     caller, enquiry = caller_of(req), look_up.enquiry
+    first_day, last_day = look_up.question.period or (None, None)
     return Record(
         time=time_of(clock.now_ns()),
         request_id=req.context.request_id,
         account=caller.account,
         key=caller.key_id,
         operation=look_up.operation,
-        as_of=look_up.as_of,
+        as_of=look_up.question.as_of,
+        first_day=first_day,
+        last_day=last_day,
         reason=enquiry.reason,
         reference=enquiry.reference,
         user=enquiry.user,
@@ -130,7 +137,7 @@ def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
     )
 
 
-def _plates(look_up: LookUp, verdicts: Iterable[bool]) -> list[Plate]:
+def _plates(look_up: LookUp, verdicts: Iterable[bool | None]) -> list[Plate]:
     pairs = zip(look_up.found, verdicts, strict=True)
     # PERF: without a call for each plate, a bulk of 1,000 takes 50 us and not 130.
     if look_up.operation in _ABOUT_INSURANCE:
@@ -148,17 +155,21 @@ def _plates(look_up: LookUp, verdicts: Iterable[bool]) -> list[Plate]:
     ]
 
 
-def judged_plate(found: Found, day: str) -> Plate:
-    """Return the entry of a plate for which both verdicts are shown."""
-    if found.record is None:
+def judged_plate(found: Found, day: str, period: Period | None = None) -> Plate:
+    """Return the entry of a plate for which both verdicts are shown.
+
+    Args:
+        period: whose verdicts are shown, in place of those of the day.
+    """
+    record = found.record
+    if record is None:
         return unanswered_plate(found)
-    judgement = judge(found.record, day)
-    return Plate(
-        found.record.registration,
-        found=True,
-        insured=judgement.insurance.is_good,
-        compliant=judgement.is_compliant,
-    )
+
+    def verdict(passes: Passes) -> bool | None:
+        return passes(record, day) if period is None else judge_period(record, period, passes)[0]
+
+    insured, compliant = verdict(is_insured), verdict(is_compliant)
+    return Plate(record.registration, found=True, insured=insured, compliant=compliant)
 
 
 def unanswered_plate(found: Found) -> Plate:

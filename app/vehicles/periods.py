@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from app.vehicles.compliance import first_mot_day, judge, judge_insurance
+from app.vehicles.compliance import Judgement, first_mot_day, judge, judge_insurance
 from app.vehicles.facts import POLICIES_MAX, PolicyFacts, Record
 
 DAYS_MAX = 400
@@ -64,25 +64,39 @@ class Failure(NamedTuple):
     record: Record
 
 
-def period_fault(as_of: str | None, first: str | None, last: str | None) -> tuple[str, str] | None:
+class Outcome(NamedTuple):
+    """Whether a vehicle passes on every day of a period."""
+
+    is_valid: bool | None
+    """None if later days cannot be judged."""
+    failure: Failure | None
+
+
+def period_fault(
+    as_of: str | None,
+    first: str | None,
+    last: str | None,
+    names: tuple[str, str, str] = ("asOf", "from", "to"),
+) -> tuple[str, str] | None:
     """Return what is wrong with the days that a request names; None if they fit together.
 
-    Args: existing days.
+    Args: existing days, and what they are called.
 
-    Returns the name of the parameter, and the end of a sentence about it.
+    Returns the name of one of them, and the end of a sentence about it.
     """
+    named_day, begin, end = names
     if first is None or last is None:
         if first is last:
             return None
-        given, missing = ("to", "from") if first is None else ("from", "to")
-        return given, f"cannot be sent without {missing}"
+        given, missing = (end, begin) if first is None else (begin, end)
+        return given, f"is not allowed without {missing}"
     if as_of is not None:
-        return "asOf", "cannot be sent with from and to"
+        return named_day, f"is not allowed with {begin} and {end}"
     if last < first:
-        return "to", "must not be before from"
+        return end, f"must not be before {begin}"
     count = (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
     if count > DAYS_MAX:
-        return "to", f"makes a period of {count:,} days; at most {DAYS_MAX} are allowed"
+        return end, f"makes a period of {count:,} days; at most {DAYS_MAX} are allowed"
     return None
 
 
@@ -122,6 +136,29 @@ def passes_until(record: Record, day: str, passes: Passes) -> Until:
     return UNSET if failure.day == day else _shifted(failure.day, -1)
 
 
+def judge_period(record: Record, period: Period, passes: Passes) -> Outcome:
+    """Judge a vehicle on every day of a period."""
+    if has_too_many_policies(record):
+        return Outcome(None, None)
+    failure = first_failure(record, *period, passes)
+    return Outcome(failure is None, failure)
+
+
+def next_lapse(record: Record, day: str) -> tuple[str, Judgement] | None:
+    """Return the last day before a check fails that passes on `day`; None if no end is known.
+
+    Also returns the judgement of the day after.
+    """
+    passed = [verdict.is_good for verdict in judge(record, day)]
+
+    def none_lapses(then: Record, each: str) -> bool:
+        verdicts = zip(passed, judge(then, each), strict=True)
+        return not any(before and not verdict.is_good for before, verdict in verdicts)
+
+    failure = first_failure(record, day, _LAST_DAY, none_lapses)
+    return failure and (_shifted(failure.day, -1), judge(failure.record, failure.day))
+
+
 def _judged_days(record: Record, day: str, last: str) -> Iterator[tuple[str, Record]]:
     """Yield the first day, then each on which a check can begin to fail, with the record then."""
     following: str | None = day
@@ -137,6 +174,11 @@ def record_on(record: Record, day: str) -> Record:
         return record
     best = max(record.policies, key=lambda policy: policy.rank(day))
     return record if best == record.policy else msgspec.structs.replace(record, policy=best)
+
+
+def newest_update(record: Record) -> int:
+    """Return the newest change among all rows that later days are judged by, in Unix seconds."""
+    return max((record.updated, *(policy.updated for policy in record.policies)))
 
 
 def _next_change(record: Record, day: str, last: str) -> str | None:

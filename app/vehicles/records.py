@@ -63,6 +63,7 @@ _INSURANCE = Record.__struct_fields__[:4]
 _VEHICLE = Record.__struct_fields__[4:8]
 _PAPERS = Record.__struct_fields__[8:-2]
 EVERYTHING = Wanted(vehicle=True, papers=True)
+DATED = Wanted(vehicle=True, papers=True, dates=True)
 
 
 def one_plate() -> peewee.Select:

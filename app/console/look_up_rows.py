@@ -1,0 +1,144 @@
+"""The answers for a list of plates in short, sorted by what lapses next (D174)."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from app.vehicles.answers import NOT_FOUND, failure_answer
+from app.vehicles.compliance import judge
+from app.vehicles.facts import Record
+from app.vehicles.periods import (
+    Outcome,
+    Period,
+    has_too_many_policies,
+    is_compliant,
+    is_insured,
+    judge_period,
+    next_lapse,
+)
+from app.vehicles.reader import Found
+
+_CHECKS = ("insurance", "MOT", "road tax", "fines")
+"""The checks of a Judgement in their order."""
+SOON_DAYS = 30
+
+
+class Lapse(NamedTuple):
+    """The first thing to lapse of what is in order on the day."""
+
+    last_day: str
+    checks: str
+    days: int
+    """From the day to the last day."""
+
+    @property
+    def is_soon(self) -> bool:
+        """Whether it lapses within 30 days."""
+        return self.days <= SOON_DAYS
+
+
+class Answer(NamedTuple):
+    """The answer for a plate in short."""
+
+    insured: Outcome
+    """On the day, or throughout the period."""
+    compliant: Outcome
+    failed: str
+    """The checks that fail, each with its reason: on the day, or on the first failing one of the
+    period."""
+    is_judged_later: bool
+    """Whether later days can be judged."""
+    lapse: Lapse | None
+    """None if no end is known."""
+    vehicle: str
+    """Make, model and year, as far as they are known."""
+
+
+class Row(NamedTuple):
+    """A plate of a list."""
+
+    place: int
+    """Its place in the list that was asked for, from 1."""
+    plate: str
+    """In its canonical form, or as it was given if it is no registration."""
+    error: str
+    """Why there is no answer; empty if there is one."""
+    answer: Answer | None
+
+    def order(self) -> tuple[int, str]:
+        """Return a key to sort by what lapses next: what has no date follows, by its kind."""
+        if self.answer is None:
+            return 3, ""
+        if self.answer.lapse is not None:
+            return 0, self.answer.lapse.last_day
+        return (2 if self.answer.is_judged_later else 1), ""
+
+
+def rows_of(found: Iterable[Found], day: str, period: Period | None) -> list[Row]:
+    """Return the rows of a list, the next lapse first.
+
+    Args:
+        found: of look-ups that asked for dates.
+        day: ISO date to judge by; the first day of the period, if there is one.
+    """
+    rows = [_row(place, each, day, period) for place, each in enumerate(found, 1)]
+    return sorted(rows, key=Row.order)
+
+
+def _row(place: int, found: Found, day: str, period: Period | None) -> Row:
+    plate = found.registration or found.asked
+    if found.record is None:
+        return Row(place, plate, failure_answer(found).error, None)
+    return Row(place, plate, "", _answer(found.record, day, period))
+
+
+def _answer(record: Record, day: str, period: Period | None) -> Answer:
+    failing_day, then = day, record
+    if period is None:
+        insured = Outcome(is_insured(record, day), None)
+        compliant = Outcome(is_compliant(record, day), None)
+    else:
+        insured = judge_period(record, period, is_insured)
+        compliant = judge_period(record, period, is_compliant)
+        failing_day, then = compliant.failure or (day, record)
+    failed = [
+        f"{name}: {verdict.reason.replace('_', ' ')}"
+        for name, verdict in zip(_CHECKS, judge(then, failing_day), strict=True)
+        if not verdict.is_good
+    ]
+    known = (record.make, record.model, record.year)
+    return Answer(
+        insured,
+        compliant,
+        ", ".join(failed),
+        not has_too_many_policies(record),
+        _lapse(record, day),
+        " ".join(str(each) for each in known if each is not None),
+    )
+
+
+def _lapse(record: Record, day: str) -> Lapse | None:
+    lapse = None if has_too_many_policies(record) else next_lapse(record, day)
+    if lapse is None:
+        return None
+    last_day, after = lapse
+    verdicts = zip(_CHECKS, judge(record, day), after, strict=True)
+    checks = [name for name, now, then in verdicts if now.is_good and not then.is_good]
+    days = (date.fromisoformat(last_day) - date.fromisoformat(day)).days
+    return Lapse(last_day, ", ".join(checks), days)
+
+
+def counts_of(rows: Sequence[Row]) -> Mapping[str, int]:
+    """Return how many plates have which answer."""
+    answers = [row.answer for row in rows if row.answer is not None]
+    errors = Counter(row.error for row in rows if row.answer is None)
+    unknown = errors.pop(NOT_FOUND, 0)
+    return {
+        "found": len(answers),
+        "unknown": unknown,
+        "invalid": errors.total(),
+        "insured": sum(each.insured.is_valid is True for each in answers),
+        "compliant": sum(each.compliant.is_valid is True for each in answers),
+        "soon": sum(each.lapse is not None and each.lapse.is_soon for each in answers),
+    }

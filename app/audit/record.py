@@ -147,7 +147,7 @@ def row_of(record: Record) -> Row:
 
 def _days(record: Record) -> str:
     if record.first_day is not None:
-        return f"from {record.first_day} to {record.last_day}"
+        return f"in the period {record.first_day} to {record.last_day}"
     return "" if record.as_of is None else f"on {record.as_of}"
 
 

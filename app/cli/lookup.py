@@ -178,7 +178,7 @@ def _summary(plate: Document) -> list[tuple[str, str]]:
     insurance, compliance = plate["insurance"], plate["compliance"]
     reasons = compliance["reasons"]
     insured = f"{_shown(insurance['insured'])} ({reasons['insuranceValid']})"
-    compliant = _shown(compliance["compliant"]) + _why(compliance["checks"], reasons)
+    compliant = _shown(compliance["compliant"]) + _why(compliance)
     rows = [
         ("insured", insured + _until(insurance, "insuredUntil")),
         ("compliant", compliant + _until(compliance, "compliantUntil")),
@@ -190,9 +190,10 @@ def _summary(plate: Document) -> list[tuple[str, str]]:
     return rows
 
 
-def _why(checks: Document, reasons: Document) -> str:
+def _why(answer: Document) -> str:
     """Return the checks that fail, in brackets."""
-    failed = [f"{name}: {reasons[name]}" for name, holds in checks.items() if not holds]
+    reasons = answer["reasons"].items()
+    failed = [f"{name}: {reason}" for name, reason in reasons if not answer["checks"][name]]
     return f" ({', '.join(failed)})" if failed else ""
 
 
@@ -217,9 +218,7 @@ def _verdict(period: Document) -> str:
         return f"not judged: {_TOO_MANY}"
     if period["validThroughout"]:
         return "yes"
-    reasons = period["reasons"]
-    checks = period.get("checks", dict.fromkeys(reasons, False))
-    return f"no, not on {period['firstFailingDay']}{_why(checks, reasons)}"
+    return f"no, not on {period['firstFailingDay']}{_why(period)}"
 
 
 def _holding(holding: Document) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from app.vehicles.answers import NOT_FOUND, failure_answer
 from app.vehicles.compliance import judge
-from app.vehicles.facts import Record
+from app.vehicles.facts import POLICIES_MAX, Record
 from app.vehicles.periods import (
     Outcome,
     Period,
@@ -21,6 +21,11 @@ from app.vehicles.reader import Found
 
 _CHECKS = ("insurance", "MOT", "road tax", "fines")
 """The checks of a Judgement in their order."""
+_NOT_JUDGED = f"not judged: more than {POLICIES_MAX} policies"
+_NO_END = "no end is known"
+_NOTHING_LEFT = "nothing is left to lapse"
+_NO_LAPSE = (_NOT_JUDGED, _NO_END, _NOTHING_LEFT)
+"""Why nothing lapses next, in the order of the rows."""
 SOON_DAYS = 30
 
 
@@ -47,10 +52,8 @@ class Answer(NamedTuple):
     failed: str
     """The checks that fail, each with its reason: on the day, or on the first failing one of the
     period."""
-    is_judged_later: bool
-    """Whether later days can be judged."""
-    lapse: Lapse | None
-    """None if no end is known."""
+    lapse: Lapse | str
+    """What lapses next, or why nothing does."""
     vehicle: str
     """Make, model and year, as far as they are known."""
 
@@ -69,10 +72,9 @@ class Row(NamedTuple):
     def order(self) -> tuple[int, str]:
         """Return a key to sort by what lapses next: what has no date follows, by its kind."""
         if self.answer is None:
-            return 3, ""
-        if self.answer.lapse is not None:
-            return 0, self.answer.lapse.last_day
-        return (2 if self.answer.is_judged_later else 1), ""
+            return 1 + len(_NO_LAPSE), ""
+        lapse = self.answer.lapse
+        return (0, lapse.last_day) if isinstance(lapse, Lapse) else (1 + _NO_LAPSE.index(lapse), "")
 
 
 def rows_of(found: Iterable[Found], day: str, period: Period | None) -> list[Row]:
@@ -112,19 +114,21 @@ def _answer(record: Record, day: str, period: Period | None) -> Answer:
         insured,
         compliant,
         ", ".join(failed),
-        not has_too_many_policies(record),
         _lapse(record, day),
         " ".join(str(each) for each in known if each is not None),
     )
 
 
-def _lapse(record: Record, day: str) -> Lapse | None:
-    lapse = None if has_too_many_policies(record) else next_lapse(record, day)
+def _lapse(record: Record, day: str) -> Lapse | str:
+    if has_too_many_policies(record):
+        return _NOT_JUDGED
+    now, lapse = judge(record, day), next_lapse(record, day)
     if lapse is None:
-        return None
+        insurance, mot, tax, _ = now
+        return _NO_END if insurance.is_good or mot.is_good or tax.is_good else _NOTHING_LEFT
     last_day, after = lapse
-    verdicts = zip(_CHECKS, judge(record, day), after, strict=True)
-    checks = [name for name, now, then in verdicts if now.is_good and not then.is_good]
+    verdicts = zip(_CHECKS, now, after, strict=True)
+    checks = [name for name, before, then in verdicts if before.is_good and not then.is_good]
     days = (date.fromisoformat(last_day) - date.fromisoformat(day)).days
     return Lapse(last_day, ", ".join(checks), days)
 
@@ -140,5 +144,5 @@ def counts_of(rows: Sequence[Row]) -> Mapping[str, int]:
         "invalid": errors.total(),
         "insured": sum(each.insured.is_valid is True for each in answers),
         "compliant": sum(each.compliant.is_valid is True for each in answers),
-        "soon": sum(each.lapse is not None and each.lapse.is_soon for each in answers),
+        "soon": sum(isinstance(each.lapse, Lapse) and each.lapse.is_soon for each in answers),
     }

@@ -47,11 +47,9 @@ _FIELDS = (
         characters_max=300_000,
         kind="lines",
     ),
-    Field(
-        "day", "Day", "The day that the answer is about; today if empty.", 10, False, kind="date"
-    ),
-    Field("from", "From", "Or the first day of a period.", 10, False, kind="date"),
-    Field("to", "To", f"Its last day; at most {DAYS_MAX} days.", 10, False, kind="date"),
+    Field("day", "Day", "Today, if empty.", 10, False, kind="date"),
+    Field("from", "From", "First day of a period.", 10, False, kind="date"),
+    Field("to", "To", f"Last day; at most {DAYS_MAX}.", 10, False, kind="date"),
 )
 _DAYS = ("day", "from", "to")
 

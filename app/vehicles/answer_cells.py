@@ -11,7 +11,7 @@ from app.vehicles.answers import InsuranceAnswer, failure_answer, insurance_answ
 from app.vehicles.compliance import Judgement, judge
 from app.vehicles.facts import Record
 from app.vehicles.periods import (
-    Outcome,
+    Failure,
     Passes,
     Period,
     has_too_many_policies,
@@ -78,7 +78,7 @@ PERIOD_COLUMNS = (
     "periodLastDay",
     "insuredThroughout",
     "insuredFirstFailingDay",
-    "insuredFirstFailingReason",
+    "insuredFirstFailingReasons",
     "compliantThroughout",
     "compliantFirstFailingDay",
     "compliantFirstFailingReasons",
@@ -102,19 +102,20 @@ def _until(answer: _Answer, passes: Passes) -> str:
 
 def _of_period(record: Record, period: Period) -> list[str]:
     """Return the cells of the columns about a period."""
-    insured = judge_period(record, period, is_insured)
-    compliant = judge_period(record, period, is_compliant)
-    return [*period, *_outcome(insured, _CHECKS[:1]), *_outcome(compliant, _CHECKS)]
+    cells = [*period]
+    for passes, checks in ((is_insured, _CHECKS[:1]), (is_compliant, _CHECKS)):
+        is_valid, failure = judge_period(record, period, passes)
+        cells += [_WORDS[is_valid], failure.day if failure else "", _reasons(failure, checks)]
+    return cells
 
 
-def _outcome(outcome: Outcome, checks: Sequence[str]) -> list[str]:
-    """Return whether a vehicle passes throughout, else the first day that fails, and why."""
-    if outcome.failure is None:
-        return [_WORDS[outcome.is_valid], "", ""]
-    day, record = outcome.failure
+def _reasons(failure: Failure | None, checks: Sequence[str]) -> str:
+    """Return those of the checks that fail, each with its reason, without any delimiter."""
+    if failure is None:
+        return ""
+    day, record = failure
     verdicts = zip(checks, judge(record, day), strict=False)
-    failed = [f"{name}: {verdict.reason}" for name, verdict in verdicts if not verdict.is_good]
-    return [_WORDS[False], day, "; ".join(failed)]
+    return " ".join(f"{name}={each.reason}" for name, each in verdicts if not each.is_good)
 
 
 class Cells:
@@ -150,11 +151,10 @@ class Cells:
 
     def _answer(self, record: Record) -> list[str]:
         """Return the cells of a known plate, in the order of the columns."""
-        judgement = judge(record, self._day)
+        judgement, period = judge(record, self._day), self._period
         insurance = insurance_answer(record, self._day)
+        if period is not None:
+            insurance.lastUpdated = clock.iso_utc(newest_update(record))
         answer = _Answer(record, insurance, judgement, self._text, self._day)
-        if self._period is None:
-            return [cell(answer) for cell in _ANSWERED.values()]
-        insurance.lastUpdated = clock.iso_utc(newest_update(record))
         cells = [cell(answer) for cell in _ANSWERED.values()]
-        return cells + _of_period(record, self._period)
+        return cells if period is None else cells + _of_period(record, period)

@@ -286,7 +286,7 @@ def _plate(explanation: Explanation, day: str, period: Period | None) -> Documen
 def _answers(record: Record, day: str, period: Period | None) -> Document:
     """Return the answers of the two operations, with all that can be asked of them.
 
-    A period that fails also has `checks`, to tell which of the reasons are why.
+    A period that fails also has the `checks` and the `policy` of its first failing day.
     """
     asked = Question(period=period, details=True, policies=True)
     insurance = insurance_answer(record, day)
@@ -297,10 +297,12 @@ def _answers(record: Record, day: str, period: Period | None) -> Document:
     add_asked(compliance, record, day, asked)
     answers = {"insurance": insurance, "compliance": compliance}
     document: Document = msgspec.to_builtins(answers)
-    failed = document["compliance"].get("period", {})
-    if "firstFailingDay" in failed:
-        then = failed["firstFailingDay"]
-        failed["checks"] = msgspec.to_builtins(checks_answer(judge(record_on(record, then), then)))
+    for answer in document.values():
+        failed = answer.get("period", {})
+        if then := failed.get("firstFailingDay"):
+            later = record_on(record, then)
+            failed["checks"] = msgspec.to_builtins(checks_answer(judge(later, then)))
+            failed["policy"] = later.policy and _policy_document(later.policy, then)
     return document
 
 

@@ -7,8 +7,6 @@ register by key, so their cost does not depend on how many rows a register has.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import Any, NamedTuple
 
 import msgspec
@@ -189,10 +187,6 @@ def _greatest(null: str) -> _Merge:
     return lambda engine, tables, column: engine.greatest(_columns(tables, column), null)
 
 
-def _true_in_any(engine: Engine, tables: _Tables, column: str) -> Any:
-    return reduce(or_, _columns(tables, column)) if tables else peewee.SQL("NULL")
-
-
 def _with_tax_status(engine: Engine, tables: _Tables, column: str) -> Any:
     """Return the column from the register whose tax status is answered (D26)."""
     if not tables:
@@ -215,8 +209,8 @@ _MERGED: Mapping[str, _Merge] = {
     "year": _first_known,
     "color": _first_known,
     "insured": _first_known,
-    "mot_expiry": _greatest("'0001-01-01'"),
-    "mot_exempt": _true_in_any,
+    "mot_expiry": _greatest("''"),
+    "mot_exempt": _greatest("-1"),
     "first_registered": _first_known,
     "tax_status": _first_known,
     "tax_due": _with_tax_status,

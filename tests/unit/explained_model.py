@@ -120,7 +120,7 @@ class Model:
             "insurance": {
                 "registration": plate,
                 "insured": insured,
-                "policy": _policy_answer(chosen[1]) if chosen else None,
+                "policy": policy_answer(chosen[1]) if chosen else None,
                 "vehicle": vehicle,
                 "lastUpdated": datetime.fromtimestamp(newest, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             },
@@ -202,9 +202,8 @@ class Model:
         first, by = _first(vehicles, "first_registered")
         years = self.first_years.get(by[0], 0) if first else 0
         if years:
-            began = date.fromisoformat(first)
-            due = began.replace(year=began.year + years)
-            if self.day < due.isoformat():
+            due = first_due(first, years)
+            if due is None or self.day < due:
                 return "not_due", by
         return ("expired", with_latest) if latest else ("unknown", [])
 
@@ -219,6 +218,17 @@ class Model:
         return "unknown", []
 
 
+def first_due(first_registered: str, years: int) -> str | None:
+    """Return the first day on which an MOT is due, None after year 9999 (D154)."""
+    began = date.fromisoformat(first_registered)
+    if began.year + years > date.max.year:
+        return None
+    try:
+        return began.replace(year=began.year + years).isoformat()
+    except ValueError:  # 29 February
+        return date(began.year + years, 3, 1).isoformat()
+
+
 def _first(vehicles: list[Any], column: str) -> tuple[Any, list[str]]:
     """Return the first known value, and its register (D26)."""
     for name, row in vehicles:
@@ -231,7 +241,7 @@ def _key(policy: PolicyRow) -> tuple[str, str]:
     return policy.number, policy.valid_from
 
 
-def _policy_answer(policy: PolicyRow) -> dict[str, Any]:
+def policy_answer(policy: PolicyRow) -> dict[str, Any]:
     return {
         "number": policy.number,
         "insurer": policy.insurer or None,

@@ -111,7 +111,7 @@ def read_json(req: falcon.Request, shape: type[_T]) -> _T:
         members = msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, RecursionError):
         raise refusal_of(body, shape) from None
-    repeated = find_repeated(body, shape.__struct_fields__)
+    repeated = find_repeated(body, shape.__struct_encode_fields__)
     if repeated:
         raise repeated_member(repeated)
     return members

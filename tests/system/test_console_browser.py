@@ -414,7 +414,7 @@ def test_a_viewer_can_look_plates_up(world, visit, scheme, has_javascript):
 
 @EVERY_WAY
 def test_a_clerk_can_ask_about_days(world, visit, scheme, has_javascript):
-    """Legal from Friday to Monday? What lapses in 30 days? Which policies covered a day?"""
+    """Legal from Friday to Monday, what lapses in 30 days, which policies covered a day."""
     papers = {"make": "Seat", "motExempt": True, "taxStatus": "taxed", "insured": True}
     world.load(
         [

@@ -76,6 +76,9 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     operation: str
     as_of: str | None = None
     """The day that the request named."""
+    first_day: str | None = None
+    last_day: str | None = None
+    """The period that the request named: then the plates have its verdicts (D174)."""
     reason: str | None = None
     reference: str | None = None
     user: str | None = None
@@ -129,7 +132,7 @@ class Row(NamedTuple):
     plate: str
     """The plate, or how many there were."""
     answer: str
-    """What the client was told about the plate."""
+    """What the client was told about the plate, and about which days."""
 
 
 def row_of(record: Record) -> Row:
@@ -144,7 +147,7 @@ def row_of(record: Record) -> Row:
         reason=record.reason or "",
         reference=record.reference or "",
         plate=plate,
-        answer=answer,
+        answer=" ".join(filter(None, [answer, _days(record)])),
     )
 
 
@@ -152,6 +155,12 @@ def _key(record: Record) -> str:
     """Return the id of the key, and what it is restricted to."""
     restrictions = Restrictions(record.only, record.networks).in_words()
     return f"{record.key or ''} ({restrictions})" if restrictions else record.key or ""
+
+
+def _days(record: Record) -> str:
+    if record.first_day is not None:
+        return f"in the period {record.first_day} to {record.last_day}"
+    return "" if record.as_of is None else f"on {record.as_of}"
 
 
 def _told(record: Record) -> tuple[str, str]:

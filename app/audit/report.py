@@ -211,6 +211,8 @@ class Report(msgspec.Struct):
     comparison: Compared
     """Of the vehicles of usage with the plates of records."""
     trails: list[Held]
+    of_periods: int = 0
+    """Look-ups that asked about every day of a period."""
 
 
 def first_reported_day() -> str:
@@ -262,6 +264,7 @@ def report(
         refusals=refusals,
         comparison=comparison.result() if comparison else NOT_READ,
         trails=[_held(view.directory, keep) for view in views],
+        of_periods=counted.of_periods,
     )
 
 
@@ -269,7 +272,7 @@ class _Counted:
     """What one pass over the records counts."""
 
     def __init__(self) -> None:
-        self.look_ups = self.plates_asked = self.not_found = self.invalid = 0
+        self.look_ups = self.plates_asked = self.not_found = self.invalid = self.of_periods = 0
         self.accounts, self.reasons = Tallies(), Tallies()
         self.operations, self.days = Tallies(), Tallies()
         self.plates, self.users = Frequent[str](_PLATES_MAX), Users()
@@ -282,6 +285,7 @@ class _Counted:
         if record.operation in _USES:
             return
         self.look_ups += 1
+        self.of_periods += record.first_day is not None
         self.plates_asked += plates
         self.accounts.add(record.account or _NONE, plates)
         self.reasons.add(record.reason or _NONE, plates)

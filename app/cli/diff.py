@@ -38,7 +38,7 @@ def _diff(args: argparse.Namespace) -> None:
     config, count = Config.from_env(), 0
     with opened_database(config) as engine:
         compared = require_comparable(engine, args.id, config.timezone)
-        with recording(args, config, engine, compared.day, "diff") as record:
+        with recording(args, config, engine, compared.day, operation="diff") as record:
             sys.stdout.write(_begin(args, compared.day))
             for turns in compare(engine, compared, config):
                 for plates, registers in turns.recorded():

@@ -18,6 +18,8 @@ from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.vehicles.audited import shown_plates
 from app.vehicles.explanation import Document, document_of, explain
+from app.vehicles.facts import POLICIES_MAX
+from app.vehicles.periods import DAYS_MAX, Period, period_fault
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 
@@ -27,6 +29,7 @@ _UNWRAPPED = 100_000
 _SENTENCE_MIN = 32
 """With less room than this for the reasons, each begins on a new line."""
 _GAP = "  "
+_TOO_MANY = f"more than {POLICIES_MAX} policies"
 
 
 def _day(text: str) -> str:
@@ -42,6 +45,13 @@ def _output(text: str) -> Path | None:
     "show what the service answers for plates, and why; or answer a file of plates",
     Argument("PLATE", "plate, in any spelling", dest="plates", nargs="*"),
     Argument("--as-of DAY", "day that the answer is about, YYYY-MM-DD [today]", type=_day),
+    Argument("--from DAY", "first day of a period, instead of --as-of", dest="first", type=_day),
+    Argument(
+        "--to DAY",
+        f"last day of the period, at most {DAYS_MAX} days with the first",
+        dest="last",
+        type=_day,
+    ),
     *ENQUIRY,
     Argument("--csv FILE", "add the answers as columns to each line of this CSV file; - is stdin"),
     Argument("--column NAME", "with --csv: column with the plates [found by its name]"),
@@ -53,6 +63,7 @@ def _output(text: str) -> Path | None:
     examples=[
         "lookup AB12CDE",
         'lookup "ab12 cde" LP63SED --as-of 2026-12-31 --json',
+        "lookup AB12CDE --from 2026-12-04 --to 2026-12-07",
         "lookup AB12CDE --reason ACCESS --reference CASE-4711",
         "lookup --csv fleet.csv --output fleet-checked.csv",
         'lookup --csv - --column "Reg No" < fleet.csv > fleet-checked.csv',
@@ -60,18 +71,19 @@ def _output(text: str) -> Path | None:
 )
 def _lookup(args: argparse.Namespace) -> None:
     _require_one_use(args)
+    period = _period(args)
     config = Config.from_env()
     with opened_database(config) as engine:
         reader = VehicleReader(
             Records(engine, config.register_order, config.mot_first_years), config
         )
-        day = reader.day(args.as_of)
+        day = reader.day(period.first if period else args.as_of)
         try:
             if args.csv is not None:
-                with recording(args, config, engine, args.as_of) as record:
-                    answer_file(args, engine, reader, day, record)
+                with recording(args, config, engine, args.as_of, period) as record:
+                    answer_file(args, engine, reader, day, period, record)
             else:
-                _explain(args, engine, reader, config, day)
+                _explain(args, engine, reader, config, day, period)
         except (peewee.DatabaseError, peewee.InterfaceError):
             require_readable(engine)
             raise
@@ -92,13 +104,26 @@ def _require_one_use(args: argparse.Namespace) -> None:
             args.command.error(f"argument --{name}: only allowed with argument --csv")
 
 
+def _period(args: argparse.Namespace) -> Period | None:
+    """Return the period that the options name, if they name one."""
+    fault = period_fault(args.as_of, args.first, args.last, ("--as-of", "--from", "--to"))
+    if fault:
+        args.command.error("argument {}: {}".format(*fault))
+    return Period(args.first, args.last) if args.first else None
+
+
 def _explain(
-    args: argparse.Namespace, engine: Engine, reader: VehicleReader, config: Config, day: str
+    args: argparse.Namespace,
+    engine: Engine,
+    reader: VehicleReader,
+    config: Config,
+    day: str,
+    period: Period | None,
 ) -> None:
-    explained = explain(engine, reader, config.register_order, args.plates, day)
-    with recording(args, config, engine, args.as_of) as record:
-        record(shown_plates(explained, day), explained.registers)
-    document = document_of(explained, day)
+    explained = explain(engine, reader, args.plates, day, period)
+    with recording(args, config, engine, args.as_of, period) as record:
+        record(shown_plates(explained, day, period), explained.registers)
+    document = document_of(explained, day, period)
     plates = document["plates"]
     failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]
     sentence = "" if failed else f"{counted(len(plates), 'plate')} answered"
@@ -134,6 +159,9 @@ def _plate(plate: Document, document: Document, width: int) -> Iterator[str]:
         return
     yield f"{registration}{also} on {document['asOf']}"
     yield from _table(_summary(plate), width)
+    if "period" in document:
+        yield from ("", "Every day from {firstDay} to {lastDay}".format_map(document["period"]))
+        yield from _table(_throughout(plate), width)
     yield from ("", "Decided by")
     rows = [
         (each["column"], _shown(each["value"]), ", ".join(each["registers"]) or "-", each["why"])
@@ -157,14 +185,47 @@ def _summary(plate: Document) -> list[tuple[str, str]]:
     insurance, compliance = plate["insurance"], plate["compliance"]
     reasons = compliance["reasons"]
     insured = f"{_shown(insurance['insured'])} ({reasons['insuranceValid']})"
-    failed = [
-        f"{name}: {reasons[name]}" for name, holds in compliance["checks"].items() if not holds
+    compliant = _shown(compliance["compliant"]) + _why(compliance)
+    rows = [
+        ("insured", insured + _until(insurance, "insuredUntil")),
+        ("compliant", compliant + _until(compliance, "compliantUntil")),
     ]
-    compliant = _shown(compliance["compliant"])
+    if len(insurance["policies"]) > 1:
+        numbers = ", ".join(each["number"] for each in insurance["policies"])
+        more = " and more" if "policiesTruncated" in insurance else ""
+        rows.append(("policies", f"{numbers}{more} are in force"))
+    return rows
+
+
+def _why(answer: Document) -> str:
+    """Return the checks that fail, in brackets."""
+    reasons = answer["reasons"].items()
+    failed = [f"{name}: {reason}" for name, reason in reasons if not answer["checks"][name]]
+    return f" ({', '.join(failed)})" if failed else ""
+
+
+def _until(answer: Document, member: str) -> str:
+    if "tooManyPolicies" in answer:
+        return f", later days are not judged: {_TOO_MANY}"
+    if member not in answer:  # It is not so on the day.
+        return ""
+    return ", no end is known" if answer[member] is None else f", until {answer[member]}"
+
+
+def _throughout(plate: Document) -> list[tuple[str, str]]:
+    """Return the verdicts of the period."""
     return [
-        ("insured", insured),
-        ("compliant", f"{compliant} ({', '.join(failed)})" if failed else compliant),
+        ("insured", _verdict(plate["insurance"]["period"])),
+        ("compliant", _verdict(plate["compliance"]["period"])),
     ]
+
+
+def _verdict(period: Document) -> str:
+    if "tooManyPolicies" in period:
+        return f"not judged: {_TOO_MANY}"
+    if period["validThroughout"]:
+        return "yes"
+    return f"no, not on {period['firstFailingDay']}{_why(period)}"
 
 
 def _holding(holding: Document) -> list[tuple[str, str]]:

@@ -33,10 +33,12 @@ from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine
 from app.storage.files import sync
 from app.storage.registers import list_entries, with_current_registers
-from app.vehicles.answer_cells import FOUND, Cells, heading
+from app.vehicles.answer_cells import FOUND, Cells
 from app.vehicles.audited import judged_plate
+from app.vehicles.explanation import period_members
+from app.vehicles.periods import Period
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
-from app.vehicles.records import Read
+from app.vehicles.records import DATED, Read
 
 BATCH_LINES = BATCH_PLATES
 """Lines that are answered from one state of the registers."""
@@ -70,6 +72,7 @@ def recording(
     config: Config,
     engine: Engine,
     as_of: str | None,
+    period: Period | None = None,
     operation: str = "lookup",
 ) -> Iterator[Recorder]:
     """Yield a function that records answers in this host's audit trail, if the trail is on.
@@ -84,6 +87,7 @@ def recording(
         yield lambda _plates, _registers: None
         return
     who = session()._asdict()
+    first_day, last_day = period or (None, None)
     with durable(config.audit_dir, claim_for_command(engine, config)) as trail:
 
         def record(plates: Iterable[Plate], registers: Read) -> None:
@@ -92,6 +96,8 @@ def recording(
                     time=time_of(clock.now_ns()),
                     operation=operation,
                     as_of=as_of,
+                    first_day=first_day,
+                    last_day=last_day,
                     reason=args.reason,
                     reference=args.reference,
                     unverified=True,
@@ -105,7 +111,12 @@ def recording(
 
 
 def answer_file(
-    args: argparse.Namespace, engine: Engine, reader: VehicleReader, day: str, record: Recorder
+    args: argparse.Namespace,
+    engine: Engine,
+    reader: VehicleReader,
+    day: str,
+    period: Period | None,
+    record: Recorder,
 ) -> None:
     """Copy the file `args.csv` to `args.output` or stdout, with the answers for `day`.
 
@@ -118,20 +129,18 @@ def answer_file(
     before = _loads(engine)
     with _new_output(args.output) as write, _opened_input(args.csv) as (stream, name):
         plates = PlateFile(stream, name, args.column)
-        cells = Cells(plates.delimiter.decode(), day)
-        write(
-            plates.start + _line(plates, plates.header, heading(cells.delimiter), plates.header_end)
-        )
+        cells = Cells(plates.delimiter.decode(), day, period)
+        write(plates.start + _line(plates, plates.header, cells.heading, plates.header_end))
         results: Counter[str] = Counter()
         with _progress_bar(stream, is_shown=bool(args.output) or not sys.stdout.isatty()) as show:
             for batch in _batches(plates):
                 found, registers = _look_up(engine, reader, batch, day)
                 if found:
-                    record((judged_plate(each, day) for each in found), registers)
+                    record((judged_plate(each, day, period) for each in found), registers)
                 write(b"".join(_answered(plates, batch, iter(found), cells, results)))
                 show(stream.tell(), len(batch))
     loaded = [name for name, load in _loads(engine).items() if load != before.get(name)]
-    _print_summary(args, results, day, loaded)
+    _print_summary(args, results, day, period, loaded)
 
 
 def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -153,7 +162,7 @@ def _look_up(
 ) -> tuple[list[Found], Read]:
     """Look up the plates of a batch; lines with a fault have none."""
     asked = [line.plate for line in batch if not line.fault]
-    return with_current_registers(engine, lambda state: reader.look_up(state, asked, day))
+    return with_current_registers(engine, lambda state: reader.look_up(state, asked, day, DATED))
 
 
 def _answered(
@@ -185,7 +194,11 @@ def _loads(engine: Engine) -> dict[str, tuple[int, int | None]]:
 
 
 def _print_summary(
-    args: argparse.Namespace, results: Counter[str], day: str, loaded: Sequence[str]
+    args: argparse.Namespace,
+    results: Counter[str],
+    day: str,
+    period: Period | None,
+    loaded: Sequence[str],
 ) -> None:
     """Print how many lines were found, and how many not: to stderr if the lines went to stdout.
 
@@ -195,8 +208,9 @@ def _print_summary(
     lines, found = results.total(), results[FOUND]
     unknown, invalid = results["vehicle_not_found"], results["invalid_registration"]
     not_read = lines - found - unknown - invalid
+    days = day if period is None else " to ".join(period)
     sentence = (
-        f"{counted(lines, 'line')} answered for {day}: {found:,} found, {unknown:,} not found, "
+        f"{counted(lines, 'line')} answered for {days}: {found:,} found, {unknown:,} not found, "
         f"{invalid:,} invalid, {not_read:,} not read"
     )
     if loaded:
@@ -206,6 +220,7 @@ def _print_summary(
         return
     members = {
         "asOf": day,
+        **period_members(period),
         "lines": lines,
         "found": found,
         "notFound": unknown,

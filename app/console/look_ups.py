@@ -1,9 +1,7 @@
 """Look-ups by people: one plate or a pasted list, for a day."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 import falcon
 import peewee
@@ -13,74 +11,28 @@ from app.audit.record import AuditError, Plate, Record, time_of
 from app.config import Config
 from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
+from app.console.look_up_rows import Row, counts_of, rows_of
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Services, send_csv
 from app.csv_cells import text_cell
 from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
 from app.storage.registers import find_unreadable, with_current_registers
-from app.vehicles.answer_cells import Cells, heading
-from app.vehicles.answers import failure_answer
+from app.vehicles.answer_cells import Cells
 from app.vehicles.audited import judged_plate, shown_plates
-from app.vehicles.compliance import Judgement, judge
 from app.vehicles.explanation import Document, document_of, explain
+from app.vehicles.periods import DAYS_MAX, Period, period_fault
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
-from app.vehicles.records import Read, Records
+from app.vehicles.records import DATED, Read, Records
 
 _DELIMITER = ","
-_CHECKS = ("insurance", "MOT", "road tax", "fines")
-"""The checks of a Judgement in their order."""
 
 
-class Row(NamedTuple):
-    """A plate of a list, and its answer in short."""
-
-    asked: str
-    registration: str | None
-    """None if the plate is no registration."""
-    error: str
-    """Why there is no answer; empty if there is one."""
-    judgement: Judgement | None
-    failed: list[str]
-    """The checks that the vehicle fails, each with its reason."""
-    vehicle: str
-    """Make, model and year, as far as they are known."""
-
-
-def _counts(rows: Sequence[Row]) -> Mapping[str, int]:
-    """Return how many plates have which answer."""
-    judged = [row.judgement for row in rows if row.judgement is not None]
-    counts = Counter(row.registration is None for row in rows if row.judgement is None)
-    return {
-        "found": len(judged),
-        "unknown": counts[False],
-        "invalid": counts[True],
-        "insured": sum(each.insurance.is_good for each in judged),
-        "compliant": sum(each.is_compliant for each in judged),
-    }
-
-
-def _csv_lines(found: Sequence[Found], day: str) -> Iterator[str]:
+def _csv_lines(found: Sequence[Found], day: str, period: Period | None) -> Iterator[str]:
     """Yield lines with each plate as it was given, and the columns of `lookup --csv`."""
-    cells, text = Cells(_DELIMITER, day), text_cell(_DELIMITER)
-    yield f"plate{_DELIMITER}{heading(_DELIMITER)}\r\n"
+    cells, text = Cells(_DELIMITER, day, period), text_cell(_DELIMITER)
+    yield f"plate{_DELIMITER}{cells.heading}\r\n"
     for each in found:
         yield f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}\r\n"
-
-
-def _row(found: Found, day: str) -> Row:
-    record = found.record
-    if record is None:
-        error = failure_answer(found).error
-        return Row(found.asked, found.registration, error, None, [], "")
-    judgement = judge(record, day)
-    failed = [
-        f"{word}: {verdict.reason.replace('_', ' ')}"
-        for word, verdict in zip(_CHECKS, judgement, strict=True)
-        if not verdict.is_good
-    ]
-    known = (record.make, record.model, record.year)
-    vehicle = " ".join(str(each) for each in known if each is not None)
-    return Row(found.asked, found.registration, "", judgement, failed, vehicle)
 
 
 _EXPLAINED_MAX = 10
@@ -97,10 +49,11 @@ _FIELDS = (
         characters_max=300_000,
         kind="lines",
     ),
-    Field(
-        "day", "Day", "The day that the answer is about; today if empty.", 10, False, kind="date"
-    ),
+    Field("day", "Day", "Today, if empty.", 10, False, kind="date"),
+    Field("from", "From", "First day of a period.", 10, False, kind="date"),
+    Field("to", "To", f"Last day; at most {DAYS_MAX}.", 10, False, kind="date"),
 )
+_DAYS = ("day", "from", "to")
 
 
 def enquiry_fields(config: Config) -> tuple[Field, ...]:
@@ -120,6 +73,16 @@ def note_enquiry_faults(form: Form) -> None:
         fault = enquiry_text_fault(form[name]) if form[name] else None
         if fault:
             form.faults.setdefault(name, f"{name.capitalize()} {fault}.")
+
+
+def _note_fault_of_days(form: Form) -> None:
+    """Note what is wrong with the days of a form, if each of them exists."""
+    if not form.faults.keys() & _DAYS:
+        as_of, first, last = (form[name] or None for name in _DAYS)
+        fault = period_fault(as_of, first, last, ("Day", "From", "To"))
+        if fault:
+            label, text = fault
+            form.faults[label.lower()] = f"{label} {text}."
 
 
 class LookUp(RowlessForm):
@@ -153,14 +116,16 @@ class LookUp(RowlessForm):
                 "host, “verifyd lookup --csv” answers files of any size."
             )
         note_enquiry_faults(form)
+        _note_fault_of_days(form)
         return form
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
-        day = self._reader.day(form["day"] or None)
+        period = Period(form["from"], form["to"]) if form["from"] else None
+        day = self._reader.day(period.first if period else form["day"] or None)
         is_csv = read_fields(req).get("as") == "csv"
         try:
             found, shown, registers, document = self._look_up(
-                _plates(form["plates"]), day, explains=not is_csv
+                _plates(form["plates"]), day, period, explains=not is_csv
             )
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             register = find_unreadable(self.engine)
@@ -173,34 +138,40 @@ class LookUp(RowlessForm):
                 "loaded again.",
                 back=("look-up",),
             ) from error
-        self._record(req, form, shown, registers)
+        self._record(req, form, period, shown, registers)
         if is_csv:
-            send_csv(resp, f"look-up-{day}", _csv_lines(found, day))
+            days = "-to-".join(period or [day])
+            send_csv(resp, f"look-up-{days}", _csv_lines(found, day, period))
         else:
-            rows = [_row(each, day) for each in found]
-            self.show(req, resp, self.template, {**_answers(day, rows, document), "form": form})
+            rows = rows_of(found, day, period)
+            values = {**_answers(day, rows, document, period), "form": form}
+            self.show(req, resp, self.template, values)
 
     def _look_up(
-        self, asked: Sequence[str], day: str, *, explains: bool
+        self, asked: Sequence[str], day: str, period: Period | None, *, explains: bool
     ) -> tuple[list[Found], Iterator[Plate], Read, Document | None]:
         """Return the answers, what the trail has of them, and the registers read.
 
         If they are to be explained and few, also returns an explanation, which has suggestions.
         """
-        engine, config = self.engine, self.config
-        reader = self._reader
+        engine, reader = self.engine, self._reader
         if not explains or len(asked) > _EXPLAINED_MAX:
             found, read = with_current_registers(
-                engine, lambda state: reader.look_up(state, asked, day)
+                engine, lambda state: reader.look_up(state, asked, day, DATED)
             )
-            return found, (judged_plate(each, day) for each in found), read, None
-        explained = explain(engine, reader, config.register_order, asked, day, _CHANGES_MAX)
+            return found, (judged_plate(each, day, period) for each in found), read, None
+        explained = explain(engine, reader, asked, day, period, _CHANGES_MAX)
         found = [each.found for each in explained.plates]
-        shown = shown_plates(explained, day)
-        return found, shown, explained.registers, document_of(explained, day)
+        shown = shown_plates(explained, day, period)
+        return found, shown, explained.registers, document_of(explained, day, period)
 
     def _record(
-        self, req: ConsoleRequest, form: Form, shown: Iterable[Plate], registers: Read
+        self,
+        req: ConsoleRequest,
+        form: Form,
+        period: Period | None,
+        shown: Iterable[Plate],
+        registers: Read,
     ) -> None:
         """Record the look-up before its answers are shown. Raises PageError if that fails."""
         trail = self.services.trail
@@ -211,6 +182,8 @@ class LookUp(RowlessForm):
             request_id=req.context.request_id,
             operation="console",
             as_of=form["day"] or None,
+            first_day=form["from"] or None,
+            last_day=form["to"] or None,
             reason=form["reason"] or None,
             reference=form["reference"] or None,
             user=req.session.name,
@@ -229,12 +202,15 @@ class LookUp(RowlessForm):
             ) from error
 
 
-def _answers(day: str, rows: Sequence[Row], document: Document | None) -> Values:
+def _answers(
+    day: str, rows: Sequence[Row], document: Document | None, period: Period | None = None
+) -> Values:
     """Return the values of the page for answers; for no answers before plates were sent."""
     return {
         "day": day,
+        "period": period,
         "rows": rows[:_ROWS_MAX],
-        "counts": _counts(rows),
+        "counts": counts_of(rows),
         "total": len(rows),
         "document": document,
     }

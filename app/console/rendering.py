@@ -1,7 +1,7 @@
 """The context of each request of the console, and how templates become pages."""
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from functools import cache, partial
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -178,6 +178,13 @@ def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Mark
         return text  # In a record: somebody changed it.
 
 
+def in_words(text: str, *, with_weekday: bool = False) -> str:
+    """Return an ISO date as people write it, such as `4 August 2027`."""
+    day = date.fromisoformat(text)
+    words = f"{day.day} {day:%B} {day.year}"
+    return f"{day:%A}, {words}" if with_weekday else words
+
+
 def number(value: int | None) -> Markup | str:
     """Return a number with groups of three digits; a dash for None."""
     return _DASH if value is None else f"{value:,}"
@@ -204,6 +211,7 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "brief": brief,
     "capitalised": lambda text: text[:1].upper() + text[1:],
     "duration": clock.duration_text,
+    "in_words": in_words,
     "key_status": status_of_key,
     "restrictions": _restrictions,
     "number": number,

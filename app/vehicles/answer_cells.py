@@ -1,17 +1,31 @@
 """The cells of a CSV file that answer a plate, as `verifyd lookup --csv` appends them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
+from app import clock
 from app.csv_cells import text_cell
 from app.vehicles.answers import InsuranceAnswer, failure_answer, insurance_answer
-from app.vehicles.compliance import Judgement, judge
+from app.vehicles.compliance import Judgement, Verdict, judge, judge_insurance
 from app.vehicles.facts import Record
+from app.vehicles.periods import (
+    Outcome,
+    Period,
+    Until,
+    good_until,
+    has_too_many_policies,
+    judge_period,
+    newest_update,
+)
 from app.vehicles.reader import Found
 
 COLUMN_PREFIX = "verifyd_"
 FOUND = "found"
-_WORDS = {True: "true", False: "false"}
+_NO_END = "none"
+"""The cell of a last day if no end is known."""
+_WORDS = {True: "true", False: "false", None: ""}
 
 
 class _Answer(NamedTuple):
@@ -22,9 +36,12 @@ class _Answer(NamedTuple):
     judgement: Judgement
     text: Callable[[str | None], str]
     """Makes a cell from a text that others have chosen."""
+    day: str
 
 
-_ANSWERED: Mapping[str, Callable[[_Answer], str]] = {
+_Columns = Mapping[str, Callable[[_Answer], str]]
+"""How the cell of each column of a known plate is made."""
+_ANSWERED: _Columns = {
     "insured": lambda its: _WORDS[its.judgement.insurance.is_good],
     "insuranceReason": lambda its: its.judgement.insurance.reason,
     "policyNumber": lambda its: _policy_text(its, "number"),
@@ -45,10 +62,30 @@ _ANSWERED: Mapping[str, Callable[[_Answer], str]] = {
     "year": lambda its: "" if its.record.year is None else str(its.record.year),
     "color": lambda its: its.text(its.record.color),
     "lastUpdated": lambda its: its.insurance.lastUpdated,
+    "insuredUntil": lambda its: _until(
+        its.record, good_until(its.record, its.day, judge_insurance)
+    ),
+    "compliantUntil": lambda its: _until(its.record, good_until(its.record, its.day, judge)),
+    "tooManyPolicies": lambda its: _WORDS[has_too_many_policies(its.record)],
+    "motExempt": lambda its: _WORDS[its.record.mot_exempt],
+    "firstRegistered": lambda its: its.record.first_registered or "",
+    "taxStatus": lambda its: its.record.tax_status or "",
+    "finesOutstanding": lambda its: str(its.record.outstanding_fines),
 }
-"""How the cell of each column of a known plate is made."""
 COLUMNS = ("result", "registration", "asOf", *_ANSWERED)
-_NOTHING = [""] * len(_ANSWERED)
+PERIOD_COLUMNS = (
+    "periodFirstDay",
+    "periodLastDay",
+    "insuredThroughout",
+    "insuredFirstFailingDay",
+    "insuredFirstFailingReasons",
+    "compliantThroughout",
+    "compliantFirstFailingDay",
+    "compliantFirstFailingReasons",
+)
+"""The columns that follow if a period is asked for."""
+_CHECKS = ("insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines")
+"""The names of the checks of a Judgement, as the API has them."""
 
 
 def _policy_text(answer: _Answer, member: str) -> str:
@@ -56,9 +93,33 @@ def _policy_text(answer: _Answer, member: str) -> str:
     return answer.text(None if policy is None else getattr(policy, member))
 
 
-def heading(delimiter: str) -> str:
-    """Return the cells that are appended to the header."""
-    return delimiter.join(COLUMN_PREFIX + column for column in COLUMNS)
+def _until(record: Record, until: Until) -> str:
+    if has_too_many_policies(record) or until is UNSET:
+        return ""
+    return until or _NO_END
+
+
+def _of_period(record: Record, period: Period) -> list[str]:
+    """Return the cells of the columns about a period."""
+    insured = judge_period(record, period, judge_insurance)
+    compliant = judge_period(record, period, judge)
+    return [
+        *period,
+        *(_WORDS[insured.is_valid], _failing_day(insured)),
+        _reasons(insured.failure[1:] if insured.failure else ()),
+        *(_WORDS[compliant.is_valid], _failing_day(compliant)),
+        _reasons(compliant.failure[1] if compliant.failure else ()),
+    ]
+
+
+def _failing_day(outcome: Outcome[Any]) -> str:
+    return outcome.failure[0] if outcome.failure else ""
+
+
+def _reasons(verdicts: Iterable[Verdict]) -> str:
+    """Return the checks that fail, each with its reason, without any delimiter."""
+    named = zip(_CHECKS, verdicts, strict=False)
+    return " ".join(f"{name}={each.reason}" for name, each in named if not each.is_good)
 
 
 class Cells:
@@ -66,22 +127,27 @@ class Cells:
 
     Args:
         day: ISO date that the answers are about.
+        period: begins on this day, if the answers are about one.
     """
 
-    def __init__(self, delimiter: str, day: str) -> None:
+    def __init__(self, delimiter: str, day: str, period: Period | None = None) -> None:
         self.delimiter = delimiter
-        self._day = day
+        self._day, self._period = day, period
         self._text = text_cell(delimiter)
+        columns = COLUMNS + (PERIOD_COLUMNS if period else ())
+        self.heading = delimiter.join(COLUMN_PREFIX + column for column in columns)
+        """The cells that are appended to the header."""
+        self._nothing = [""] * (len(columns) - len(COLUMNS) + len(_ANSWERED))
 
     def of_fault(self, fault: str) -> str:
         """Return the cells of a line that has no readable plate."""
-        return self._joined(fault, None, _NOTHING)
+        return self._joined(fault, None, self._nothing)
 
     def of_plate(self, found: Found) -> tuple[str, str]:
         """Return the result for a plate, which is its first cell, and all its cells."""
         if found.record is None:
             result = failure_answer(found).code
-            return result, self._joined(result, found.registration, _NOTHING)
+            return result, self._joined(result, found.registration, self._nothing)
         return FOUND, self._joined(FOUND, found.registration, self._answer(found.record))
 
     def _joined(self, result: str, registration: str | None, answer: Sequence[str]) -> str:
@@ -89,6 +155,10 @@ class Cells:
 
     def _answer(self, record: Record) -> list[str]:
         """Return the cells of a known plate, in the order of the columns."""
-        judgement = judge(record, self._day)
-        answer = _Answer(record, insurance_answer(record, self._day), judgement, self._text)
-        return [cell(answer) for cell in _ANSWERED.values()]
+        judgement, period = judge(record, self._day), self._period
+        insurance = insurance_answer(record, self._day)
+        if period is not None:
+            insurance.lastUpdated = clock.iso_utc(newest_update(record))
+        answer = _Answer(record, insurance, judgement, self._text, self._day)
+        cells = [cell(answer) for cell in _ANSWERED.values()]
+        return cells if period is None else cells + _of_period(record, period)

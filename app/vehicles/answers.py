@@ -1,6 +1,6 @@
 """The JSON that the vehicle operations answer with (spec 2)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -13,9 +13,10 @@ from app.vehicles.periods import (
     Period,
     Question,
     Until,
-    first_failure,
     good_until,
     has_too_many_policies,
+    judge_period,
+    newest_update,
     policies_in_force,
 )
 from app.vehicles.reader import Found
@@ -352,15 +353,15 @@ def _add_details(answer: _InsuranceDates, record: Record, day: str) -> None:
 
 def _add_period(answer: _InsuranceDates, record: Record, period: Period) -> None:
     told = answer.period = PeriodAnswer(period.first, period.last)
-    if has_too_many_policies(record):
+    is_valid, failure = (
+        judge_period(record, period, judge)
+        if isinstance(answer, _ComplianceDates)
+        else judge_period(record, period, judge_insurance)
+    )
+    if is_valid is None:
         told.tooManyPolicies = True
         return
-    failure = (
-        first_failure(record, *period, judge)
-        if isinstance(answer, _ComplianceDates)
-        else first_failure(record, *period, judge_insurance)
-    )
-    told.validThroughout = failure is None
+    told.validThroughout = is_valid
     if failure is not None:
         told.firstFailingDay, verdict = failure
         told.reasons = (
@@ -369,8 +370,15 @@ def _add_period(answer: _InsuranceDates, record: Record, period: Period) -> None
             else InsuranceReason(verdict.reason)
         )
     if isinstance(answer, _WITH_TIME) and answer.lastUpdated:
-        newest = max((record.updated, *(policy.updated for policy in record.policies)))
-        answer.lastUpdated = clock.iso_utc(newest)
+        answer.lastUpdated = clock.iso_utc(newest_update(record))
+
+
+def period_verdicts(answers: Iterable[_InsuranceDates]) -> Iterator[bool | None]:
+    """Yield for each answer whether the vehicle passes on every day; None if that is not told."""
+    for answer in answers:
+        period = answer.period
+        told = UNSET if period is UNSET else period.validThroughout
+        yield None if told is UNSET else told
 
 
 def _named(found: Found) -> str:

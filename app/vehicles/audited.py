@@ -18,9 +18,9 @@ from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog
 from app.serve.http.unit import Unit
 from app.vehicles import facts
-from app.vehicles.compliance import judge
+from app.vehicles.compliance import judge, judge_insurance
 from app.vehicles.explanation import Explained
-from app.vehicles.periods import Question
+from app.vehicles.periods import Period, Question, judge_period
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import DESCRIPTION, Read, Wanted
 from app.vehicles.suggestions import suggestions
@@ -35,8 +35,7 @@ class LookUp(msgspec.Struct, frozen=True, gc=False):
 
     operation: Operation
     enquiry: Enquiry
-    as_of: str | None
-    """The day that the request named."""
+    question: Question
     day: str
     """ISO date to judge by."""
     found: Sequence[Found]
@@ -94,8 +93,7 @@ class LookUps:
         caller = caller_of(req)
         # PERF: most plans do not ask, and a call costs 0.2 us.
         enquiry = NO_ENQUIRY if caller.enquiry == "off" else enquiry_of(req)
-        as_of = question.named_day
-        day = self._reader.day(as_of)
+        day = self._reader.day(question.named_day)
         wanted = Wanted(
             vehicle=operation == "insurance" or (question.details and operation != "compliance"),
             papers=operation not in _ABOUT_INSURANCE,
@@ -103,7 +101,7 @@ class LookUps:
             in_force_first=question.policies,
         )
         found, read = self._reader.look_up(caller.registers, asked, day, wanted)
-        return LookUp(operation, enquiry, as_of, day, found, read)
+        return LookUp(operation, enquiry, question, day, found, read)
 
     def with_suggestions(self, req: Request, look_up: LookUp, unknown: str) -> LookUp:
         """Return a look-up of an unknown plate with the suggestions for it, if the plan has any.
@@ -123,12 +121,12 @@ class LookUps:
         suggested = suggestions([unknown], 1, find)[unknown]
         return msgspec.structs.replace(look_up, suggested=suggested, registers=registers)
 
-    def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> None:
+    def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool | None]) -> None:
         """Record the answer, if the audit trail is on, and count its vehicles.
 
         Args:
-            verdicts: for each plate whether it is insured or compliant; ignored for unknown
-                plates.
+            verdicts: for each plate whether it is insured or compliant, on the day or on every
+                day of the period; ignored for unknown plates.
 
         Raises as `Unit.add_record` does.
         """
@@ -137,8 +135,9 @@ class LookUps:
         req.context.vehicles = len(look_up.found) + len(look_up.suggested or ())
 
 
-def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
+def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool | None]) -> Record:
     caller, enquiry = caller_of(req), look_up.enquiry
+    first_day, last_day = look_up.question.period or (None, None)
     plates = _plates(look_up, verdicts)
     if look_up.suggested:
         plates += map(suggested_plate, look_up.suggested)
@@ -148,7 +147,9 @@ def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
         account=caller.account,
         key=caller.key_id,
         operation=look_up.operation,
-        as_of=look_up.as_of,
+        as_of=look_up.question.as_of,
+        first_day=first_day,
+        last_day=last_day,
         reason=enquiry.reason,
         reference=enquiry.reference,
         user=enquiry.user,
@@ -160,7 +161,7 @@ def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool]) -> Record:
     return record
 
 
-def _plates(look_up: LookUp, verdicts: Iterable[bool]) -> list[Plate]:
+def _plates(look_up: LookUp, verdicts: Iterable[bool | None]) -> list[Plate]:
     pairs = zip(look_up.found, verdicts, strict=True)
     # PERF: without a call for each plate, a bulk of 1,000 takes 50 us and not 130.
     if look_up.operation in _ABOUT_INSURANCE:
@@ -178,23 +179,31 @@ def _plates(look_up: LookUp, verdicts: Iterable[bool]) -> list[Plate]:
     ]
 
 
-def judged_plate(found: Found, day: str) -> Plate:
-    """Return the entry of a plate for which both verdicts are shown."""
-    if found.record is None:
+def judged_plate(found: Found, day: str, period: Period | None = None) -> Plate:
+    """Return the entry of a plate for which both verdicts are shown.
+
+    Args:
+        period: whose verdicts are shown, in place of those of the day.
+    """
+    record = found.record
+    if record is None:
         return unanswered_plate(found)
-    judgement = judge(found.record, day)
-    return Plate(
-        found.record.registration,
-        found=True,
-        insured=judgement.insurance.is_good,
-        compliant=judgement.is_compliant,
-    )
+
+    insured: bool | None
+    compliant: bool | None
+    if period is None:
+        judgement = judge(record, day)
+        insured, compliant = judgement.insurance.is_good, judgement.is_compliant
+    else:
+        insured, _ = judge_period(record, period, judge_insurance)
+        compliant, _ = judge_period(record, period, judge)
+    return Plate(record.registration, found=True, insured=insured, compliant=compliant)
 
 
-def shown_plates(explained: Explained, day: str) -> Iterator[Plate]:
+def shown_plates(explained: Explained, day: str, period: Period | None) -> Iterator[Plate]:
     """Yield the entries of explained plates, each followed by those of its suggestions."""
     for each in explained.plates:
-        yield judged_plate(each.found, day)
+        yield judged_plate(each.found, day, period)
         yield from map(suggested_plate, each.suggested)
 
 

@@ -13,6 +13,8 @@ from app import clock
 from app.storage.engine import Engine
 from app.storage.registers import in_precedence, with_current_registers
 from app.vehicles.answers import (
+    add_asked,
+    checks_answer,
     compliance_answer,
     failure_answer,
     insurance_answer,
@@ -29,8 +31,9 @@ from app.vehicles.compliance import (
 )
 from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
 from app.vehicles.holdings import holdings_of
+from app.vehicles.periods import Period, Question, newest_update, record_on
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import DESCRIPTION, Read
+from app.vehicles.records import DATED, DESCRIPTION, Read
 from app.vehicles.suggestions import suggestions
 
 
@@ -68,27 +71,27 @@ class Explained(NamedTuple):
 def explain(
     engine: Engine,
     reader: VehicleReader,
-    order: tuple[str, ...],
     asked: Sequence[str],
     day: str,
+    period: Period | None = None,
     changes_max: int = 1,
 ) -> Explained:
     """Look plates up and explain each answer; all from the same state of the registers.
 
     Args:
-        order: names of registers in the order of precedence.
         asked: plates as they were given.
         day: ISO date to judge by.
+        period: begins on this day, if the answers are about one.
         changes_max: how many confusable characters suggestions may change.
 
     Raises peewee.PeeweeException if a register cannot be read.
     """
 
     def read(state: str) -> Explained:
-        registers = in_precedence(state, order)
+        registers = in_precedence(state, reader.register_order)
         engine.attach_registers(registers)
         with engine.consistent_read():
-            found, _ = reader.look_up(state, asked, day)
+            found, _ = reader.look_up(state, asked, day, DATED)
             known = [each.registration for each in found if each.registration and each.record]
             held = holdings_of(engine, registers, known)
             suggested = suggestions(
@@ -96,7 +99,7 @@ def explain(
                 changes_max,
                 lambda plates: reader.look_up(state, plates, day, DESCRIPTION)[0],
             )
-        plates = [_explanation(each, held, suggested, day) for each in found]
+        plates = [_explanation(each, held, suggested, day, period) for each in found]
         return Explained({each.name: each.generation for each in registers}, plates)
 
     return with_current_registers(engine, read)
@@ -107,6 +110,7 @@ def _explanation(
     holdings: Mapping[str, tuple[Holding, ...]],
     suggested: Mapping[str, Sequence[Record]],
     day: str,
+    period: Period | None,
 ) -> Explanation:
     if found.registration is None:
         return Explanation(found, (), None, ())
@@ -119,7 +123,7 @@ def _explanation(
         _insured(held, choice, judgement.insurance, day),
         _policy(choice),
         *(_described(found.record, held, column) for column in ("make", "model", "year", "color")),
-        _last_updated(found.record, held, choice),
+        _last_updated(found.record, held, choice, period),
         _mot(found.record, held, judgement.mot),
         _tax(found.record, held, judgement.tax),
         _fines(held, judgement.fines),
@@ -188,19 +192,30 @@ def _all_with(held: Sequence[Holding], column: str, value: object) -> tuple[str,
     )
 
 
-def _last_updated(record: Record, held: Sequence[Holding], choice: Choice | None) -> Decision:
-    """Explain the time: the newest change of the vehicle rows and the chosen policy."""
+def _last_updated(
+    record: Record, held: Sequence[Holding], choice: Choice | None, period: Period | None
+) -> Decision:
+    """Explain the time: the newest change of the vehicle rows, and of the policies used (D172)."""
+    updated = record.updated if period is None else newest_update(record)
     times = [(each.register, each.vehicle.updated) for each in held if each.vehicle is not None]
     what = "a vehicle row or the policy"
     if choice is not None:
         times.append((choice.register, choice.policy.updated))
+    if period is not None:
+        what = "a vehicle row, the policy, or one that ends in the period or later"
+        times += [
+            (each.register, policy.updated)
+            for each in held
+            for policy in each.policies
+            if policy.valid_to >= period.first
+        ]
     if not times:
         times = [(each.register, fine.updated) for each in held for fine in each.fines]
         what = "a fine, since nothing else is known"
-    newest = {register for register, updated in times if updated == record.updated}
+    newest = {register for register, time in times if time == updated}
     registers = tuple(each.register for each in held if each.register in newest)
     why = f"the newest change of {what}"
-    return Decision("lastUpdated", clock.iso_utc(record.updated), registers, why)
+    return Decision("lastUpdated", clock.iso_utc(updated), registers, why)
 
 
 def _mot(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
@@ -247,19 +262,26 @@ Document = dict[str, Any]
 """What `verifyd lookup` prints with `--json`, or as text for people."""
 
 
-def document_of(explained: Explained, day: str) -> Document:
-    """Return the document: the day, the registers in the order of precedence, and the plates.
+def document_of(explained: Explained, day: str, period: Period | None = None) -> Document:
+    """Return the document: the days, the registers in the order of precedence, and the plates.
 
-    A plate has the answers of the API, or `error` and `code`, and if it is unknown `suggestions`.
+    A plate has the answers of the API with dates and all policies, or `error` and `code`, and if it
+    is unknown `suggestions`.
     """
     return {
         "asOf": day,
+        **period_members(period),
         "registers": list(explained.registers),
-        "plates": [_plate(each, day) for each in explained.plates],
+        "plates": [_plate(each, day, period) for each in explained.plates],
     }
 
 
-def _plate(explanation: Explanation, day: str) -> Document:
+def period_members(period: Period | None) -> Document:
+    """Return the member of a document that names the period; none without one."""
+    return {"period": {"firstDay": period.first, "lastDay": period.last}} if period else {}
+
+
+def _plate(explanation: Explanation, day: str, period: Period | None) -> Document:
     found = explanation.found
     asked = {"asked": found.asked, "registration": found.registration}
     if found.record is None:
@@ -270,21 +292,36 @@ def _plate(explanation: Explanation, day: str) -> Document:
             "suggestions": msgspec.to_builtins(suggestion_answers(explanation.suggested))
         }
     return asked | {
-        "insurance": msgspec.to_builtins(insurance_answer(found.record, day)),
-        "compliance": msgspec.to_builtins(
-            compliance_answer(
-                found.record.registration,
-                judge(found.record, day),
-                explain=True,
-                checked_at=clock.now(),
-            )
-        ),
+        **_answers(found.record, day, period),
         "decidedBy": [
             each._asdict() | {"registers": list(each.registers)} for each in explanation.decisions
         ],
         "chosenPolicy": _choice(explanation.choice, day),
         "registers": [_holding(each, day) for each in explanation.holdings],
     }
+
+
+def _answers(record: Record, day: str, period: Period | None) -> Document:
+    """Return the answers of the two operations, with all that can be asked of them.
+
+    A period that fails also has the `checks` and the `policy` of its first failing day.
+    """
+    asked = Question(period=period, details=True, policies=True)
+    insurance = insurance_answer(record, day)
+    compliance = compliance_answer(
+        record.registration, judge(record, day), explain=True, checked_at=clock.now()
+    )
+    add_asked(insurance, record, day, asked)
+    add_asked(compliance, record, day, asked)
+    answers = {"insurance": insurance, "compliance": compliance}
+    document: Document = msgspec.to_builtins(answers)
+    for answer in document.values():
+        failed = answer.get("period", {})
+        if then := failed.get("firstFailingDay"):
+            later = record_on(record, then)
+            failed["checks"] = msgspec.to_builtins(checks_answer(judge(later, then)))
+            failed["policy"] = later.policy and _policy_document(later.policy, then)
+    return document
 
 
 def _choice(choice: Choice | None, day: str) -> Document | None:

@@ -7,18 +7,19 @@ on a few days, such as the day after a policy ends. So the first day and these d
 from collections.abc import Callable
 from datetime import date, timedelta
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from app.vehicles.compliance import Judgement, Verdict, first_mot_day
+from app.vehicles.compliance import Judgement, Verdict, first_mot_day, judge
 from app.vehicles.facts import POLICIES_MAX, PolicyFacts, Record
 
 DAYS_MAX = 400
 """Days of a period, both ends included."""
 SHOWN_POLICIES_MAX = 20
 _LAST_DAY = date.max.isoformat()
+_GOOD: Final = Verdict(True, "")
 
 Until = str | UnsetType | None
 """The last day on which a vehicle passes: UNSET if it fails on the first day; None if no end is
@@ -59,25 +60,43 @@ class Question(NamedTuple):
         return self.details or self.policies or self.period is not None
 
 
-def period_fault(as_of: str | None, first: str | None, last: str | None) -> tuple[str, str] | None:
+Failure = tuple[str, _J]
+"""The first day on which a vehicle fails, and the verdict on it."""
+
+
+class Outcome(NamedTuple, Generic[_J]):
+    """Whether a vehicle passes on every day of a period."""
+
+    is_valid: bool | None
+    """None if later days cannot be judged."""
+    failure: Failure[_J] | None
+
+
+def period_fault(
+    as_of: str | None,
+    first: str | None,
+    last: str | None,
+    names: tuple[str, str, str] = ("asOf", "from", "to"),
+) -> tuple[str, str] | None:
     """Return what is wrong with the days that a request names; None if they fit together.
 
-    Args: existing days.
+    Args: existing days, and what they are called.
 
-    Returns the name of the parameter, and the end of a sentence about it.
+    Returns the name of one of them, and the end of a sentence about it.
     """
+    named_day, begin, end = names
     if first is None or last is None:
         if first is last:
             return None
-        given, missing = ("to", "from") if first is None else ("from", "to")
-        return given, f"cannot be sent without {missing}"
+        given, missing = (end, begin) if first is None else (begin, end)
+        return given, f"is not allowed without {missing}"
     if as_of is not None:
-        return "asOf", "cannot be sent with from and to"
+        return named_day, f"is not allowed with {begin} and {end}"
     if last < first:
-        return "to", "must not be before from"
+        return end, f"must not be before {begin}"
     count = (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
     if count > DAYS_MAX:
-        return "to", f"makes a period of {count:,} days; at most {DAYS_MAX} are allowed"
+        return end, f"makes a period of {count:,} days; at most {DAYS_MAX} are allowed"
     return None
 
 
@@ -86,7 +105,7 @@ def has_too_many_policies(record: Record) -> bool:
     return len(record.policies) > POLICIES_MAX
 
 
-def first_failure(record: Record, day: str, last: str, judge: _Judge[_J]) -> tuple[str, _J] | None:
+def first_failure(record: Record, day: str, last: str, judge: _Judge[_J]) -> Failure[_J] | None:
     """Return the first day from `day` to `last` on which a vehicle fails, and the verdict on it.
 
     Args:
@@ -112,12 +131,43 @@ def good_until(record: Record, day: str, judge: _Judge[_J]) -> Until:
     return UNSET if failure[0] == day else _shifted(failure[0], -1)
 
 
+def judge_period(record: Record, period: Period, judge: _Judge[_J]) -> Outcome[_J]:
+    """Judge a vehicle on every day of a period."""
+    if has_too_many_policies(record):
+        return Outcome(None, None)
+    failure = first_failure(record, *period, judge)
+    return Outcome(failure is None, failure)
+
+
+def next_lapse(record: Record, day: str) -> Failure[Judgement] | None:
+    """Return the last day before a check fails that passes on `day`; None if no end is known.
+
+    Also returns the judgement of the day after.
+    """
+    passed = [verdict.is_good for verdict in judge(record, day)]
+
+    def judge_passed(then: Record, each: str) -> Verdict:
+        verdicts = zip(passed, judge(then, each), strict=True)
+        return next((found for before, found in verdicts if before and not found.is_good), _GOOD)
+
+    failure = first_failure(record, day, _LAST_DAY, judge_passed)
+    if failure is None:
+        return None
+    lapsed, _ = failure
+    return _shifted(lapsed, -1), judge(record_on(record, lapsed), lapsed)
+
+
 def record_on(record: Record, day: str) -> Record:
     """Return the record with the policy to answer with on a later day (D20)."""
     if not record.policies:
         return record
     best = max(record.policies, key=lambda policy: policy.rank(day))
     return record if best == record.policy else msgspec.structs.replace(record, policy=best)
+
+
+def newest_update(record: Record) -> int:
+    """Return the newest change among all rows that later days are judged by, in Unix seconds."""
+    return max((record.updated, *(policy.updated for policy in record.policies)))
 
 
 def _next_change(record: Record, day: str, last: str) -> str | None:

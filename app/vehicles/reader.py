@@ -34,6 +34,8 @@ class VehicleReader:
     def __init__(self, records: Records, config: Config) -> None:
         self._records = records
         self._timezone = config.timezone
+        self.register_order = config.register_order
+        """Names of registers in the order of precedence."""
 
     def day(self, as_of: str | None) -> str:
         """Return the ISO date to judge by: the one asked for, or today."""

@@ -1,5 +1,7 @@
 """The operations on one vehicle and on many, with one statement each (spec 4)."""
 
+from collections.abc import Iterable, Sequence
+
 import falcon
 
 from app import clock
@@ -8,6 +10,8 @@ from app.serve.http.bodies import answer
 from app.serve.http.context import Request
 from app.vehicles.answers import (
     NOT_FOUND,
+    ComplianceAnswer,
+    InsuranceAnswer,
     Items,
     add_asked,
     bulk_answer,
@@ -16,6 +20,7 @@ from app.vehicles.answers import (
     insurance_answer,
     insurance_item,
     invalid_registration,
+    period_verdicts,
     suggestion_answers,
 )
 from app.vehicles.audited import LookUp, LookUps
@@ -31,12 +36,21 @@ from app.vehicles.questions import (
     read_bulk,
 )
 
+_Answers = Items | Sequence[InsuranceAnswer] | Sequence[ComplianceAnswer]
+
 
 class _Operation:
     """What the operations share: the look-ups of clients."""
 
     def __init__(self, look_ups: LookUps) -> None:
         self._look_ups = look_ups
+
+    def _record(
+        self, req: Request, look_up: LookUp, answers: _Answers, verdicts: Iterable[bool]
+    ) -> None:
+        """Record what is told: the verdicts of the day, or those of the period (D174)."""
+        is_of_day = look_up.question.period is None
+        self._look_ups.record(req, look_up, verdicts if is_of_day else period_verdicts(answers))
 
     def _require_record(self, req: Request, look_up: LookUp) -> Record:
         """Return the record of a plate.
@@ -71,7 +85,7 @@ class Insurance(_Operation):
         insurance = insurance_answer(record, look_up.day, question.as_of)
         if question.asks_more:
             add_asked(insurance, record, look_up.day, question)
-        self._look_ups.record(req, look_up, [insurance.insured])
+        self._record(req, look_up, [insurance], [insurance.insured])
         answer(resp, insurance)
 
     on_head = on_get
@@ -94,7 +108,7 @@ class Compliance(_Operation):
         )
         if question.asks_more:
             add_asked(compliance, record, look_up.day, question)
-        self._look_ups.record(req, look_up, [compliance.compliant])
+        self._record(req, look_up, [compliance], [compliance.compliant])
         answer(resp, compliance)
 
     on_head = on_get
@@ -111,7 +125,7 @@ class BulkInsurance(_Operation):
         items = [insurance_item(each, look_up.day) for each in look_up.found]
         _add_asked_to_all(items, look_up, question)
         insured = (item.insured for item in items)
-        self._look_ups.record(req, look_up, insured)
+        self._record(req, look_up, items, insured)
         answer(resp, bulk_answer(items, question.as_of))
 
 
@@ -146,7 +160,7 @@ class BulkCompliance(_Operation):
         ]
         _add_asked_to_all(items, look_up, question)
         compliant = (item.compliant for item in items)
-        self._look_ups.record(req, look_up, compliant)
+        self._record(req, look_up, items, compliant)
         answer(resp, bulk_answer(items, question.as_of))
 
 

@@ -4,17 +4,19 @@ import csv
 import io
 import json
 import logging
+from datetime import date, timedelta
 
 import pytest
 
+from app import clock
 from app.accounts.administration import require_account, require_plan
 from app.console.accounts import requests_left
-from app.console.rendering import ROOT
+from app.console.rendering import ROOT, in_words
 from app.console.sessions import Role
 from app.registers.undo import drop_register
 from app.serve.limits.store import LimitStore, identity_of
 from app.storage.versions import database_id
-from app.vehicles.answer_cells import COLUMNS
+from app.vehicles.answer_cells import COLUMNS, PERIOD_COLUMNS
 from app.vehicles.reader import BATCH_PLATES
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
@@ -67,6 +69,11 @@ def browser(world, application):
     return signed_in(world, application, Role.VIEWER)
 
 
+def in_days(number):
+    """Return the day so many days after DAY."""
+    return (date.fromisoformat(DAY) + timedelta(number)).isoformat()
+
+
 def ask(browser, plates, **fields):
     return browser.post(LOOK_UP, {"plates": plates, "day": DAY, **fields})
 
@@ -93,7 +100,7 @@ class TestOne:
         assert "policy P-7 of native is in force on 2025-07-01" in answer.text
 
     def test_what_is_optional_is_folded_until_it_is_used(self, browser):
-        """Day, reason and reference open if one has a value or a fault."""
+        """Days, reason and reference open if one has a value or a fault."""
         for page, is_open in (
             (browser.get(LOOK_UP), False),
             (ask(browser, "AB12CDE", day=""), False),
@@ -104,7 +111,7 @@ class TestOne:
             folded = page.html.select_one("form details")
             assert folded.has_attr("open") == is_open
             names = [field["name"] for field in folded.select("input")]
-            assert names == ["day", "reason", "reference"]
+            assert names == ["day", "from", "to", "reason", "reference"]
 
     def test_a_reason_that_is_needed_is_chosen(self, world):
         """VERIFYD_LOOKUP_REASONS: no reason is chosen at first, and others are refused (D165)."""
@@ -116,7 +123,7 @@ class TestOne:
             "FRAUD",
             "THEFT",
         ]
-        assert form.details.summary.text.startswith("Day and reference")
+        assert form.details.summary.text.startswith("Day or period and reference")
         for reason in ("", "theft", "x" * 10_000):
             refused = browser.send(LOOK_UP, {"plates": "AB12CDE", "reason": reason})
             assert refused.status_int == 422
@@ -147,12 +154,13 @@ class TestOne:
             answer = client.get(f"/v1/vehicle/AB12CDE/insurance?asOf={day}").json
             words = [each.text for each in page.html.select("article .verdicts strong")]
             assert (words[0] == "Insured") == answer["insured"]
-            assert f"Answer for {day}" in page.html.find(id="answers").text
+        assert page.html.find(id="answers").text == "Answer for Wednesday, 1 July 2026"
 
     def test_without_a_day_it_is_today(self, world, browser):
         """The page names the day."""
         page = ask(browser, "AB12CDE", day="")
-        assert "Answer for 2" in page.html.find(id="answers").text
+        today = clock.today(world.config.timezone)
+        assert page.html.find(id="answers").text.endswith(f", {in_words(today.isoformat())}")
 
     @engine_independent
     @each_row(
@@ -209,8 +217,179 @@ class TestList:
         assert "can have 5,000 plates; this one has 5,001" in fault
         assert "lookup --csv" in fault
 
+    def test_it_is_sorted_by_the_next_lapse_before_it_is_cut(self, world, browser):
+        """Of plates in any order, those come first of which something lapses first."""
+        later = {"insured": True, "taxStatus": "taxed", "motExempt": True}
+        plates = [f"T{n:03}" for n in range(210)]
+        world.load(
+            later | {"registration": plate, "taxDue": in_days(400 - n)}
+            for n, plate in enumerate(plates)
+        )
+        world.load([later | {"registration": "NOEND1"}])
+        world.load([{"registration": "MOT1", "motExpiry": in_days(30)}])
+        world.load({**POLICY, "registration": "MANY1", "number": f"{n:03}"} for n in range(101))
+        page = ask(browser, ",".join(["ZZ9", "!!", "NOEND1", "EV1L", *plates, "MOT1"]))
+        rows = page.html.select("section tbody tr")
+        assert [row.th.text for row in rows] == ["MOT1", *reversed(plates)][:200]
+        assert rows[0].td.text.split() == "MOT until 31 July 2025 30 days".split()
+        assert rows[1].td.text.strip() == "road tax until 8 January 2026"
+        assert "Sorted by the next lapse" in page.text
+        assert "Lapsing within 30 days: 1." in page.html.select_one("section .lead").text
+        few = ask(browser, "ZZ9,!!,EV1L,NOEND1,MANY1,MOT1,T000")
+        rows = few.html.select("section tbody tr")
+        assert [(row.th.text, row.td.text.strip()) for row in rows[2:5]] == [
+            ("MANY1", "not judged: more than 100 policies"),
+            ("NOEND1", "no end is known"),
+            ("EV1L", "nothing is left to lapse"),
+        ]
+        assert [row.th.text for row in rows[:2] + rows[5:]] == ["MOT1", "T000", "ZZ9", "!!"]
+        for row in rows:
+            assert few.html.select_one(row.th.a["href"]).h3.text.startswith(row.th.text)
+
+    def test_a_period_is_judged_in_short(self, world, browser):
+        """From which day each plate fails, and why; the counts are about every day."""
+        world.load([{"registration": "MANY1", "insured": True}])
+        world.load({**POLICY, "registration": "MANY1", "number": f"{n:03}"} for n in range(101))
+        page = ask(
+            browser, "EV1L,AB12CDE,MANY1", day="", **{"from": "2026-06-29", "to": "2026-07-01"}
+        )
+        cells = {
+            row.th.text: [cell.text.strip() for cell in row.select("td")][:4]
+            for row in page.html.select("section tbody tr")
+        }
+        assert cells == {
+            "AB12CDE": [
+                "insurance until 30 June 2026 1 day",
+                "not insured from 1 July 2026",
+                "not compliant from 29 June 2026",
+                "MOT: unknown, road tax: sorn, fines: outstanding",
+            ],
+            "MANY1": [
+                "not judged: more than 100 policies",
+                *("not judged", "not judged", "MOT: unknown, road tax: unknown"),
+            ],
+            "EV1L": [
+                "nothing is left to lapse",
+                "not insured from 29 June 2026",
+                "not compliant from 29 June 2026",
+                "insurance: unknown, MOT: unknown, road tax: unknown",
+            ],
+        }
+        assert "Insured on every day: 0. Compliant on every day: 0." in page.text
+
+
+class TestDates:
+    """Dates are words, and all policies in force are shown."""
+
+    @pytest.fixture
+    def answer(self, browser):
+        """`answer(plate, **fields)` returns the texts of an answer: the verdicts, and the facts."""
+
+        def texts(plate, **fields):
+            article = ask(browser, plate, **fields).html.select_one("article")
+            verdicts = article.select(".verdicts p")
+            facts = article.select_one("dl").select("div")
+            return list(map(words, verdicts)), {each.dt.text: words(each.dd) for each in facts}
+
+        def words(element):
+            return " ".join(element.get_text(" ").split())
+
+        return texts
+
+    def test_until_when_the_answer_holds(self, world, answer):
+        """The last day of the cover, and of each paper."""
+        papers = {"motExpiry": "2026-01-31", "taxStatus": "taxed", "taxDue": "2026-02-01"}
+        world.load([{"registration": "P1", **papers}])
+        world.load([POLICY | {"registration": "P1", "insurer": "Larkmere"}])
+        verdicts, facts = answer("P1")
+        assert verdicts == ["Insured until 30 June 2026", "Compliant until 31 January 2026"]
+        assert facts | {"Vehicle": ""} == {
+            "Vehicle": "",
+            "Policies in force": "P-7 of Larkmere, 1 July 2025 to 30 June 2026",
+            "Insurance": "valid until 30 June 2026",
+            "MOT": "valid until 31 January 2026",
+            "Road tax": "valid until 1 February 2026",
+            "Fines": "none",
+        }
+
+    def test_what_has_no_date_is_said_in_words(self, world, answer):
+        """That no end is known, that a check failed, and how many fines are owed."""
+        world.load(
+            [
+                {"registration": "FLAG1", "insured": True, "motExempt": True, "taxStatus": "taxed"},
+                {"registration": "OLD1", "motExpiry": "2025-06-30", "taxStatus": "untaxed"},
+            ]
+        )
+        verdicts, facts = answer("FLAG1")
+        assert verdicts == ["Insured no end is known", "Compliant no end is known"]
+        assert facts["Insurance"] == "flag no end is known"
+        assert (facts["MOT"], facts["Road tax"]) == ("exempt", "valid no end is known")
+        verdicts, facts = answer("OLD1")
+        assert verdicts[0] == "Not insured no policy is known"
+        assert facts["MOT"] == "expired ended on 30 June 2025"
+        assert (facts["Road tax"], facts["Policies in force"]) == ("untaxed", "none")
+        verdicts, facts = answer("AB12CDE", day="2026-07-01")
+        assert verdicts[0] == "Not insured policy P-7 ended on 30 June 2026"
+        assert facts["Policy not in force"] == "P-7, 1 July 2025 to 30 June 2026"
+        assert facts["Fines"] == "outstanding 1 owed now"
+
+    def test_all_policies_in_force_are_shown(self, world, answer):
+        """So a double insurance is seen; more than 100 policies are not judged any later."""
+        other = {**POLICY, "number": "P-8", "validTo": "2025-12-31", "type": "third party"}
+        world.load([other])
+        verdicts, facts = answer("AB12CDE")
+        assert facts["Policies in force"] == (
+            "2 policies P-7, 1 July 2025 to 30 June 2026 "
+            "P-8, third party, 1 July 2025 to 31 December 2025"
+        )
+        world.load({**POLICY, "number": f"{n:03}"} for n in range(100))
+        verdicts, facts = answer("AB12CDE")
+        assert verdicts[0] == "Insured later days are not judged: more than 100 policies"
+        assert facts["Policies in force"].startswith("more than 20 policies P-7")
+        verdicts, _ = answer("AB12CDE", day="", **{"from": DAY, "to": DAY})
+        assert verdicts[1].startswith("Not judged whether compliant")
+
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ({}, "policy P-7 ended on 30 June 2026"),
+            ({"cancelledOn": "2026-07-04"}, "policy P-9 begins on 3 July 2026"),
+            ({"cancelledOn": "2026-06-30"}, "policy P-9 was cancelled on 30 June 2026"),
+        ],
+    )
+    def test_a_period_fails_from_a_day_and_for_a_reason(self, world, answer, change, why):
+        """The first day that fails, with its day of the week, and which policy comes closest."""
+        if change:
+            days = {"validFrom": "2026-07-03", "validTo": "2027-07-02"}
+            world.load([POLICY | {"number": "P-9"} | days | change])
+        verdicts, facts = answer("AB12CDE", day="", **{"from": "2026-06-30", "to": "2026-07-02"})
+        assert verdicts[0] == f"Not insured from Wednesday, 1 July 2026 {why}"
+        assert verdicts[1].startswith("Not compliant from Tuesday, 30 June 2026 MOT: unknown")
+        assert facts["Insurance"] == "valid until 30 June 2026"
+
+    def test_a_period_passes_on_every_day(self, world, browser, answer):
+        """The facts below are those of the first day, and say so."""
+        fields = {"day": "", "from": DAY, "to": "2026-06-30"}
+        verdicts, _ = answer("AB12CDE", **fields)
+        assert verdicts[0] == "Insured on every day until 30 June 2026"
+        page = ask(browser, "AB12CDE", **fields)
+        days = "Tuesday, 1 July 2025 to Tuesday, 30 June 2026"
+        assert page.html.find(id="answers").text == f"Answer for {days}"
+        assert page.html.select_one("article h4").text == "On Tuesday, 1 July 2025"
+
 
 class TestFile:
+    def test_it_has_the_columns_of_a_period(self, browser):
+        """The plates stay in the order in which they were given."""
+        fields = {"as": "csv", "day": "", "from": DAY, "to": "2026-07-01"}
+        response = ask(browser, "ZZ9\nAB12CDE", **fields)
+        name = f'attachment; filename="look-up-{DAY}-to-2026-07-01.csv"'
+        assert response.headers["Content-Disposition"] == name
+        unknown, known = csv_rows(response)
+        columns = [f"verifyd_{column}" for column in (*COLUMNS, *PERIOD_COLUMNS)]
+        assert list(unknown) == ["plate", *columns]
+        assert (unknown["plate"], known["verifyd_insuredFirstFailingDay"]) == ("ZZ9", "2026-07-01")
+
     def test_it_has_the_columns_of_the_command(self, browser):
         """Each plate is a line, as it was given, with the answer."""
         response = ask(browser, "ab12 cde\nZZ99ZZZ\n!!\nłódź-1", **{"as": "csv"})
@@ -335,6 +514,12 @@ class TestFields:
             ({"day": "2025-02-30"}, "day", "a day that does not exist"),
             ({"day": "2025-07-01T00:00"}, "day", "at most 10 characters"),
             ({"day": MARKUP}, "day", "at most 10 characters"),
+            (dict.fromkeys(["day", "from", "to"], DAY), "day", "is not allowed with From and To"),
+            ({"from": DAY}, "from", "From is not allowed without To"),
+            ({"to": DAY}, "to", "To is not allowed without From"),
+            ({"from": "2025-02-29", "to": DAY}, "from", "a day that does not exist"),
+            ({"from": DAY, "to": "2025-06-30"}, "to", "To must not be before From"),
+            ({"from": DAY, "to": "2026-08-05"}, "to", "a period of 401 days; at most 400"),
             ({"reason": "x" * 65}, "reason", "at most 64 characters"),
             ({"reason": "a\nb"}, "reason", "must not contain line breaks"),
             ({"reason": "Prüfung"}, "reason", "must have 1 to 64 printable ASCII characters"),
@@ -444,6 +629,19 @@ class TestRecord:
         ]
         assert len(record["plates"]) == 2 + others
         assert record["registers"].keys() == {"native", "fines"}
+
+    @pytest.mark.parametrize("fields", [{}, {"as": "csv"}])
+    @pytest.mark.parametrize("others", [0, 20])
+    def test_of_a_period_its_verdicts_are_recorded(self, recorded, trail, fields, others):
+        """Both days, and whether the vehicle passes on each of them."""
+        plates = "\n".join(["AB12CDE", *(f"NONE{n}" for n in range(others))])
+        for last_day, insured in (("2026-06-30", True), ("2026-07-01", False)):
+            days = {"day": "", "from": DAY, "to": last_day}
+            assert ask(recorded, plates, **days, **fields).status_int == 200
+            record = list(lines(trail))[-1]
+            assert (record["first_day"], record["last_day"]) == (DAY, last_day)
+            assert "as_of" not in record
+            assert record["plates"][0]["insured"] is insured
 
     def test_what_cannot_be_recorded_is_not_shown(self, recorded, trail):
         """The page says so, and has no answer."""

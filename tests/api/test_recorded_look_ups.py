@@ -153,6 +153,33 @@ class TestRecords:
         assert told[0][member] is (member == "insured")
         assert len(list(lines(trail))) == 1
 
+    @pytest.mark.parametrize("last_day", ["2025-12-31", "2026-01-01"])
+    def test_a_period(self, world, audited, trail, last_day):
+        """Both days, and whether the vehicle passes on each of them, not only on the first."""
+        days = {"first_day": DAY, "last_day": last_day}
+        query = f"from={DAY}&to={last_day}"
+        insured = last_day == "2025-12-31"
+        assert audited.get(f"/v1/vehicle/AB12CDE/insurance?{query}").json["insured"] is True
+        plate = {"plate": "AB12CDE", "found": True}
+        assert last(trail) == expected(world, "insurance", plate | {"insured": insured}, **days)
+        audited.get(f"/v1/compliance/AB12CDE?{query}")
+        assert last(trail) == expected(world, "compliance", plate | {"compliant": False}, **days)
+        sent = {"registrations": ["AB12CDE", "ZZ99ZZZ"], "from": DAY, "to": last_day}
+        audited.post("/v1/vehicle/bulk-insurance", sent)
+        unknown = {"plate": "ZZ99ZZZ", "found": False}
+        told = [plate | {"insured": insured}, unknown]
+        assert last(trail) == expected(world, "bulk_insurance", *told, **days)
+        audited.post("/v1/compliance/bulk", sent)
+        told = [plate | {"compliant": False}, unknown]
+        assert last(trail) == expected(world, "bulk_compliance", *told, **days)
+
+    def test_a_period_that_is_not_judged_has_no_verdict(self, world, audited, trail):
+        """With too many policies, neither yes nor no was told about the period."""
+        world.load([POLICY | {"number": f"{n:03}"} for n in range(100)])
+        audited.get(f"/v1/vehicle/AB12CDE/insurance?from={DAY}&to={DAY}")
+        plate = {"plate": "AB12CDE", "found": True}
+        assert last(trail) == expected(world, "insurance", plate, first_day=DAY, last_day=DAY)
+
     def test_request_id_and_time(self, world, audited, trail, monkeypatch):
         """The id of the answer, and the time with microseconds."""
         monkeypatch.setattr(clock, "now_ns", lambda: 1_793_600_000_123_456_789)

@@ -266,7 +266,7 @@ class Explainer(threading.Thread):
             while not self.over.is_set():
                 asked_at = time.monotonic()
                 try:
-                    explained = explain(engine, reader, (), (CAR, OTHER), "2026-06-30")
+                    explained = explain(engine, reader, (CAR, OTHER), "2026-06-30")
                     document = document_of(explained, "2026-06-30")
                     self.seen.append(Seen(asked_at, time.monotonic(), "", explained_car(document)))
                 except Exception as error:

@@ -37,7 +37,8 @@ def directory(tmp_path, hours):
             hours.pass_hours(24)
             seal(path, current=False)
         bulk = [Plate("A1", found=True), Plate("Z9", found=False), invalid_plate(HOSTILE)]
-        trail.append(look_up(plates=bulk, operation="bulk_compliance"))
+        period = {"first_day": "2026-12-04", "last_day": "2026-12-07"}
+        trail.append(look_up(plates=bulk, operation="bulk_compliance", **period))
         trail.append(
             Record(time=time_of(hours.now_ns), operation="search", criteria=Criteria("EVERY"))
         )
@@ -49,6 +50,8 @@ def test_look_ups_are_counted(directory):
     """By account, reason, operation and day; searches of the trail are no look-ups."""
     done = report(views_of([directory]), Period())
     assert (done.look_ups, done.plates, done.not_found, done.invalid) == (82, 84, 1, 1)
+    assert done.of_periods == 1
+    assert b"Look-ups about a period: 1." in render(done)
     assert done.by_account == [Tally("acme", 77, 79), Tally("other", 5, 5)]
     assert done.by_reason == [Tally("claim", 76, 76), Tally(HOSTILE, 5, 5), Tally("(none)", 1, 3)]
     assert [(t.name, t.look_ups) for t in done.by_operation] == [

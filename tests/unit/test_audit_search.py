@@ -20,13 +20,15 @@ from app.audit.index import (
     list_index_files,
     write_index,
 )
-from app.audit.record import Criteria, Plate, Record, invalid_plate, row_of
+from app.audit.record import Criteria, Plate, Record, find_record, invalid_plate, row_of
 from app.audit.seal import seal
 from app.audit.search import Period, Query, first_moment, last_moment, plan, search, time_before
 from app.audit.segments import lines_beginning_in, list_segments
 from app.audit.view import view_of
 from tests.rows import each_row
 from tests.unit.audit_trails import Clock, look_up, opened
+
+PERIOD = {"first_day": "2026-12-04", "last_day": "2026-12-07"}
 
 
 @pytest.fixture
@@ -313,7 +315,34 @@ class TestPeriods:
             time_before(keep, "2026-03-31")
 
 
+@each_row(
+    ("days", "answer"),
+    [
+        ({}, "insured"),
+        ({"as_of": "2026-12-04"}, "insured on 2026-12-04"),
+        (PERIOD, "insured in the period 2026-12-04 to 2026-12-07"),
+    ],
+)
+def test_an_answer_names_the_days_that_it_is_about(days, answer):
+    """Those that the request named; also if the plates are only counted."""
+    assert row_of(look_up(**days)).answer == answer
+    several = look_up(**days, plates=[Plate("A1", found=True), Plate("A2", found=False)])
+    assert row_of(several).answer == answer.removeprefix("insured").lstrip()
+
+
 class TestExport:
+    def test_a_csv_has_the_days_of_a_period(self):
+        """A record of an earlier release, which has no period, is read all the same."""
+        old = b'{"time":"t","operation":"insurance","as_of":"2026-12-04","plates":[{"plate":"A1"}]}'
+        former = find_record(old)
+        assert former is not None
+        text = (csv_heading() + csv_lines(former) + csv_lines(look_up(**PERIOD))).decode()
+        rows = csv.DictReader(io.StringIO(text, newline=""))
+        assert [(row["as_of"], row["first_day"], row["last_day"]) for row in rows] == [
+            ("2026-12-04", "", ""),
+            ("", "2026-12-04", "2026-12-07"),
+        ]
+
     def test_lines_are_exported_as_they_were_recorded(self, directory):
         """The digest of a segment fits its export."""
         exported = b"".join(line + b"\n" for line, _ in records_in(view_of(directory), Period()))

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from app.vehicles.answer_cells import COLUMNS
+from app.vehicles.answer_cells import COLUMNS, PERIOD_COLUMNS
 from app.vehicles.reader import VehicleReader
 from tests.conftest import ON_SQLITE
 from tests.contract.pages import PAGES, section
@@ -52,11 +52,28 @@ class TestAnswers:
     def test_they_are_those_of_the_api(self, cli, alice, loaded):
         """The answers equal the API's, except for the time of the request."""
         (plate,) = cli.json("lookup", "ab12 cde", "--as-of", DAY)["plates"]
-        insurance = alice.get(f"/v1/vehicle/AB12CDE/insurance?asOf={DAY}").json
+        asked = f"asOf={DAY}&details=true"
+        insurance = alice.get(f"/v1/vehicle/AB12CDE/insurance?{asked}&policies=all").json
         assert plate["insurance"] | {"asOf": DAY} == insurance
-        answer = alice.get(f"/v1/compliance/AB12CDE?asOf={DAY}&explain=true").json
+        answer = alice.get(f"/v1/compliance/AB12CDE?{asked}&explain=true").json
         changing = {"asOf": DAY, "lastChecked": ""}
         assert plate["compliance"] | changing == answer | changing
+
+    def test_those_of_a_period_are_those_of_the_api(self, cli, alice, loaded):
+        """A period that fails also says which checks fail then, and with which policy."""
+        days = ("2026-01-30", "2026-02-02")
+        document = cli.json("lookup", "AB12CDE", "--from", days[0], "--to", days[1])
+        assert document["period"] == {"firstDay": days[0], "lastDay": days[1]}
+        (plate,) = document["plates"]
+        asked = "from={}&to={}&details=true".format(*days)
+        insurance = alice.get(f"/v1/vehicle/AB12CDE/insurance?{asked}&policies=all").json
+        assert plate["insurance"] == insurance
+        told, period = plate["compliance"], plate["compliance"]["period"]
+        assert period["firstFailingDay"] == days[0]
+        assert not period.pop("checks")["noOutstandingFines"]
+        assert period.pop("policy")["number"] == "P-2"
+        answer = alice.get(f"/v1/compliance/AB12CDE?{asked}&explain=true").json
+        assert told | {"lastChecked": ""} == answer | {"lastChecked": ""}
 
     @ON_SQLITE
     def test_the_day_is_today_by_default(self, cli, loaded, monkeypatch):
@@ -158,6 +175,23 @@ class TestWithoutAnswer:
 
     @ON_SQLITE
     @pytest.mark.parametrize(
+        ("days", "fault"),
+        [
+            (("--from", DAY), "argument --from: is not allowed without --to"),
+            (("--to", DAY), "argument --to: is not allowed without --from"),
+            (("--from", DAY, "--to", "2025-06-30"), "argument --to: must not be before --from"),
+            (("--from", DAY, "--to", "2026-08-05"), "401 days; at most 400 are allowed"),
+            (("--from", DAY, "--to", "2025-06-31"), "names a day that does not exist"),
+            (("--from", DAY, "--to", DAY, "--as-of", DAY), "is not allowed with --from and --to"),
+        ],
+    )
+    @pytest.mark.parametrize("asked", [["AB12CDE"], ["--csv", "a.csv"]])
+    def test_days_that_are_no_period_are_refused(self, cli, days, fault, asked):
+        """As the API refuses them, but with the names of the options."""
+        assert fault in cli.misuse("lookup", *asked, *days)
+
+    @ON_SQLITE
+    @pytest.mark.parametrize(
         "words",
         [
             [],
@@ -186,6 +220,39 @@ class TestText:
         assert re.search(r"year +- +- +no register knows it", text)
         assert re.search(r"noOutstandingFines +no +native +one fine is owed", text)
         assert re.search(r"fine +reference F-1, amount 65.00, currency GBP, outstanding yes", text)
+
+    def test_it_prints_until_when_the_answer_holds(self, cli, world, loaded):
+        """In words: also that no end is known, and that later days are not judged."""
+        text = cli.run("lookup", "AB12CDE", "--as-of", DAY).stdout
+        assert "insured    yes (valid), until 2026-06-30\n" in text
+        assert "compliant  no (roadTaxPaid: unknown, noOutstandingFines: outstanding)\n" in text
+        assert "policies   P-2, P-1 are in force\n" in text
+        world.load([{"registration": "FLAG1", "insured": True}])
+        text = cli.run("lookup", "FLAG1", "--as-of", DAY).stdout
+        assert "insured    yes (flag), no end is known\n" in text
+        world.load(
+            {"registration": "MANY1", **POLICY, "number": f"{n:03}", "validTo": "2026-12-31"}
+            for n in range(101)
+        )
+        period = ("--from", DAY, "--to", DAY)
+        text = cli.run("lookup", "MANY1", *period).stdout
+        too_many = "not judged: more than 100 policies"
+        assert f"insured    yes (valid), later days are {too_many}\n" in text
+        assert f"Every day from {DAY} to {DAY}\n  insured    {too_many}\n" in text
+        assert "and more are in force" in text
+
+    def test_it_prints_the_first_failing_day(self, cli, loaded):
+        """With the checks that fail on it, after the answers of the first day."""
+        words = ("--from", "2026-06-29", "--to", "2026-07-02")
+        text = cli.run("lookup", "AB12CDE", *words).stdout
+        assert "AB12CDE on 2026-06-29\n  insured    yes (valid), until 2026-06-30\n" in text
+        assert (
+            "Every day from 2026-06-29 to 2026-07-02\n"
+            "  insured    no, not on 2026-07-01 (insuranceValid: expired)\n"
+            "  compliant  no, not on 2026-06-29 (motValid: expired, roadTaxPaid: unknown, "
+        ) in text
+        text = cli.run("lookup", "AB12CDE", "--from", DAY, "--to", "2025-07-04").stdout
+        assert "Every day from 2025-07-01 to 2025-07-04\n  insured    yes\n" in text
 
     @pytest.mark.parametrize("columns", [30, 40, 80, 120, 200])
     def test_no_line_is_wider_than_the_terminal(self, cli, loaded, monkeypatch, columns):
@@ -228,7 +295,7 @@ def test_every_look_up_passes_one_function(cli, alice, loaded, monkeypatch):
 
 @ON_SQLITE
 def test_the_page_shows_what_is_printed(cli, world, monkeypatch):
-    """The example in the documentation is the real output."""
+    """The examples in the documentation are the real output."""
     plate = {"registration": "AB12CDE"}
     vehicle = {
         "make": "FORD",
@@ -253,9 +320,12 @@ def test_the_page_shows_what_is_printed(cli, world, monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     printed = cli.run("lookup", "ab12 cde", "--as-of", "2026-11-22").stdout
     assert f'$ verifyd lookup "ab12 cde" --as-of 2026-11-22\n{printed}```\n' in PAGE
+    words = ("lookup", "AB12CDE", "--from", "2027-02-26", "--to", "2027-03-01")
+    printed, _, _ = cli.run(*words).stdout.partition("\nDecided by")
+    assert f"$ verifyd {' '.join(words)}\n{printed}...\n```\n" in PAGE
 
 
 def test_the_page_names_every_column():
     """The documentation lists all columns, in the order in which they are appended."""
     text = section("deploy/LOADING.md", "Look up a file of plates")
-    assert re.findall(r"`verifyd_(\w+)`", text) == list(COLUMNS)
+    assert re.findall(r"`verifyd_(\w+)`", text) == [*COLUMNS, *PERIOD_COLUMNS]

@@ -19,7 +19,7 @@ from app.csv_cells import text_cell
 from app.registers.load import load
 from app.registers.request import LoadRequest
 from app.storage.engine import close_quietly, open_engine
-from app.vehicles.answer_cells import COLUMNS
+from app.vehicles.answer_cells import COLUMNS, PERIOD_COLUMNS
 from tests.conftest import ON_SQLITE
 from tests.rows import each_row
 
@@ -36,13 +36,18 @@ OURS = [f"verifyd_{column}" for column in COLUMNS]
 @pytest.fixture
 def cli(cli, store):
     """The command line on a database with a few vehicles and a policy."""
-    engine = open_engine(store.url)
     for rows in (ROWS, [POLICY]):
-        path = cli.directory / "rows.ndjson"
-        path.write_bytes(msgspec.json.Encoder().encode_lines(rows))
-        load(engine, cli.directory, LoadRequest(files=[str(path)]), lambda _: None)
-    close_quietly(engine)
+        added(cli, store, rows)
     return cli
+
+
+def added(cli, store, rows):
+    """Load more rows."""
+    engine, path = open_engine(store.url), cli.directory / "more.ndjson"
+    path.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+    load(engine, cli.directory, LoadRequest(files=[str(path)]), lambda _: None)
+    close_quietly(engine)
+    path.unlink()
 
 
 @pytest.fixture
@@ -105,7 +110,62 @@ class TestAnswers:
             "model": "FOCUS, 1.6",
             "year": "2012",
             "lastUpdated": row["lastUpdated"],
+            "insuredUntil": "2026-06-30",
+            "tooManyPolicies": "false",
+            "finesOutstanding": "0",
         }
+
+    def test_that_no_end_is_known_is_a_word(self, cli, store, answered):
+        """A date that is absent because the vehicle fails is an empty cell."""
+        insured = {"insured": True}
+        added(
+            cli,
+            store,
+            [
+                insured | {"registration": "FLAG1", "motExempt": True, "taxStatus": "exempt"},
+                insured | {"registration": "MOT1", "motExpiry": DAY, "taxStatus": "taxed"},
+            ],
+        )
+        flag, mot, neither = rows_of(answered(b"plate\nFLAG1\nMOT1\nCI1\n"))
+        names = ("insuredUntil", "compliantUntil", "motExempt", "taxStatus")
+        assert [[row[name] for name in names] for row in (flag, mot, neither)] == [
+            ["none", "none", "true", "exempt"],
+            ["none", DAY, "", "taxed"],
+            ["", "", "", ""],
+        ]
+
+    @ON_SQLITE
+    @pytest.mark.parametrize("delimiter", [b",", b";"])
+    def test_a_period_adds_columns(self, cli, store, delimiter):
+        """They come last: whether all its days pass, else the first one that fails, and why."""
+        many = [POLICY | {"registration": "MANY1", "number": f"{n:03}"} for n in range(101)]
+        for rows in (many, [POLICY | {"registration": "MOT1"}]):
+            added(cli, store, rows)
+        paid = {"registration": "MOT1", "taxStatus": "taxed", "motExpiry": "2026-06-28"}
+        added(cli, store, [paid])
+        given, written = cli.directory / "given.csv", cli.directory / "written.csv"
+        given.write_bytes(b"plate,x\nMOT1,\nMANY1,\nZZ9,\nCI1,\n,\n".replace(b",", delimiter))
+        words = ("--from", "2026-06-28", "--to", "2026-07-02", "--output", written)
+        summary = cli.json("lookup", "--csv", given, *words)
+        assert summary["asOf"] == "2026-06-28"
+        assert summary["period"] == {"firstDay": "2026-06-28", "lastDay": "2026-07-02"}
+        header, *lines = csv.reader(written.read_text().splitlines(), delimiter=delimiter.decode())
+        assert header[2:] == OURS + [f"verifyd_{name}" for name in PERIOD_COLUMNS]
+        days = ["2026-06-28", "2026-07-02"]
+        expired = "insuranceValid=expired"
+        assert [line[-len(PERIOD_COLUMNS) :] for line in lines] == [
+            [*days, "false", "2026-07-01", expired, "false", "2026-06-29", "motValid=expired"],
+            [*days, *[""] * 6],
+            [""] * 8,
+            [
+                *(*days, "false", days[0], "insuranceValid=unknown", "false", days[0]),
+                "insuranceValid=unknown motValid=unknown roadTaxPaid=unknown",
+            ],
+            [""] * 8,
+        ]
+        assert [line[header.index("verifyd_tooManyPolicies")] for line in lines] == [
+            *("false", "true", "", "false", "")
+        ]
 
     def test_lines_without_an_answer_say_why(self, answered):
         """Lines with unknown or invalid plates, or that cannot be read, stay with a reason."""

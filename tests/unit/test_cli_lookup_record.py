@@ -107,6 +107,23 @@ def test_who_ran_it_is_recorded_whatever_the_environment_says(cli, trail, monkey
     assert recorded(trail)[0]["sudo_user"] == "\\udcff" + "x" * 99
 
 
+@ON_SQLITE
+@pytest.mark.parametrize("last_day", ["2025-12-31", "2026-01-01"])
+def test_of_a_period_both_days_and_its_verdicts_are_recorded(cli, trail, last_day):
+    """The plates of a command and those of a file alike; a search shows the period."""
+    words = ("--from", DAY, "--to", last_day)
+    cli.run("lookup", "AB12CDE", *words)
+    cli.run("lookup", "--csv", cli.file("a.csv", "plate", "AB12CDE"), *words)
+    records = recorded(trail)
+    assert len(records) == 2
+    for record in records:
+        assert (record["first_day"], record["last_day"]) == (DAY, last_day)
+        assert "as_of" not in record
+        assert record["plates"] == [INSURED | {"insured": last_day == "2025-12-31"}]
+    shown = cli.run("audit", "search", "--plate", "AB12CDE").stdout
+    assert shown.count(f"insured, not compliant in the period {DAY} to {last_day}\n") == 2
+
+
 def test_a_file_is_recorded_by_batches(cli, trail, monkeypatch):
     """All its plates in their order, without lines that have none."""
     monkeypatch.setattr("app.cli.lookup_csv.BATCH_LINES", 2)
@@ -263,4 +280,5 @@ def test_a_search_shows_both_verdicts(cli, trail):
     cli.run("lookup", "AB12CDE", "--as-of", DAY, "--reason", "THEFT")
     shown = cli.run("audit", "search", "--plate", "AB12CDE").stdout
     (line,) = [line for line in shown.splitlines() if " lookup " in line]
-    assert re.search(r"ann +- +- +THEFT +- +AB12CDE +insured, not compliant$", line)
+    told = f"insured, not compliant on {DAY}$"
+    assert re.search(rf"ann +- +- +THEFT +- +AB12CDE +{told}", line)

@@ -24,6 +24,10 @@ NAMES = ("native", "rdw", "zulu")
 REGISTERS = random_registers(NAMES, FEW, seed=13)
 FIRST_YEARS = {"native": 4, "rdw": 3}
 DAYS = ("2025-06-30", "2025-07-01", "2025-07-03")
+TAX_AND_MOT = (
+    *("motExpiry", "motExempt", "firstRegistered", "taxStatus", "taxDue"),
+    "finesOutstanding",
+)
 RULES = {
     *("only", "in_force", "ends_last", "begins_last"),
     *("greatest_number", "first_insurer", "register_order"),
@@ -54,13 +58,18 @@ def few(shelf: Shelf) -> Shelf:
 
 def document(shelf: Shelf, day: str, plates: list[str]) -> Any:
     """Return what `verifyd lookup --json` prints."""
-    reader = VehicleReader(shelf.records(ORDER, FIRST_YEARS), Config(database_url=""))
-    return document_of(explain(shelf.engine, reader, ORDER, plates, day), day)
+    config = Config(database_url="", register_order=ORDER)
+    reader = VehicleReader(shelf.records(ORDER, FIRST_YEARS), config)
+    return document_of(explain(shelf.engine, reader, plates, day), day)
 
 
 def in_form_of_the_model(plate: Any) -> Any:
-    """Return a plate of the document in the form of the model."""
-    del plate["compliance"]["lastChecked"]
+    """Return a plate of the document in the form of the model, which knows no dates."""
+    for name in ("lastChecked", "compliantUntil", *TAX_AND_MOT):
+        plate["compliance"].pop(name, None)
+    for answer in (plate["insurance"], plate["compliance"]):
+        answer.pop("insuredUntil", None)
+    plate["insurance"].pop("policies")
     chosen = plate["chosenPolicy"]
     members = ("register", "insurer", "number", "validFrom", "rule")
     return {

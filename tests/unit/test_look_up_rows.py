@@ -1,0 +1,73 @@
+"""The rows of the console's list: what lapses next, by asking every day (D174)."""
+
+from datetime import date, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.console.look_up_rows import Lapse, rows_of
+from app.vehicles.compliance import judge
+from app.vehicles.facts import PolicyFacts, Record
+from app.vehicles.periods import record_on
+from app.vehicles.reader import Found
+
+FIRST = date(2024, 2, 20)
+DAYS = [(FIRST + timedelta(n)).isoformat() for n in range(45)]
+CHECKS = ("insurance", "MOT", "road tax", "fines")
+
+
+def maybe(values):
+    return st.none() | values
+
+
+a_day = st.sampled_from(DAYS)
+policies = st.builds(
+    lambda number, days, cancelled_on: PolicyFacts(
+        "", number, min(days), max(days), None, cancelled_on, 0
+    ),
+    st.sampled_from("AB"),
+    st.tuples(a_day, a_day),
+    maybe(a_day),
+)
+records = st.builds(
+    Record,
+    st.just("AB12CDE"),
+    maybe(st.booleans()),
+    st.just(0),
+    st.just(None),
+    mot_expiry=maybe(a_day),
+    mot_exempt=maybe(st.booleans()),
+    first_registered=maybe(a_day.map(lambda day: f"2021{day[4:]}".replace("02-29", "02-28"))),
+    tax_status=maybe(st.sampled_from(["taxed", "exempt", "sorn"])),
+    tax_due=maybe(a_day),
+    has_outstanding_fines=st.booleans(),
+    mot_first_years=st.sampled_from([0, 3]),
+    policies=st.lists(policies, max_size=4).map(tuple),
+)
+
+
+@given(records, st.sampled_from(DAYS[:15]))
+def test_the_next_lapse_is_the_first_day_on_which_a_good_check_fails(record, day):
+    """Of the checks that pass on the day, the row names those that fail first, and their last day.
+
+    A cover without a gap by several policies is one.
+    """
+    record = record_on(record, day)
+    good = [verdict.is_good for verdict in judge(record, day)]
+    expected = None
+    for last, each in zip(DAYS, [*DAYS[1:], "2099-12-31"], strict=True):
+        then = judge(record_on(record, each), each)
+        lapsed = [n for n in range(4) if good[n] and not then[n].is_good]
+        if lapsed and last >= day:
+            expected = last, ", ".join(CHECKS[n] for n in lapsed)
+            break
+    (row,) = rows_of([Found("ab12cde", "AB12CDE", record)], day, None)
+    assert row.answer is not None
+    told = row.answer.lapse
+    if expected is None:
+        is_any_good = any(good[:3])
+        assert told == ("no end is known" if is_any_good else "nothing is left to lapse")
+    else:
+        assert isinstance(told, Lapse)
+        assert (told.last_day, told.checks) == expected
+        assert told.days == DAYS.index(expected[0]) - DAYS.index(day)

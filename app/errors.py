@@ -327,6 +327,7 @@ def plain(word: str) -> str:
 
 
 KEY_PREFIX = "vfd_"
+SANDBOX_KEY_PREFIX = f"{KEY_PREFIX}test_"
 _LIKE_A_KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z_]+")
 
 

@@ -49,6 +49,7 @@ from app.vehicles.audited import LookUps, Recorder
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
+from app.vehicles.sandbox import SandboxRecords
 
 
 class Application(falcon.App[Request, falcon.Response]):
@@ -71,7 +72,8 @@ def create_resources(
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config.register_order, config.mot_first_years), config)
-    look_ups = LookUps(reader, unit)
+    sandbox = VehicleReader(SandboxRecords(config.timezone), config)
+    look_ups = LookUps(reader, sandbox, unit)
     return (
         DomainCollection(domains),
         DomainItem(domains),

@@ -1,7 +1,7 @@
 """Changes what a plan wants to know about look-ups (D124), and what it shows (D175)."""
 
 from app.accounts.administration import require_plan, set_plan
-from app.accounts.models import UNCHANGED, Enquiry, EnquiryChange, Plan, Suggest
+from app.accounts.models import UNCHANGED, Enquiry, EnquiryChange, OnOff, Plan
 from app.storage.engine import Engine
 
 
@@ -10,12 +10,12 @@ def set_enquiry(engine: Engine, name: str, enquiry: Enquiry, reasons: str | None
     return _set(engine, name, EnquiryChange(enquiry, reasons))
 
 
-def set_suggest(engine: Engine, name: str, suggest: Suggest) -> Plan:
+def set_suggest(engine: Engine, name: str, suggest: OnOff) -> Plan:
     """Change whether the accounts of a plan get suggestions."""
     return _set(engine, name, UNCHANGED, suggest)
 
 
-def _set(engine: Engine, name: str, asking: EnquiryChange, suggest: Suggest | None = None) -> Plan:
+def _set(engine: Engine, name: str, asking: EnquiryChange, suggest: OnOff | None = None) -> Plan:
     plan = require_plan(engine, name)
     return set_plan(
         engine,

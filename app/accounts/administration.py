@@ -17,53 +17,16 @@ from app.accounts.models import (
     Account,
     ApiKey,
     EnquiryChange,
+    OnOff,
     Plan,
-    Suggest,
     changed_columns,
     require_text,
 )
 from app.accounts.restrictions import UNRESTRICTED, Restrictions, hash_columns
-from app.actions import Actor, Name, State, Subject, changing, record
-from app.enquiries import split_reasons
+from app.accounts.states import account_state, key_state, plan_state, subject_of
+from app.actions import Actor, Name, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
-
-
-def account_state(account: Account) -> State:
-    """Return the members of an account that an action can change, as commands print them."""
-    suspended_at = account.suspended_at
-    return {
-        "plan": account.plan_id,
-        "status": "active" if suspended_at is None else "suspended",
-        "suspended_at": _time(suspended_at),
-    }
-
-
-def plan_state(plan: Plan) -> State:
-    """Return everything of a plan but its name."""
-    return {
-        "requests": plan.requests,
-        "window_seconds": plan.window_seconds,
-        "bulk_max": plan.bulk_max,
-        "domains_max": plan.domains_max,
-        "enquiry": plan.enquiry,
-        "enquiry_reasons": split_reasons(plan.enquiry_reasons),
-        "suggest": plan.suggest,
-    }
-
-
-def key_state(key: ApiKey) -> State:
-    """Return the members of a key that an action can change, its label and its restrictions.
-
-    SEC: the secret and its hash are not among them.
-    """
-    return {
-        "label": key.label,
-        **Restrictions.of(key.only, key.networks)._asdict(),
-        "expires_at": _time(key.expires_at),
-        "revoked_at": _time(key.revoked_at),
-        "replaced_by": key.replaced_by,
-    }
 
 
 def status_of_key(key: ApiKey) -> str:
@@ -76,17 +39,6 @@ def status_of_key(key: ApiKey) -> str:
     if key.expires_at is not None and key.expires_at <= clock.now():
         return "expired"
     return "active" if key.account.suspended_at is None else "suspended"
-
-
-def subject_of(changed: Account | ApiKey) -> Subject:
-    """Return an account, or a key that was read with its account, as the subject of an action."""
-    if isinstance(changed, ApiKey):
-        return Subject("key", changed.id, changed.account.name)
-    return Subject("account", changed.name, changed.name)
-
-
-def _time(epoch_seconds: int | None) -> str | None:
-    return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
 
 
 DEFAULT_PLAN = "standard"
@@ -129,10 +81,20 @@ def create_account(
 def set_account_plan(
     engine: Engine, name: str, plan: str, *, actor: Actor | None = None
 ) -> Account:
-    """Move an account to another plan. It takes effect with the next request."""
+    """Move an account to another plan. It takes effect with the next request.
+
+    Raises OperatorError if only one of both plans is a sandbox (D180).
+    """
     with changing(engine):
-        require_plan(engine, plan)
+        is_sandbox = require_plan(engine, plan).is_sandbox
         former = require_account(engine, name)
+        if require_plan(engine, former.plan_id).is_sandbox != is_sandbox:
+            which = plan if is_sandbox else former.plan_id
+            raise OperatorError(
+                f"account {name} cannot move from plan {former.plan_id} to {plan}, because only "
+                f'{which} is a sandbox; create another account with "verifyd accounts create '
+                f'NAME --plan {plan}"'
+            )
         return change_account(engine, actor, "accounts.set-plan", former, plan=plan)
 
 
@@ -224,7 +186,8 @@ def set_plan(
     name: str,
     actor: Actor | None = None,
     asking: EnquiryChange = UNCHANGED,
-    suggest: Suggest | None = None,
+    suggest: OnOff | None = None,
+    sandbox: OnOff | None = None,
     /,
     **limits: int,
 ) -> Plan:
@@ -232,6 +195,7 @@ def set_plan(
 
     Args:
         suggest: None keeps what the plan has, `off` for a new one.
+        sandbox: the same; but only a new plan can become a sandbox.
         limits: a value for each of PLAN_LIMITS.
     """
     name = require_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
@@ -244,7 +208,12 @@ def set_plan(
         values: dict[str, object] = {**limits, **changed_columns(former, asking)}
         if suggest is not None:
             values["suggest"] = suggest
-        Plan.insert(name=name, **values).on_conflict(
+        if former and sandbox not in (None, former.sandbox):
+            raise OperatorError(
+                f"plan {name} is {'no' if sandbox == 'on' else 'a'} sandbox, and that never "
+                "changes; create a plan of another name"
+            )
+        Plan.insert(name=name, sandbox=sandbox or "off", **values).on_conflict(
             conflict_target=[Plan.name], update=values
         ).execute(engine)
         plan = require_plan(engine, name)
@@ -390,7 +359,8 @@ def end_of_day(day: date) -> int:
 def _insert_key(
     engine: Engine, account: Account, columns: Mapping[str, object]
 ) -> tuple[ApiKey, Token]:
-    token = new_token(account.tag)
+    plan = require_plan(engine, account.plan_id)
+    token = new_token(account.tag, is_sandbox=plan.is_sandbox)
     made = {"id": token.key_id, "account": account.id, "created_at": clock.now(), **columns}
     ApiKey.insert(**made, **hash_columns(token.secret_hash, columns)).execute(engine)
     return require_key(engine, token.key_id), token

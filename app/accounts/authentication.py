@@ -10,7 +10,7 @@ from typing import NamedTuple
 from app import clock
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.restrictions import Restrictions
-from app.errors import KEY_PREFIX
+from app.errors import KEY_PREFIX, SANDBOX_KEY_PREFIX
 from app.storage.engine import Engine, Prepared, parameter
 from app.storage.registers import state_expression
 
@@ -20,24 +20,27 @@ KEY_ID_CHARACTERS = 8
 _SECRET_CHARACTERS = 43
 _CHECK_CHARACTERS = 6
 _SECRET_BITS = 256
-LENGTH = 4 + TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHECK_CHARACTERS
+_BODY_CHARACTERS = TAG_CHARACTERS + KEY_ID_CHARACTERS + 1 + _SECRET_CHARACTERS + _CHECK_CHARACTERS
 
 
 class Token(NamedTuple):
-    """The three parts of a key (D3).
+    """The parts of a key (D3).
 
-    Its text is `vfd_<account tag 6><key id 8>_<secret 43><check digits 6>`, all in base62. The
-    check digits are the CRC-32 of everything before them.
+    Its text is `vfd_<account tag 6><key id 8>_<secret 43><check digits 6>`, all in base62. In a
+    sandbox it begins with `vfd_test_` (D180). The check digits are the CRC-32 of everything before
+    them.
     """
 
     account_tag: str
     key_id: str
     secret: str
+    is_sandbox: bool = False
 
     @property
     def text(self) -> str:
         """The text of the key, which its holder gets once."""
-        body = f"{KEY_PREFIX}{self.account_tag}{self.key_id}_{self.secret}"
+        prefix = SANDBOX_KEY_PREFIX if self.is_sandbox else KEY_PREFIX
+        body = f"{prefix}{self.account_tag}{self.key_id}_{self.secret}"
         return body + _check(body)
 
     @property
@@ -46,23 +49,35 @@ class Token(NamedTuple):
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
 
-def new_token(account_tag: str) -> Token:
+def new_token(account_tag: str, *, is_sandbox: bool = False) -> Token:
     """Generate a key for the account with this tag."""
     secret = base62(secrets.randbits(_SECRET_BITS), _SECRET_CHARACTERS)
-    return Token(account_tag, random_base62(KEY_ID_CHARACTERS), secret)
+    return Token(account_tag, random_base62(KEY_ID_CHARACTERS), secret, is_sandbox)
+
+
+def prefix_of(key: str) -> str:
+    """Return how a key with this beginning must begin."""
+    return SANDBOX_KEY_PREFIX if key.startswith(SANDBOX_KEY_PREFIX) else KEY_PREFIX
+
+
+def length_of(key: str) -> int:
+    """Return how many characters a key with this beginning must have."""
+    return len(prefix_of(key)) + _BODY_CHARACTERS
 
 
 def parse_token(text: str) -> Token | None:
     """Parse the text of a key; return None if it is malformed or mistyped."""
-    if len(text) != LENGTH or not text.startswith(KEY_PREFIX) or not text.isascii():
+    prefix = prefix_of(text)
+    if len(text) != length_of(text) or not text.startswith(prefix) or not text.isascii():
         return None
     body, check = text[:-_CHECK_CHARACTERS], text[-_CHECK_CHARACTERS:]
     if _check(body) != check:
         return None
-    ids, separator, secret = body[len(KEY_PREFIX) :].partition("_")
+    ids, separator, secret = body[len(prefix) :].partition("_")
     if not separator or len(secret) != _SECRET_CHARACTERS or not (ids + secret).isalnum():
         return None
-    return Token(ids[:TAG_CHARACTERS], ids[TAG_CHARACTERS:], secret)
+    is_sandbox = prefix == SANDBOX_KEY_PREFIX
+    return Token(ids[:TAG_CHARACTERS], ids[TAG_CHARACTERS:], secret, is_sandbox)
 
 
 def random_base62(characters: int) -> str:
@@ -111,6 +126,8 @@ class Caller(NamedTuple):
     """The networks that the key may be used from, separated by commas; empty for all."""
     registers: str
     """The state of the registers; empty if there are none."""
+    is_sandbox: bool = False
+    """Whether the plan is a sandbox (D180)."""
 
     @property
     def restrictions(self) -> Restrictions:
@@ -153,6 +170,7 @@ class Authenticator:
                     ApiKey.restricted_hash,
                     ApiKey.expires_at,
                     ApiKey.revoked_at,
+                    Plan.sandbox,
                     Account.id,
                     Account.name,
                     ApiKey.id,
@@ -177,8 +195,9 @@ class Authenticator:
     def find_caller(self, key: str) -> Caller | None:
         """Return the account of a key; None if the key does not work.
 
-        A key does not work if it is malformed, unknown, expired or revoked, or if its account is
-        suspended. Raises peewee.PeeweeException if the database cannot answer.
+        A key does not work if it is malformed, unknown, expired or revoked, if its account is
+        suspended, or if it does not begin as the keys of its plan do (D180). Raises
+        peewee.PeeweeException if the database cannot answer.
         """
         digest = hashlib.sha256(key.encode(errors="replace")).digest()
         # PERF: parsing a key takes 3 us. One that was found valid needs no parsing.
@@ -216,8 +235,10 @@ class Authenticator:
         row = self._find.row(key_id=token.key_id)
         if row is None:
             return None
-        tag, secret_hash, restricted_hash, expires_at, revoked_at, *caller, registers = row
+        tag, secret_hash, restricted_hash, expires_at, revoked_at, sandbox, *caller, registers = row
+        is_sandbox = sandbox == "on"
+        fits = (tag, is_sandbox) == (token.account_tag, token.is_sandbox)
         is_right = hmac.compare_digest(restricted_hash or secret_hash, token.secret_hash)
-        if not is_right or tag != token.account_tag or revoked_at is not None:
+        if not fits or not is_right or revoked_at is not None:
             return None
-        return _Valid(Caller._make((*caller, registers or "")), expires_at)
+        return _Valid(Caller._make((*caller, registers or "", is_sandbox)), expires_at)

@@ -12,9 +12,8 @@ BULK_MAX = 10_000
 ACCOUNTS_MAX = 1_048_576
 """The most accounts ever: a number is a slot in the limiter's file, and never reused (D81)."""
 NAME_CHARACTERS_MAX = 100
-Suggest = Literal["off", "on"]
-"""Whether the 404 of a look-up shows known plates that look like the one asked for (D175)."""
-SUGGESTS: Final[tuple[Suggest, ...]] = ("off", "on")
+OnOff = Literal["off", "on"]
+ON_OFF: Final[tuple[OnOff, ...]] = ("off", "on")
 Enquiry = Literal["off", "optional", "required"]
 """Whether the headers are ignored, or checked and recorded, or a reason is needed, too."""
 ENQUIRIES: Final[tuple[Enquiry, ...]] = ("off", "optional", "required")
@@ -33,10 +32,17 @@ class Plan(peewee.Model):
     enquiry_reasons = peewee.TextField(default="")
     """The accepted reasons, separated by commas; empty if every reason is accepted."""
     suggest = peewee.CharField(3, default="off")
-    """`off` or `on`."""
+    """Whether the 404 of a look-up shows known plates that look alike (D175): `off` or `on`."""
+    sandbox = peewee.CharField(3, default="off")
+    """Whether its accounts get invented answers: `off` or `on`. It never changes (D180)."""
 
     class Meta:
         table_name = "plan"
+
+    @property
+    def is_sandbox(self) -> bool:
+        """Whether its accounts get invented answers."""
+        return str(self.sandbox) == "on"
 
 
 class Account(peewee.Model):

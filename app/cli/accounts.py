@@ -9,7 +9,7 @@ from app.accounts.authentication import KEY_ID_CHARACTERS, parse_token
 from app.accounts.models import (
     BULK_MAX,
     ENQUIRIES,
-    SUGGESTS,
+    ON_OFF,
     Account,
     ApiKey,
     EnquiryChange,
@@ -58,7 +58,7 @@ ACCOUNTS = Table[Account](
     status=lambda account: "active" if account.suspended_at is None else "suspended",
 )
 PLANS = Table[Plan](
-    "name requests window_seconds bulk_max domains_max enquiry enquiry_reasons suggest",
+    "name requests window_seconds bulk_max domains_max enquiry enquiry_reasons suggest sandbox",
     enquiry_reasons=lambda plan: split_reasons(plan.enquiry_reasons),
 )
 _COLUMNS_OF_KEYS = "label only networks status created_at expires_at revoked_at"
@@ -201,12 +201,19 @@ def _number(usage: str, meaning: str) -> Argument:
     Argument(
         "--suggest on|off",
         "whether a 404 shows known plates that look alike [unchanged, off for a new plan]",
-        choices=SUGGESTS,
+        choices=ON_OFF,
+    ),
+    Argument(
+        "--sandbox on|off",
+        "whether its accounts get invented answers, only for a new plan [off]",
+        choices=ON_OFF,
     ),
     examples=[
         "plans set standard --requests 600 --window 60 --bulk-max 1000 --domains-max 1000",
         "plans set police --requests 600 --window 60 --bulk-max 100 --domains-max 0"
         " --enquiry required --enquiry-reasons THEFT,COLLISION",
+        "plans set sandbox --requests 600 --window 60 --bulk-max 1000 --domains-max 100"
+        " --sandbox on",
     ],
 )
 def _set_plan(args: argparse.Namespace) -> None:
@@ -217,6 +224,7 @@ def _set_plan(args: argparse.Namespace) -> None:
             None,
             EnquiryChange(args.enquiry, args.enquiry_reasons),
             args.suggest,
+            args.sandbox,
             requests=args.requests,
             window_seconds=args.window,
             bulk_max=args.bulk_max,

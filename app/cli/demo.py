@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from app import actions, clock
 from app.accounts.administration import (
+    DEFAULT_PLAN,
     create_account,
     create_key,
     list_accounts,
@@ -25,7 +26,7 @@ from app.accounts.administration import (
     set_account_plan,
     set_plan,
 )
-from app.accounts.models import Account
+from app.accounts.models import UNCHANGED, Account
 from app.cli.console import base_url, link_url
 from app.cli.output import print_item
 from app.cli.parser import Group, flag
@@ -52,6 +53,9 @@ _LIMITED = "demo-limited"
 """The account to try 429 with, and its plan."""
 _LIMITED_REQUESTS, _LIMITED_SECONDS = 5, 10
 """The limit of that plan."""
+_SANDBOX = "demo-sandbox"
+"""The account to test programs with, and its plan."""
+_ACCOUNTS = (_ACCOUNT, _LIMITED, _SANDBOX)
 _REGISTER = "demo"
 _LABEL = "demo"
 _DOMAINS = ("example.com", "fleet.example.org")
@@ -70,9 +74,10 @@ class _Keys(NamedTuple):
     key: str
     limited_key: str
     """The key of the account with few requests."""
+    sandbox_key: str
 
 
-_VARIABLES = _Keys("$KEY", "$LIMITED_KEY")
+_VARIABLES = _Keys("$KEY", "$LIMITED_KEY", "$SANDBOX_KEY")
 
 
 class _Step(NamedTuple):
@@ -83,6 +88,7 @@ class _Step(NamedTuple):
     body: str | None = None
     times: int = 1
     """If more than once, the key is the limited one, and only the headers of limits are shown."""
+    is_sandbox: bool = False
 
 
 _LIMIT_SHOWN = "grep -iE '^(HTTP|Retry-After)'"
@@ -115,6 +121,9 @@ _STEPS = (
         "/v1/account",
         times=_LIMITED_REQUESTS + 1,
     ),
+    _Step(
+        "sandbox: invented answers for tests, 500 here", "/v1/compliance/TEST500", is_sandbox=True
+    ),
 )
 """The requests to try. In zsh a comment is a command, so `shows` has nothing special to a shell."""
 
@@ -134,9 +143,9 @@ def _demo(args: argparse.Namespace) -> None:
         loaded = _load_register(engine, config)
         _ensure_account(engine)
         _ensure_limited_account(engine)
-        replaced = _revoke_keys(engine, _ACCOUNT) + _revoke_keys(engine, _LIMITED)
-        accounts = (_ACCOUNT, _LIMITED)
-        keys = _Keys(*(create_key(engine, each, _LABEL)[1].text for each in accounts))
+        _ensure_sandbox(engine)
+        replaced = sum(_revoke_keys(engine, each) for each in _ACCOUNTS)
+        keys = _Keys(*(create_key(engine, each, _LABEL)[1].text for each in _ACCOUNTS))
         console = None
         if args.serve and config.console:
             console = link_url(config, create_link(engine, _ACCOUNT, Role.OPERATOR))
@@ -147,6 +156,8 @@ def _demo(args: argparse.Namespace) -> None:
         "curl": [_curl(config.bind, keys, step) for step in _STEPS],
         "limitedAccount": _LIMITED,
         "limitedKey": keys.limited_key,
+        "sandboxAccount": _SANDBOX,
+        "sandboxKey": keys.sandbox_key,
     }
     text = [f"Loaded {loaded:,} rows of demo vehicles, policies and fines."]
     if replaced:
@@ -169,7 +180,7 @@ def _require_demo_or_empty(engine: Engine) -> None:
     if Register.select().where(Register.name == _REGISTER).exists(engine):
         return
     names = [account.name for account in list_accounts(engine)]
-    if not {_ACCOUNT, _LIMITED}.issuperset(names) or Register.select().exists(engine):
+    if not set(_ACCOUNTS).issuperset(names) or Register.select().exists(engine):
         raise OperatorError(
             "this database has real accounts or registers; the demo needs a database of its own: "
             "set VERIFYD_DATABASE_URL to another file"
@@ -201,10 +212,17 @@ def _ensure_limited_account(engine: Engine) -> None:
     set_account_plan(engine, _LIMITED, _LIMITED)
 
 
-def _account_named(engine: Engine, name: str) -> Account:
-    """Return an account, which is created if it is missing."""
+def _ensure_sandbox(engine: Engine) -> None:
+    """Create the account whose answers are invented, on a plan of its own."""
+    limits = {"requests": 6_000, "window_seconds": 60, "bulk_max": 1_000, "domains_max": 100}
+    set_plan(engine, _SANDBOX, None, UNCHANGED, "on", "on", **limits)
+    _account_named(engine, _SANDBOX, _SANDBOX)
+
+
+def _account_named(engine: Engine, name: str, plan: str = DEFAULT_PLAN) -> Account:
+    """Return an account, which is created on the plan if it is missing."""
     if all(account.name != name for account in list_accounts(engine)):
-        create_account(engine, name)
+        create_account(engine, name, plan)
     return require_account(engine, name)
 
 
@@ -296,10 +314,11 @@ def _is_running(state_dir: Path) -> bool:
 def _curl(bind: str, keys: _Keys, step: _Step) -> str:
     """Return a command for a shell, to use while the demo is served."""
     is_single = step.times == 1
+    key = keys.sandbox_key if step.is_sandbox else keys.key if is_single else keys.limited_key
     arguments = ["curl -sS -w '\\n'" if is_single else "curl -sSI"]
     if bind.startswith("unix:"):
         arguments.append(f"--unix-socket {shlex.quote(bind.removeprefix('unix:'))}")
-    arguments.append(f'-H "X-API-Key: {keys.key if is_single else keys.limited_key}"')
+    arguments.append(f'-H "X-API-Key: {key}"')
     if step.body is not None:
         arguments.append(f"-H 'Content-Type: application/json' -d '{step.body}'")
     if is_single:
@@ -320,7 +339,8 @@ def _lines(config: Config, keys: _Keys, *, is_served: bool) -> Iterator[str]:
     if not is_served:
         yield from ("", "Serve the demo:", "", *exports, f"{program} serve")
     yield "\nPaste these lines into another terminal, one by one or all at once:\n"
-    yield from (f"export KEY={keys.key}", f"export LIMITED_KEY={keys.limited_key}", *exports, "")
+    yield from (f"export KEY={keys.key}", f"export LIMITED_KEY={keys.limited_key}")
+    yield from (f"export SANDBOX_KEY={keys.sandbox_key}", *exports, "")
     for step in _STEPS:
         yield f"# {step.shows}\n{_curl(config.bind, _VARIABLES, step)}\n"
     yield "# load a file of your own: remove the # and write its name instead of FILE"

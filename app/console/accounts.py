@@ -97,9 +97,10 @@ class AccountCreation(RowlessForm):
 
     def _fields(self, row: None) -> Sequence[Field]:
         plans = _plan_names(self.engine)
+        hint = "Sets the limits. It can be changed later, but a sandbox stays one."
         return (
             Field("name", "Name", "What you call the customer. No other account may have it."),
-            Field("plan", "Plan", "Sets the limits. You can change it later.", choices=plans),
+            Field("plan", "Plan", hint, choices=plans),
         )
 
     def _initial(self, row: None) -> Mapping[str, str]:
@@ -120,14 +121,18 @@ class AccountPlan(FormPage[Account]):
 
     def _fields(self, row: Account) -> Sequence[Field]:
         hint = "It counts from the next request on."
-        return (Field("plan", "Plan", hint, choices=_plan_names(self.engine)),)
+        names = [plan.name for plan in _plans_for(self.engine, row)]
+        return (Field("plan", "Plan", hint, choices=names),)
 
     def _initial(self, row: Account) -> Mapping[str, str]:
         return {"plan": row.plan_id}
 
     def _values(self, req: ConsoleRequest, row: Account) -> Values:
-        plans = administration.list_plans(self.engine)
-        return {"account": row, "plans": plans, "version": _version(row)}
+        return {
+            "account": row,
+            "plans": _plans_for(self.engine, row),
+            "version": _version(row),
+        }
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
         def move(account: Account) -> None:
@@ -233,6 +238,13 @@ class AccountReset(Confirmation[Account]):
         except StoreError:
             text = "Nothing was changed. The overview says what is wrong with the file of limits."
             raise PageError(503, "The rate limits cannot be used", text) from None
+
+
+def _plans_for(engine: Engine, account: Account) -> list[Plan]:
+    """Return the plans that an account can be on: only sandboxes, or only others (D180)."""
+    plans = administration.list_plans(engine)
+    own = administration.require_plan(engine, account.plan_id)
+    return [plan for plan in plans if plan.is_sandbox == own.is_sandbox]
 
 
 def _plan_names(engine: Engine) -> list[str]:

@@ -12,7 +12,7 @@ import peewee
 from app import clock
 from app.accounts import administration
 from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECONDS, status_of_key
-from app.accounts.authentication import KEY_ID_CHARACTERS, LENGTH, Token, parse_token
+from app.accounts.authentication import KEY_ID_CHARACTERS, Token, parse_token
 from app.accounts.models import Account, ApiKey
 from app.accounts.restrictions import (
     AREAS,
@@ -68,7 +68,7 @@ _CONDITIONS = {
 _AT_HAND = Field(
     "key",
     "Key, or its id",
-    f"A whole key of {LENGTH} characters, or the {KEY_ID_CHARACTERS} characters of an id.",
+    f"A whole key, or the {KEY_ID_CHARACTERS} characters of an id.",
 )
 _EVERYTHING = "everything"
 _CREATION = (
@@ -168,6 +168,7 @@ class KeyPage(Resource):
             "key": key,
             "replaces": former,
             "status": status_of_key(key),
+            "is_sandbox": administration.require_plan(self.engine, key.account.plan_id).is_sandbox,
             "used": last_days(self.engine, key.account.id, [key.id]),
         }
 

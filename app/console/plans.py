@@ -10,12 +10,12 @@ from app.accounts import administration
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
 from app.accounts.models import (
     ENQUIRIES,
-    SUGGESTS,
+    ON_OFF,
     Account,
     Enquiry,
     EnquiryChange,
+    OnOff,
     Plan,
-    Suggest,
 )
 from app.actions import Actor, changing
 from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
@@ -58,7 +58,13 @@ _SUGGEST = Field(
     "Suggestions",
     "Whether the 404 of a look-up shows known plates that look like the one asked for. This "
     "tells clients that they exist.",
-    choices=SUGGESTS,
+    choices=ON_OFF,
+)
+_SANDBOX = Field(
+    "sandbox",
+    "Sandbox",
+    "Whether its accounts get invented answers, for tests. This can never be changed.",
+    choices=ON_OFF,
 )
 _FIELDS = (*_LIMITS, *_ENQUIRY, _SUGGEST)
 _NAME = Field(
@@ -158,7 +164,7 @@ class PlanCreation(RowlessForm):
     """
 
     template = "plans/new.html"
-    fields = (_NAME, *_FIELDS)
+    fields = (_NAME, *_FIELDS, _SANDBOX)
 
     def _initial(self, row: None) -> Mapping[str, str]:
         default = _PLANS.find(self.engine, DEFAULT_PLAN)
@@ -215,7 +221,9 @@ def _set_plan(
         EnquiryChange(
             cast("Enquiry", form["enquiry"]), None if reasons == former_reasons else reasons
         ),
-        cast("Suggest", form["suggest"]),
+        cast("OnOff", form["suggest"]),
+        # Only the form of a new plan has this field.
+        cast("OnOff | None", form.values.get("sandbox")),
         **{name: form.number(name) for name in PLAN_LIMITS},
     )
 

@@ -4,6 +4,7 @@ import importlib.resources
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 from functools import cache
 from typing import Any
 
@@ -12,9 +13,11 @@ import jinja2
 import msgspec
 from markupsafe import Markup, escape
 
+from app import clock
 from app.documentation.markdown import markdown_of
 from app.documentation.reference import Reference, client_samples, error_samples
 from app.errors import CATALOGUE
+from app.sandbox import ERRORS
 from app.serve.http.address import base_url
 from app.serve.http.caching import (
     CSS,
@@ -27,6 +30,7 @@ from app.serve.http.caching import (
     served_name,
 )
 from app.setting_values import Network
+from app.vehicles.sandbox import judged
 from app.version import VERSION
 
 _PACKAGE = "app.documentation"
@@ -281,6 +285,8 @@ def _documentation_page() -> bytes:
         clients=client_samples(url),
         errors=error_samples(url),
         decisive={code: CATALOGUE[code] for code in _DECISIVE},
+        vehicles=list(judged(clock.today(UTC))),
+        provoked=ERRORS,
         url=url,
     )
 

@@ -14,6 +14,7 @@ from app.domains.repository import (
     HeldDomain,
 )
 from app.errors import Problem
+from app.sandbox import refuse_domain
 from app.serve.http.bodies import RequestBody, answer, read_json
 from app.serve.http.context import Request, caller_of
 from app.serve.http.parameters import (
@@ -66,10 +67,13 @@ class DomainCollection:
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /api/domains. All of them by name, or a page of `limit` and `next`."""
         require_known_parameters(req, "limit", "after", "status")
-        account_id = caller_of(req).account_id
+        caller = caller_of(req)
+        account_id = caller.account_id
         status = choice_parameter(req, "status", STATUSES)
         after = _name_parameter(req, "after")
         limit = integer_parameter(req, "limit", 1, PAGE_DOMAINS_MAX)
+        if caller.is_sandbox and after is not None:
+            refuse_domain("list_domains", after)
         if limit is None:
             domains = self._domains.list_domains(account_id, status=status, after=after)
             answer(resp, DomainListBody(list(map(_body, domains))))
@@ -93,6 +97,8 @@ class DomainCollection:
             name = require_domain_name(sent.name)
         except InvalidDomainName as error:
             raise Problem.at("/name", "invalid_domain_name", str(error)) from None
+        if caller.is_sandbox:
+            refuse_domain("create_domain", name)
         domain = self._create(caller.account_id, name, caller.domains_max)
         resp.status = falcon.HTTP_201
         resp.location = f"/api/domains/{name}"
@@ -118,7 +124,10 @@ class DomainItem:
     def on_get(self, req: Request, resp: falcon.Response, domain: str) -> None:
         """GET /api/domains/{domain}. The name in any case or IDN form."""
         require_known_parameters(req)
-        found = self._domains.find_domain(caller_of(req).account_id, _require_name(domain))
+        caller, name = caller_of(req), _require_name(domain)
+        if caller.is_sandbox:
+            refuse_domain("get_domain", name)
+        found = self._domains.find_domain(caller.account_id, name)
         if found is None:
             raise Problem("domain_not_found", _NOT_FOUND)
         answer(resp, _body(found))
@@ -128,9 +137,11 @@ class DomainItem:
     def on_delete(self, req: Request, resp: falcon.Response, domain: str) -> None:
         """DELETE /api/domains/{domain}. 204; a suspended domain stays."""
         require_known_parameters(req)
-        name = _require_name(domain)
+        caller, name = caller_of(req), _require_name(domain)
+        if caller.is_sandbox:
+            refuse_domain("delete_domain", name)
         try:
-            is_deleted = self._domains.delete_domain(caller_of(req).account_id, name)
+            is_deleted = self._domains.delete_domain(caller.account_id, name)
         except DomainSuspended:
             detail = f"The domain {name} is suspended. Only the operator can lift that."
             raise Problem("domain_suspended", detail) from None

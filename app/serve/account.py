@@ -32,6 +32,8 @@ class PlanBody(msgspec.Struct, rename="camel"):
     """The accepted reasons; none if every reason is accepted."""
     suggest: bool
     """Whether a 404 of a look-up has suggestions."""
+    sandbox: bool
+    """Whether look-ups get invented answers."""
 
 
 class KeyBody(msgspec.Struct, rename="camel"):
@@ -90,6 +92,7 @@ class OwnAccount:
             caller.enquiry,
             split_reasons(caller.enquiry_reasons),
             caller.suggest == "on",
+            caller.is_sandbox,
         )
         ends = None if expires_at is None else clock.iso_utc(expires_at)
         key = KeyBody(caller.key_id, label or None, ends, *caller.restrictions)

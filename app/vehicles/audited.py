@@ -13,6 +13,7 @@ from app import clock
 from app.audit.record import AuditError, Plate, Record, invalid_plate, time_of
 from app.audit.trail import Trail
 from app.errors import RETRY_AFTER_SECONDS, Problem
+from app.sandbox import refuse_plates
 from app.serve.http.context import Request, caller_of
 from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog
@@ -23,6 +24,7 @@ from app.vehicles.explanation import Explained
 from app.vehicles.periods import Period, Question, judge_period
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import DESCRIPTION, Read, Wanted
+from app.vehicles.registration import canonical_registration
 from app.vehicles.suggestions import suggestions
 
 Operation = Literal["insurance", "bulk_insurance", "compliance", "bulk_compliance"]
@@ -69,11 +71,13 @@ class LookUps:
     """The look-ups of clients.
 
     Args:
-        unit: records them, if the audit trail is on.
+        sandbox: answers accounts whose plan is a sandbox.
+        unit: records look-ups, if the audit trail is on.
     """
 
-    def __init__(self, reader: VehicleReader, unit: Unit[Record]) -> None:
+    def __init__(self, reader: VehicleReader, sandbox: VehicleReader, unit: Unit[Record]) -> None:
         self._reader = reader
+        self._sandbox = sandbox
         self._unit = unit
 
     def look_up(
@@ -83,24 +87,28 @@ class LookUps:
         asked: Sequence[str],
         question: Question,
     ) -> LookUp:
-        """Look plates up with one statement.
+        """Look plates up with one statement, or in the sandbox.
 
         Args:
             asked: plates as they were given.
 
-        Raises Problem: those of enquiry_of.
+        Raises Problem: those of enquiry_of, or what a plate of the sandbox provokes.
         """
         caller = caller_of(req)
         # PERF: most plans do not ask, and a call costs 0.2 us.
         enquiry = NO_ENQUIRY if caller.enquiry == "off" else enquiry_of(req)
-        day = self._reader.day(question.named_day)
+        reader = self._reader
+        if caller.is_sandbox:
+            refuse_plates(operation, map(canonical_registration, asked))
+            reader = self._sandbox
+        day = reader.day(question.named_day)
         wanted = Wanted(
             vehicle=operation == "insurance" or (question.details and operation != "compliance"),
             papers=operation not in _ABOUT_INSURANCE,
             dates=question.asks_more,
             in_force_first=question.policies,
         )
-        found, read = self._reader.look_up(caller.registers, asked, day, wanted)
+        found, read = reader.look_up(caller.registers, asked, day, wanted)
         return LookUp(operation, enquiry, question, day, found, read)
 
     def with_suggestions(self, req: Request, look_up: LookUp, unknown: str) -> LookUp:
@@ -111,10 +119,11 @@ class LookUps:
         caller = caller_of(req)
         if caller.suggest == "off":
             return look_up
+        reader = self._sandbox if caller.is_sandbox else self._reader
         registers = dict(look_up.registers)
 
         def find(plates: Sequence[str]) -> list[Found]:
-            found, read = self._reader.look_up(caller.registers, plates, look_up.day, DESCRIPTION)
+            found, read = reader.look_up(caller.registers, plates, look_up.day, DESCRIPTION)
             registers.update(read)
             return found
 
@@ -124,13 +133,15 @@ class LookUps:
     def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool | None]) -> None:
         """Record the answer, if the audit trail is on, and count its vehicles.
 
+        Answers of the sandbox are not recorded (D182).
+
         Args:
             verdicts: for each plate whether it is insured or compliant, on the day or on every
                 day of the period; ignored for unknown plates.
 
         Raises as `Unit.add_record` does.
         """
-        if self._unit.is_recording:
+        if self._unit.is_recording and not caller_of(req).is_sandbox:
             self._unit.add_record(req, _record(req, look_up, verdicts))
         req.context.vehicles = len(look_up.found) + len(look_up.suggested or ())
 

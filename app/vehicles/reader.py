@@ -9,6 +9,7 @@ from app.config import Config
 from app.vehicles.facts import Record
 from app.vehicles.records import EVERYTHING, Read, Records, Wanted
 from app.vehicles.registration import canonical_registration
+from app.vehicles.sandbox import SandboxRecords
 
 BATCH_PLATES = 5_000
 """Plates that an operator looks up with one statement, from one state of the registers."""
@@ -29,9 +30,9 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 class VehicleReader:
-    """Answers plates from the registers."""
+    """Answers plates from the registers, or from the table of the sandbox."""
 
-    def __init__(self, records: Records, config: Config) -> None:
+    def __init__(self, records: Records | SandboxRecords, config: Config) -> None:
         self._records = records
         self._timezone = config.timezone
         self.register_order = config.register_order

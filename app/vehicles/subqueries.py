@@ -76,7 +76,7 @@ def later_policies(
     order = [_is_in_force(its, day).desc()] if in_force_first else []
     # PERF: SQLite reads in this order anyway, and sorting costs 2 us for each plate.
     if engine.has_lateral or in_force_first:
-        later = later.order_by(*order, its.place, its.insurer)
+        later = later.order_by(*order, its.place, its.insurer, its.number, its.valid_from)
     later = later.limit(POLICIES_MAX + 1).alias("later")
     columns = [getattr(later.c, name) for name in PolicyFacts._fields]
     packed = (

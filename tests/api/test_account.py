@@ -27,6 +27,7 @@ class Test200:
                 "enquiry": "off",
                 "enquiryReasons": [],
                 "suggest": False,
+                "sandbox": False,
             },
             "requestsRemaining": int(response.headers["X-RateLimit-Remaining"]),
             "domainsUsed": 1,

@@ -4,6 +4,7 @@ import pytest
 
 from app.accounts.administration import (
     create_account,
+    create_key,
     delete_plan,
     list_plans,
     require_account,
@@ -23,7 +24,7 @@ from tests.rows import each_row
 
 PLANS = f"{ROOT}/plans"
 LIMITS = {"requests": "7", "window_seconds": "60", "bulk_max": "10", "domains_max": "0"}
-FIELDS = {**LIMITS, "enquiry": "off", "enquiry_reasons": "", "suggest": "off"}
+FIELDS = {**LIMITS, "enquiry": "off", "enquiry_reasons": "", "suggest": "off", "sandbox": "off"}
 NO_TEXT = [None, "", " ", "x" * 101, "a\nb", "9" * 5000, MARKUP]
 NO_NUMBERS = ["-1", "1.5", "x", "²"]
 ODD_NAMES = ["new", "a/b", "..", ".", "50 % & more", "~", "Größe", "<b>", "x" * 30]
@@ -141,6 +142,7 @@ class TestCreate:
             *((field, value) for field in LIMITS for value in (*NO_TEXT, *NO_NUMBERS)),
             *(("enquiry", value) for value in (None, "", "on", MARKUP)),
             *(("suggest", value) for value in (None, "", "optional", MARKUP)),
+            *(("sandbox", value) for value in (None, "", "true", MARKUP)),
             *(("enquiry_reasons", value) for value in ("x" * 3301, "a\nb", "THEFT")),
         ],
     )
@@ -358,3 +360,49 @@ def test_usual_names_stay_readable_in_urls():
         "~6e6577",
         "~612062",
     ]
+
+
+class TestSandbox:
+    """A plan is a sandbox from its creation, and keeps its accounts apart (D180)."""
+
+    @pytest.fixture
+    def tag(self, world, browser):
+        """The tag of an account on a sandbox that the console has made."""
+        fields = {"name": "trial", **FIELDS, "sandbox": "on"}
+        assert browser.post(f"{PLANS}/new", fields).status_int == 303
+        return create_account(world.engine, "tester", "trial").tag
+
+    def test_it_is_made_and_shown(self, world, browser, tag):
+        """The list, the plan, its account and a key say so."""
+        assert require_plan(world.engine, "trial").is_sandbox
+        assert [each.text for each in browser.get(PLANS).html.select(".badge")].count(
+            "sandbox"
+        ) == 1
+        assert "invented answers" in browser.get(f"{PLANS}/trial").text
+        key = create_key(world.engine, "tester")[0]
+        account = browser.get(f"{ROOT}/accounts/{tag}")
+        assert f"<code>vfd_test_{tag}</code>" in account.text
+        assert account.html.find("td", {"data-title": "Last used"}).text == "not counted"
+        assert f"<code>vfd_test_{tag}{key.id}</code>" in browser.get(f"{ROOT}/keys/{key.id}").text
+
+    def test_a_new_key_has_its_prefix(self, browser, tag):
+        """The page that shows it once has the whole key."""
+        page = browser.send(f"{ROOT}/accounts/{tag}/keys/new", {"label": "", "expires": ""})
+        assert f"vfd_test_{tag}" in page.text
+
+    def test_a_change_keeps_it(self, world, browser, tag):
+        """The form of a change has no such field, and ignores one that is sent."""
+        assert browser.get(f"{PLANS}/trial/change").html.find(id="field-sandbox") is None
+        assert browser.send(f"{PLANS}/trial/change", FIELDS).status_int == 303
+        assert require_plan(world.engine, "trial").is_sandbox
+
+    @pytest.mark.parametrize(("name", "plan"), [("tester", "standard"), ("alice", "trial")])
+    def test_an_account_stays_on_its_side(self, world, browser, tag, name, plan):
+        """Only plans of the same side can be chosen; any other is refused."""
+        account = require_account(world.engine, name)
+        path = f"{ROOT}/accounts/{account.tag}/plan"
+        choices = [each.text for each in browser.get(path).html.select("option")]
+        assert account.plan_id in choices
+        assert plan not in choices
+        assert browser.send(path, {"plan": plan}).status_int == 422
+        assert require_account(world.engine, name).plan_id == account.plan_id

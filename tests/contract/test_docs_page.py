@@ -31,9 +31,11 @@ from app.domains.resources import PAGE_DOMAINS_MAX
 from app.errors import CATALOGUE
 from app.monitoring.health import Health
 from app.registers.formats.native import LAYOUTS
+from app.sandbox import ERRORS
 from app.serve.http.bodies import BODY_BYTES_MAX
 from app.storage.tables import Kind
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
+from app.vehicles.sandbox import VEHICLES
 from tests.contract.answers import document
 from tests.contract.pages import ROOT
 from tests.rows import each_row
@@ -268,6 +270,26 @@ class TestDocumentation:
         assert set(codes) < set(CATALOGUE)
         assert len(codes) < 10
         assert '<a href="docs/errors">' in section.partition(table)[0]
+
+    def test_the_sandbox_has_one_table_of_all_that_can_be_sent(
+        self, client: webtest.TestApp
+    ) -> None:
+        """Each plate has its reasons, each error its plate, its name, its status and its code."""
+        section = client.get("/docs").text.partition('<section id="sandbox">')[2]
+        (table,) = re.findall(r"(?s)<table.*?</table>", section.partition("</section>")[0])
+        rows = [
+            [re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", cell)).strip() for cell in cells]
+            for row in re.findall(r"(?s)<tr>(.*?)</tr>", table)[1:]
+            if (cells := re.findall(r"(?s)<td>(.*?)</td>", row))
+        ]
+        vehicles, provoked = rows[: len(VEHICLES)], rows[len(VEHICLES) :]
+        assert [row[0] for row in vehicles] == [each.plate for each in VEHICLES]
+        told = "insured false, compliant false: expired, valid, valid, none"
+        assert ["TESTLAPSED", "200", "The policy ended yesterday", told] in vehicles
+        assert [row[:2] for row in provoked] == [
+            [" ".join(filter(None, (each.plate, each.domain))), f"{each.answer} {each.code}"]
+            for each in ERRORS
+        ]
 
     def test_the_guide_begins_with_what_a_client_needs(self, client: webtest.TestApp) -> None:
         """The operator's part and the promises end the guide; vehicles are the first operations."""

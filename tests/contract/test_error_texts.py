@@ -342,8 +342,8 @@ def test_a_method_that_a_path_does_not_have(alice):
         ),
         (key(""), "The header X-API-Key is empty."),
         (key("0123456789"), "The API key has another format: keys begin with `vfd_`."),
-        (key("vfd_123"), "The API key is not complete: keys have 68 characters; got 7."),
-        (key(f"vfd_{'0' * 65}"), "The API key is too long: keys have 68 characters; got 69."),
+        (key("vfd_123"), "The API key is not complete: such keys have 68 characters; got 7."),
+        (key(f"vfd_{'0' * 65}"), "The API key is too long: such keys have 68 characters; got 69."),
         *(
             (headers, "The API key has a space or tab inside. Send it without.")
             for headers in (key("vfd_1 23"), key("vfd_1\t23"), {"Authorization": "Bearer vfd_1 2"})

@@ -32,7 +32,7 @@ TIME = clock.iso_utc(NOW)
 TOMORROW = clock.iso_utc(NOW + 86_400)
 OLD = "2020-01-01T00:00:00Z"
 LIMITS = {"requests": 1, "window_seconds": 60, "bulk_max": 2, "domains_max": 3}
-TINY = {**LIMITS, "enquiry": "off", "enquiry_reasons": [], "suggest": "off"}
+TINY = {**LIMITS, "enquiry": "off", "enquiry_reasons": [], "suggest": "off", "sandbox": "off"}
 KEY_MEMBERS = {"expires_at": None, "revoked_at": None, "replaced_by": None}
 BILLING: dict[str, object] = {"label": "billing", "only": None, "networks": [], **KEY_MEMBERS}
 RESTRICTED = {"label": "", "only": "vehicles", "networks": ["10.0.0.0/8", "::/0"], **KEY_MEMBERS}
@@ -519,7 +519,7 @@ class TestList:
             (
                 "plans delete tiny",
                 "requests: 1; window_seconds: 60; bulk_max: 2; domains_max: 3; enquiry: off; "
-                "suggest: off",
+                "suggest: off; sandbox: off",
             ),
             ("keys revoke {key}", f"revoked_at: - -> {TIME}"),
             ("imports drop failed --purge --yes", "-"),

@@ -12,6 +12,8 @@ from app.errors import OperatorError
 from app.registers.demo import SAMPLE_PLATES
 from app.storage.engine import close_quietly, open_engine
 
+KEYS = ("key", "limitedKey", "sandboxKey")
+
 
 def works(cli, key: str) -> bool:
     """Tell whether the service would accept a key now."""
@@ -31,22 +33,28 @@ def make_of(cli, plate: str) -> str:
 def test_demo_makes_everything_from_nothing(bare_cli):
     """The demo makes a database, an account with a key, domains, a register, and prints lines."""
     made = bare_cli.json("demo")
-    assert list(made) == ["account", "key", "rows", "curl", "limitedAccount", "limitedKey"]
-    assert works(bare_cli, made["key"])
-    assert works(bare_cli, made["limitedKey"])
+    members = ["account", "key", "rows", "curl", "limitedAccount", "limitedKey"]
+    assert list(made) == [*members, "sandboxAccount", "sandboxKey"]
+    for name in KEYS:
+        assert works(bare_cli, made[name])
     assert [d["name"] for d in bare_cli.json("domains", "list", "demo")] == [
         "example.com",
         "fleet.example.org",
     ]
     assert {line["register"] for line in bare_cli.json("imports", "list")} == {"demo"}
-    assert all(made["key"] in line for line in made["curl"][:-1])
-    assert made["limitedKey"] in made["curl"][-1]
+    assert all(made["key"] in line for line in made["curl"][:-2])
+    assert made["limitedKey"] in made["curl"][-2]
+    assert made["sandboxKey"] in made["curl"][-1]
 
 
 def test_demo_prints_lines_for_people(bare_cli):
-    """Without `--json` each key is printed once, and lines that use `$KEY` and `$LIMITED_KEY`."""
+    """Without `--json` each key is printed once, and lines that use the variables."""
     text = bare_cli.run("demo").stdout
-    assert re.findall(r"\n(.*)vfd_", text) == ["export KEY=", "export LIMITED_KEY="]
+    assert re.findall(r"\n(.*=)(vfd_(?:test_)?)", text) == [
+        ("export KEY=", "vfd_"),
+        ("export LIMITED_KEY=", "vfd_"),
+        ("export SANDBOX_KEY=", "vfd_test_"),
+    ]
     line = "curl -sS -w '\\n' -H \"X-API-Key: $KEY\" http://"
     assert f"# insured: a policy is in force\n{line}" in text
     assert "\nDocumentation  http://127.0.0.1:8000/docs\n" in text
@@ -72,13 +80,17 @@ def test_the_limited_account_has_a_small_plan(bare_cli):
     plans = {plan["name"]: plan for plan in bare_cli.json("plans", "list")}
     assert plans["demo-limited"].items() >= {"requests": 5}.items()
     shown = {each["name"]: each["plan"] for each in bare_cli.json("accounts", "list")}
-    assert shown == {"demo": "standard", "demo-limited": "demo-limited"}
+    assert shown == {
+        "demo": "standard",
+        "demo-limited": "demo-limited",
+        "demo-sandbox": "demo-sandbox",
+    }
 
 
 def test_a_second_run_ends_the_first_ones_key(bare_cli):
     """Keys are shown once, so a new run revokes the former key; it duplicates nothing."""
     first, second = (bare_cli.json("demo") for _ in range(2))
-    for name in ("key", "limitedKey"):
+    for name in KEYS:
         assert (works(bare_cli, first[name]), works(bare_cli, second[name])) == (False, True)
     assert first["rows"] == second["rows"]
     assert len(bare_cli.json("domains", "list", "demo")) == 2
@@ -120,6 +132,7 @@ def test_the_demo_keeps_what_was_added_to_it(bare_cli):
         "acme",
         "demo",
         "demo-limited",
+        "demo-sandbox",
     ]
 
 

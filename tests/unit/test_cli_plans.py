@@ -18,9 +18,9 @@ def test_three_plans_are_there_from_the_start(cli):
     """`free`, `standard` and `enterprise` exist, listed with the smallest first."""
     plans = cli.json("plans", "list")
     assert [tuple(plan.values()) for plan in plans] == [
-        ("free", 60, 60, 100, 100, "off", [], "off"),
-        ("standard", 600, 60, 1_000, 1_000, "off", [], "off"),
-        ("enterprise", 6_000, 60, 10_000, 10_000, "off", [], "off"),
+        ("free", 60, 60, 100, 100, "off", [], "off", "off"),
+        ("standard", 600, 60, 1_000, 1_000, "off", [], "off", "off"),
+        ("enterprise", 6_000, 60, 10_000, 10_000, "off", [], "off", "off"),
     ]
 
 
@@ -35,6 +35,7 @@ def test_a_plan_is_added(cli):
         "enquiry": "off",
         "enquiry_reasons": [],
         "suggest": "off",
+        "sandbox": "off",
     }
     assert next(plan["name"] for plan in cli.json("plans", "list")) == "trial"
 
@@ -177,3 +178,54 @@ class TestSuggest:
         """There are two words."""
         told = cli.misuse("plans", "set", "free", *options(), "--suggest", "optional")
         assert "--suggest: must be off or on, not 'optional'" in told
+
+
+class TestSandbox:
+    """A plan is a sandbox from its creation, and accounts stay on their side (D180)."""
+
+    def test_it_never_changes(self, cli):
+        """The option is accepted again if it says what the plan is, and refused otherwise."""
+        assert cli.json("plans", "set", "trial", *options(), "--sandbox", "on")["sandbox"] == "on"
+        assert cli.json("plans", "set", "trial", *options(requests=7))["sandbox"] == "on"
+        assert cli.json("plans", "set", "trial", *options(), "--sandbox", "on")["requests"] == 5
+        refusal = cli.refusal("plans", "set", "trial", *options(requests=9), "--sandbox", "off")
+        assert refusal == (
+            "plan trial is a sandbox, and that never changes; create a plan of another name\n"
+        )
+        refusal = cli.refusal("plans", "set", "free", *options(), "--sandbox", "on")
+        assert "plan free is no sandbox" in refusal
+        plans = {
+            plan["name"]: (plan["requests"], plan["sandbox"]) for plan in cli.json("plans", "list")
+        }
+        assert (plans["trial"], plans["free"]) == ((5, "on"), (60, "off"))
+
+    def test_a_name_is_free_again_when_its_plan_was_deleted(self, cli):
+        """No account was on it, so nothing changes sides."""
+        cli.json("plans", "set", "trial", *options(), "--sandbox", "on")
+        cli.json("plans", "delete", "trial")
+        assert cli.json("plans", "set", "trial", *options())["sandbox"] == "off"
+
+    def test_accounts_cannot_move(self, cli):
+        """In neither direction; between plans of one side they can."""
+        for name in ("one", "two"):
+            cli.json("plans", "set", name, *options(), "--sandbox", "on")
+        cli.json("accounts", "create", "tester", "--plan", "one")
+        cli.json("accounts", "create", "acme")
+        refusal = cli.refusal("accounts", "set-plan", "tester", "standard")
+        assert "account tester cannot move from plan one to standard, because only one" in refusal
+        assert (
+            'create another account with "verifyd accounts create NAME --plan standard"' in refusal
+        )
+        assert "only two is a sandbox" in cli.refusal("accounts", "set-plan", "acme", "two")
+        assert cli.json("accounts", "set-plan", "tester", "two")["plan"] == "two"
+        assert cli.json("accounts", "show", "tester")["sandbox"] == "on"
+
+    def test_keys_have_their_prefix(self, cli):
+        """Also after a rotation, and a whole key names its id."""
+        cli.json("plans", "set", "trial", *options(), "--sandbox", "on")
+        cli.json("accounts", "create", "tester", "--plan", "trial")
+        first = cli.json("keys", "create", "tester")["key"]
+        second = cli.json("keys", "rotate", first)["key"]
+        assert first.startswith("vfd_test_")
+        assert second.startswith("vfd_test_")
+        assert cli.json("keys", "revoke", second)["status"] == "revoked"

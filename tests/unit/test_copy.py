@@ -19,6 +19,7 @@ from app.accounts.administration import (
     set_plan,
 )
 from app.accounts.authentication import Authenticator
+from app.accounts.models import UNCHANGED
 from app.accounts.restrictions import Restrictions
 from app.actions import list_actions
 from app.audit.hosts import note_on, off_fault
@@ -50,6 +51,7 @@ POLICY = {
     "validTo": "2026-12-31",
 }
 DAY = date(2026, 6, 1)
+TINY = {"requests": 7, "window_seconds": 9, "bulk_max": 5, "domains_max": 1}
 HOSTILE = ("\\N", "\\", "a\\nb", "a\tb", "a\nb\r\n", "Škoda 🚗", '"', "'; --", "\x7f\b\f\v", "")
 
 
@@ -169,6 +171,8 @@ class TestContent:
         set_enquiry(world.engine, "own", "required", "THEFT,COLLISION")
         set_suggest(world.engine, "own", "on")
         world.key_of("carol", "own", label="\u00fc")
+        set_plan(world.engine, "trial", None, UNCHANGED, None, "on", **TINY)
+        world.key_of("tester", "trial")
         assert copy().status == 0
         for table in MAIN_TABLES:
             assert held(target, table) == held(world.engine, table), table

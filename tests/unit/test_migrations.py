@@ -11,6 +11,7 @@ import pytest
 from app.accounts.administration import (
     create_account,
     create_key,
+    list_plans,
     require_plan,
     revoke_key,
     rotate_key,
@@ -178,4 +179,22 @@ def test_plans_ask_for_nothing_and_suggest_nothing_until_they_are_told_to(engine
         plan = require_plan(engine, name)
         assert (plan.enquiry, plan.enquiry_reasons, plan.suggest) == ("off", "", "off")
     assert require_plan(engine, "own").requests == 7
+    assert versions.versions(engine)._replace(program=15).is_served
+
+
+def test_no_plan_becomes_a_sandbox(engine, at_schema):
+    """Nor does one that the former program creates, and keys stay valid (D180)."""
+    at_schema(15)
+    insert = "INSERT INTO plan (name, requests, window_seconds, bulk_max, domains_max) VALUES"
+    engine.execute_sql(f"{insert} ('own', 7, 60, 5, 1)")
+    engine.execute_sql(FORMER[0])
+    token = new_token("aaaaaa")
+    engine.execute_sql(
+        "INSERT INTO api_key (id, account_id, secret_hash, label, created_at) "
+        f"VALUES ('{token.key_id}', 1, '{token.secret_hash}', '', 1)"
+    )
+    assert "0018_sandbox" in migrate(engine)
+    engine.execute_sql(f"{insert} ('later', 7, 60, 5, 1)")
+    assert not any(plan.is_sandbox for plan in list_plans(engine))
+    assert Authenticator(engine).find_caller(token.text)
     assert versions.versions(engine)._replace(program=15).is_served

@@ -91,6 +91,21 @@ def test_a_restore_brings_the_backup_back(stocked, backup):
     assert told["restored"] == str(backup)
 
 
+def test_a_sandbox_comes_back(stocked):
+    """Its plan and its keys are as they were (D180)."""
+    limits = ("--requests", 1, "--window", 1, "--bulk-max", 1, "--domains-max", 1)
+    stocked.run("plans", "set", "trial", *limits, "--sandbox", "on")
+    stocked.run("accounts", "create", "tester", "--plan", "trial")
+    key = stocked.json("keys", "create", "tester")["key"]
+    backup = stocked.json("backup", stocked.directory / "backups")["backup"]
+    stocked.run("keys", "revoke", key)
+    stocked.json("restore", backup)
+    with closed_afterwards(open_engine(stocked.database_url)) as engine:
+        caller = Authenticator(engine).find_caller(key)
+    assert caller
+    assert caller.is_sandbox
+
+
 def test_a_restricted_key_is_restored_as_it_was(stocked):
     """It works again, and no more than before (D178)."""
     words = ("--only", "domains", "--network", "192.0.2.0/24")

@@ -37,6 +37,22 @@ def test_parsing_gives_the_parts_back():
     assert parse_token(token.text) == token
 
 
+def test_a_key_of_a_sandbox_has_a_prefix_of_its_own():
+    """The prefix is part of the key and of its check digits."""
+    token = new_token("abc123", is_sandbox=True)
+    assert re.fullmatch(r"vfd_test_abc123[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", token.text)
+    assert parse_token(token.text) == token
+    assert parse_token(token.text.replace("test_", "")) is None
+    assert parse_token(KEY.replace("vfd_", "vfd_test_")) is None
+    # The tag of another key can begin with the same letters.
+    assert parse_token(Token("test12", "XyZ98765", "s" * 43).text) == (
+        "test12",
+        "XyZ98765",
+        "s" * 43,
+        False,
+    )
+
+
 def test_keys_differ():
     """Each key has its own id and secret."""
     tokens = [new_token("abc123") for _ in range(100)]

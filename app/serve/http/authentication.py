@@ -6,7 +6,7 @@ from functools import lru_cache
 import falcon
 
 from app import setting_values
-from app.accounts.authentication import LENGTH, Authenticator, Caller, parse_token
+from app.accounts.authentication import Authenticator, Caller, length_of, parse_token
 from app.errors import KEY_PREFIX, Problem
 from app.serve.http.address import client_address, is_local
 from app.serve.http.context import Request
@@ -126,9 +126,10 @@ def _key_fault(key: str, *, in_authorization: bool) -> str:
         return _beginning_fault(key, in_authorization=in_authorization)
     if any(map(str.isspace, key)):
         return "The API key has a space or tab inside. Send it without."
-    if len(key) != LENGTH:
-        fault = "not complete" if len(key) < LENGTH else "too long"
-        return f"The API key is {fault}: keys have {LENGTH} characters; got {len(key):,}."
+    length = length_of(key)
+    if len(key) != length:
+        fault = "not complete" if len(key) < length else "too long"
+        return f"The API key is {fault}: such keys have {length} characters; got {len(key):,}."
     if parse_token(key) is None:
         return "The API key is mistyped: its last six characters do not fit the others."
     return "The API key is unknown, expired or revoked, or its account is suspended."

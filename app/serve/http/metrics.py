@@ -106,21 +106,23 @@ class Measures:
             self.renew()
 
     def count(self, answers: Sequence[Answered], now_ns: int) -> None:
-        """Count answers whose requests end now. Raises OSError."""
+        """Count answers whose requests end now, but those of a sandbox (D182). Raises OSError."""
         seconds: dict[tuple[str, int], list[float]] = {}
         charged: dict[tuple[str, str], int] = {}
         for context, _, _, route, status in answers:
+            share, caller, refusal = context.share, context.caller, context.refusal
+            if context.has_database_error:
+                self.database_errors.inc()
+            if caller is not None and caller.is_sandbox:
+                continue
             passed = (now_ns - context.started_ns) / 1e9
             seconds.setdefault((route or NO_ROUTE, status), []).append(passed)
-            share, caller, refusal = context.share, context.caller, context.refusal
             if share is not None and share.was_charged:
                 plan = caller.plan if caller else ANONYMOUS
                 kind = plan, "admitted" if share.outcome.admitted else "refused"
                 charged[kind] = charged.get(kind, 0) + 1
             if refusal is not None and refusal.code == "unauthorized":
                 self.authentication_failures.inc()
-            if context.has_database_error:
-                self.database_errors.inc()
         for labels, amounts in seconds.items():
             _observe_all(self.seconds(*labels), amounts)
         for names, number in charged.items():
@@ -153,9 +155,10 @@ class Metrics:
             if self._measures.is_kept:
                 self._measures.count(answers, now_ns)
         for context, method, path, route, status in answers:
-            if context.caller is not None:
+            caller = context.caller
+            if caller is not None and not caller.is_sandbox:
                 template = route or self._template_of(path)
-                self._usage.add(context.caller, template, method, status, context.vehicles)
+                self._usage.add(caller, template, method, status, context.vehicles)
 
     def _look(self, now_ns: int) -> None:
         """Do what is due once a second."""

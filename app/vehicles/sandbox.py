@@ -1,0 +1,181 @@
+"""The vehicles of a sandbox, in place of registers (D181).
+
+One table says what each plate shows. Its days count from today, so each plate shows the same every
+day. What is known is merged and judged as if registers had it. Plates that provoke errors are in
+`app.sandbox`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, timedelta, tzinfo
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from app import clock
+from app.vehicles.compliance import Judgement, choose_policy, judge
+from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
+from app.vehicles.records import EVERYTHING, Read, Wanted
+
+_NAME = "sandbox"
+_MOT_FIRST_YEARS = 3
+
+
+class Term(NamedTuple):
+    """A policy, by its days from today."""
+
+    first_day: int = -100
+    last_day: int = 264
+    cancelled: int | None = None
+    insurer: str = "Sandbox Mutual"
+    """Empty if nobody knows."""
+    type: str | None = "comprehensive"
+
+
+class Car(NamedTuple):
+    """What is known of a vehicle, by days from today. By default everything is in order."""
+
+    policies: tuple[Term, ...] = (Term(),)
+    insured: bool | None = None
+    mot_expiry: int | None = 200
+    mot_exempt: bool | None = False
+    registered: int | None = -3_000
+    """For the first time; None if make, model, year and color are not known either."""
+    tax_status: str | None = "taxed"
+    tax_due: int | None = 150
+    fine: bool | None = None
+    """Whether a fine is settled; None if there is none."""
+
+
+class Shown(NamedTuple):
+    """A plate, in its canonical form, and what it shows."""
+
+    plate: str
+    text: str
+    car: Car | None
+    """None if the plate is not known."""
+
+
+_UNKNOWN = Car((), None, None, None, None, None, None)
+_NO_DETAILS = Term(insurer="", type=None)
+_GAP = (Term(-354, 10), Term(21, 385))
+_OLD = Car(mot_expiry=None, mot_exempt=True, registered=-20_000, tax_status="exempt", tax_due=None)
+
+VEHICLES: Final = (
+    Shown("TESTOK", "insured and road-legal", Car()),
+    Shown("TESTLAPSED", "the policy ended yesterday", Car((Term(-365, -1),))),
+    Shown("TESTFUTURE", "the policy begins tomorrow", Car((Term(1, 365),))),
+    Shown("TESTCANCEL", "the policy was cancelled a week ago", Car((Term(cancelled=-7),))),
+    Shown("TESTTWO", "two policies are in force", Car((Term(), Term(-10, 354)))),
+    Shown("TESTGAP", "insured for ten more days, then not for ten days", Car(_GAP)),
+    Shown("TESTFLAG", "a register says insured; no policy is known", Car((), insured=True)),
+    Shown("TESTNONE", "a register says not insured; no policy is known", Car((), insured=False)),
+    Shown("TESTBLANK", "a register knows the plate, and nothing else", _UNKNOWN),
+    Shown("TESTPOLICY", "only a policy is known", _UNKNOWN._replace(policies=(_NO_DETAILS,))),
+    Shown("TESTNOMOT", "the MOT expired yesterday", Car(mot_expiry=-1)),
+    Shown("TESTEXEMPT", "exempt from MOT and road tax", _OLD),
+    Shown("TESTYOUNG", "a young car: no MOT is due yet", Car(mot_expiry=None, registered=-400)),
+    Shown("TESTSORN", "declared off the road", Car(tax_status="sorn", tax_due=None)),
+    Shown("TESTUNTAXED", "not taxed", Car(tax_status="untaxed", tax_due=None)),
+    Shown("TESTTAXDUE", "the road tax was due yesterday", Car(tax_due=-1)),
+    Shown("TESTFINE", "a fine is outstanding", Car(fine=False)),
+    Shown("TESTPAID", "a fine was paid", Car(fine=True)),
+    Shown("TEST404", "not known, like every other plate", None),
+    Shown(
+        "TEST0K", "not known: a zero in place of the letter O of TESTOK, which is suggested", None
+    ),
+)
+"""A plate for each outcome of a look-up, and for each reason of a check."""
+
+
+def judged(today: date) -> Iterator[tuple[Shown, Judgement | None]]:
+    """Yield each plate of the table, and its verdicts; None if it is not known."""
+    held, day = holdings(today), today.isoformat()
+    for each in VEHICLES:
+        known = held.get(each.plate)
+        yield each, None if known is None else judge(record_of(each.plate, known, day), day)
+
+
+class SandboxRecords:
+    """Reads plates from the table, as `Records` reads them from the registers.
+
+    Args:
+        zone: the time zone that decides which day it is.
+    """
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+
+    def find_record(
+        self, registers: str, registration: str, day: str, wanted: Wanted = EVERYTHING
+    ) -> tuple[Record | None, Read]:
+        """Return what the table says about one plate, and that no register was read."""
+        records, read = self.find_records(registers, [registration], day, wanted)
+        return records.get(registration), read
+
+    def find_records(
+        self, registers: str, registrations: Sequence[str], day: str, wanted: Wanted = EVERYTHING
+    ) -> tuple[dict[str, Record], Read]:
+        """Return the known ones among many plates, and that no register was read."""
+        held = holdings(clock.today(self._zone))
+        known = (plate for plate in registrations if plate in held)
+        return {plate: record_of(plate, held[plate], day) for plate in known}, {}
+
+
+def record_of(plate: str, holding: Holding, day: str) -> Record:
+    """Return what one register says about a plate, with the policy to answer on the day."""
+    vehicle = holding.vehicle
+    assert vehicle is not None  # noqa: S101 - all vehicles of the table have one
+    choice = choose_policy([holding], day)
+    later = [each for each in holding.policies if each.valid_to >= day]
+    later.sort(key=lambda each: each.is_in_force(day), reverse=True)
+    owed = sum(not fine.settled for fine in holding.fines)
+    return Record(
+        plate,
+        policy=None if choice is None else choice.policy,
+        has_outstanding_fines=owed > 0,
+        mot_first_years=_MOT_FIRST_YEARS,
+        policies=tuple(later) if len(later) > 1 else (),
+        outstanding_fines=owed,
+        **vehicle._asdict(),
+    )
+
+
+@lru_cache(2)
+def holdings(today: date) -> Mapping[str, Holding]:
+    """Return what is known about each plate of the table on a day."""
+    return {each.plate: _holding(each.plate, each.car, today) for each in VEHICLES if each.car}
+
+
+def _holding(plate: str, car: Car, today: date) -> Holding:
+    def day(days: int | None) -> str | None:
+        return None if days is None else (today + timedelta(days)).isoformat()
+
+    # In no time zone later than now.
+    updated = clock.start_of(today - timedelta(1), UTC)
+    registered = day(car.registered)
+    vehicle = VehicleFacts(
+        make=registered and "Ford",
+        model=registered and "Focus",
+        year=int(registered[:4]) if registered else None,
+        color=registered and "Blue",
+        insured=car.insured,
+        mot_expiry=day(car.mot_expiry),
+        mot_exempt=car.mot_exempt,
+        first_registered=registered,
+        tax_status=car.tax_status,
+        tax_due=day(car.tax_due),
+        updated=updated,
+    )
+    policies = tuple(
+        PolicyFacts(
+            insurer=each.insurer,
+            number=f"{plate}-{number}",
+            valid_from=str(day(each.first_day)),
+            valid_to=str(day(each.last_day)),
+            type=each.type,
+            cancelled_on=day(each.cancelled),
+            updated=updated,
+        )
+        for number, each in enumerate(car.policies, 1)
+    )
+    fine = FineFacts(f"{plate}-1", day(-60), 7_000, "GBP", bool(car.fine), updated)
+    return Holding(_NAME, vehicle, policies, () if car.fine is None else (fine,))

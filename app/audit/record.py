@@ -70,9 +70,6 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     account: str | None = None
     key: str | None = None
     """The id of the key."""
-    only: str | None = None
-    networks: list[str] = []
-    """What the key is restricted to."""
     operation: str
     as_of: str | None = None
     """The day that the request named."""
@@ -87,6 +84,9 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     sudo_user: str | None = None
     unverified: bool = False
     """Whether `login` and `sudo_user` are only what the command's environment says."""
+    only: str | None = None
+    networks: list[str] = []
+    """What the key is restricted to."""
     criteria: Criteria | None = None
     upkeep: Upkeep | None = None
     plates: list[Plate] = []

@@ -37,6 +37,10 @@ VEHICLES = [
     },
     {"registration": "EV1L", "make": '=HYPERLINK("x")', "model": MODEL, "color": "@red"},
     {"registration": "ŁÓDŹ1", "make": "Citroën"},
+    # One and two confusions from AB1ZCDE.
+    {"registration": "ABI2CDE", "color": "Red"},
+    {"registration": "A812C0E"},
+    {"registration": "AB12COE", "color": "Blue"},
 ]
 POLICY = {"registration": "AB12CDE", "number": "P-7", "validFrom": DAY, "validTo": "2026-06-30"}
 FINE = {
@@ -421,13 +425,6 @@ class TestFile:
 class TestSuggestions:
     """Known plates that look like an unknown one, for a person to compare (D175)."""
 
-    @pytest.fixture
-    def world(self, world):
-        """The installation with vehicles that are one and two confusions from AB1ZCDE."""
-        colors = {"ABI2CDE": "Red", "A812C0E": None, "AB12COE": "Blue"}
-        world.load([{"registration": name, "color": color} for name, color in colors.items()])
-        return world
-
     def suggested(self, page):
         """Return what each answer of the page suggests."""
         return [
@@ -461,21 +458,21 @@ class TestSuggestions:
         page = ask(browser, "AB1ZCDE\nAB12CDE\nCAT\n!!\n=A812C0E\nA812COE")
         assert list(map(len, self.suggested(page))) == [3, 0, 0, 0, 0, 3]
 
-    @pytest.mark.parametrize(("others", "fields", "count"), [(9, {}, 1), (10, {}, 0)])
-    def test_only_short_lists_have_them(self, browser, others, fields, count):
+    def test_only_short_lists_have_them(self, browser):
         """A list of more than ten is a table."""
-        page = ask(browser, "\n".join(["AB1ZCDE", *["CAT"] * others]), **fields)
-        assert len(page.html.select(".suggestions")) == count
+        for others, count in ((9, 1), (10, 0)):
+            page = ask(browser, "\n".join(["AB1ZCDE", *["CAT"] * others]))
+            assert len(page.html.select(".suggestions")) == count
 
     def test_at_most_ten_of_very_many_variants(self, world, browser):
         """Twelve confusable characters have 630 variants; the list is short, and quick."""
         plates = ["0" * n + "D" + "0" * (11 - n) for n in range(12)]
         world.load([{"registration": each} for each in plates])
         page = ask(browser, "\n".join(["0" * 12, *["O" + "0" * 11] * 9]))
-        assert [row.split()[-1] for row in self.suggested(page)[0]] == sorted(plates)[:10]
+        assert [row.split()[2] for row in self.suggested(page)[0]] == sorted(plates)[:10]
         assert set(map(len, self.suggested(page))) == {10}
 
-    def test_markup_stays_text(self, world, browser):
+    def test_markup_of_a_register_stays_text(self, browser):
         """Whoever delivers a register cannot put anything into the page."""
         page = ask(browser, "EVIL")
         assert self.suggested(page) == [[f'Look up EV1L =HYPERLINK("x") {MODEL}, @red']]

@@ -91,7 +91,7 @@ def create_resources(
         DocumentationMarkdown(config.trusted_proxies),
         ErrorsPage(),
         TryPage(),
-        DocumentationAsset(),
+        DocumentationAsset(config.trusted_proxies),
         MetricsPage(engine, measures, config),
     )
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 _FOLDER = importlib.resources.files(__package__) / "client-samples"
-# The address in the files, and in the packaged OpenAPI document.
-_URL = "http://127.0.0.1:8000"
+PACKAGED_URL = "http://127.0.0.1:8000"
+"""The address of the service in the packaged files, before it is replaced."""
 
 
 class Sample(NamedTuple):
@@ -18,28 +18,41 @@ class Sample(NamedTuple):
     language: str
     """`curl`, `Python` or `TypeScript`."""
     text: str
-    file_name: str | None = None
-    """The name of a sample that is a file; other samples import the clients by their names."""
 
 
-def client_samples(url: str) -> list[Sample]:
-    """Return the small clients, which the other samples import."""
-    return [_written("Python", "verifyd.py", url), _written("TypeScript", "verifyd.ts", url)]
+LIBRARIES = ("verifyd.py", "verifyd.ts")
+"""The client libraries, which the samples import."""
+
+
+def client_library(file_name: str, url: str) -> bytes:
+    """Return a client library as the source of a program that calls the service at an address."""
+    return _text(file_name, url).encode()
+
+
+def library_samples(url: str) -> list[Sample]:
+    """Return how to download the client libraries, and how to use them."""
+    return [
+        _written("curl", "libraries.sh", url),
+        _written("Python", "libraries.py", url),
+        _written("TypeScript", "libraries.ts", url),
+    ]
 
 
 def error_samples(url: str) -> list[Sample]:
     """Return how to handle an error."""
     return [
-        _written("curl", "unknown_vehicle.sh", url)._replace(file_name=None),
+        _written("curl", "unknown_vehicle.sh", url),
         _written("Python", "unknown_vehicle.py", url),
         _written("TypeScript", "unknown_vehicle.ts", url),
     ]
 
 
 def _written(language: str, file_name: str, url: str) -> Sample:
-    """Return a sample that is a file."""
-    text = (_FOLDER / file_name).read_text(encoding="utf-8").replace(_URL, url)
-    return Sample(language, text.rstrip(), file_name)
+    return Sample(language, _text(file_name, url).rstrip())
+
+
+def _text(file_name: str, url: str) -> str:
+    return (_FOLDER / file_name).read_text(encoding="utf-8").replace(PACKAGED_URL, url)
 
 
 def operation_samples(url: str, method: str, path: str, body: object) -> list[Sample]:
@@ -65,8 +78,11 @@ def _curl(url: str, method: str, path: str, body: object) -> str:
 def _python(method: str, path: str, body: object) -> str:
     assigned = given = ""
     if body is not None:
-        assigned, given = f"body = {_python_literal(body)}\n", ", json=body"
-    return f'from verifyd import ask\n\n{assigned}print(ask("{method}", "{path}"{given}))'
+        assigned, given = f"body = {_python_literal(body)}\n", ", body"
+    return f'''from verifyd import Client
+
+client = Client()
+{assigned}print(client.ask("{method}", "{path}"{given}))'''
 
 
 def _python_literal(value: object) -> str:
@@ -82,10 +98,13 @@ def _python_literal(value: object) -> str:
 
 
 def _typescript(method: str, path: str, body: object) -> str:
-    imported, assigned, given = 'import { ask } from "./verifyd.ts";\n\n', "", ""
+    assigned = given = ""
     if body is not None:
         assigned, given = f"const body = {json.dumps(body, ensure_ascii=False)};\n", ", body"
-    return f'{imported}{assigned}console.log(await ask("{method}", "{path}"{given}));'
+    return f'''import {{ Client }} from "./verifyd.ts";
+
+const client = new Client();
+{assigned}console.log(await client.ask("{method}", "{path}"{given}));'''
 
 
 Node = Mapping[str, Any]

@@ -15,7 +15,14 @@ from markupsafe import Markup, escape
 
 from app import clock
 from app.documentation.markdown import markdown_of
-from app.documentation.reference import Reference, client_samples, error_samples
+from app.documentation.reference import (
+    LIBRARIES,
+    PACKAGED_URL,
+    Reference,
+    client_library,
+    error_samples,
+    library_samples,
+)
 from app.errors import CATALOGUE
 from app.sandbox import ERRORS
 from app.serve.http.address import base_url
@@ -112,11 +119,27 @@ def _environment() -> jinja2.Environment:
 
 
 def read_document() -> dict[str, Any]:
-    """Return the OpenAPI document with the version of the program."""
+    """Return the OpenAPI document as it is served, with the version of the program.
+
+    The parameters and responses of an operation are in it instead of references to them (D176).
+    """
     text = (importlib.resources.files(_PACKAGE) / "openapi.json").read_bytes()
     document: dict[str, Any] = msgspec.json.decode(text)
     document["info"]["version"] = VERSION
+    parameters = document["components"].pop("parameters")
+    responses = document["components"].pop("responses")
+    for item in document["paths"].values():
+        for operation in item.values():
+            found = [_inlined(each, parameters) for each in operation.get("parameters", [])]
+            operation |= {"parameters": found} if found else {}
+            for status, response in operation["responses"].items():
+                operation["responses"][status] = _inlined(response, responses)
     return document
+
+
+def _inlined(node: dict[str, Any], components: dict[str, Any]) -> Any:
+    """Return what a reference to one of these components stands for."""
+    return components[node["$ref"].rpartition("/")[2]] if "$ref" in node else node
 
 
 class OpenApiDocument:
@@ -142,6 +165,7 @@ class OpenApiDocument:
 
 
 _HTML = "text/html; charset=utf-8"
+_TEXT = "text/plain; charset=utf-8"
 # SEC: the pages need nothing but a style sheet and an icon of this service.
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -206,15 +230,15 @@ class DocumentationPage:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs. Its samples have the address that the request was sent to."""
-        _send_page(req, resp, self._addressed(req, _documentation_page()))
+        _send_page(req, resp, self._addressed(req, documentation_page()))
 
     on_head = on_get
 
     def _addressed(self, req: falcon.Request, page: bytes) -> bytes:
         """Return a page with the address of the service in place of the packaged one."""
         # SEC: base_url lets only letters, digits and .:[]- through.
-        url = base_url(req, self._trusted_proxies) or _packaged_url()
-        return page.replace(_packaged_url().encode(), url.encode())
+        url = base_url(req, self._trusted_proxies) or PACKAGED_URL
+        return page.replace(PACKAGED_URL.encode(), url.encode())
 
 
 class DocumentationMarkdown(DocumentationPage):
@@ -250,13 +274,26 @@ class TryPage:
 
 
 class DocumentationAsset:
-    """A file that a page loads."""
+    """A file that a page loads, or a client library.
+
+    Args:
+        trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
+    """
+
+    def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
+        self._trusted_proxies = trusted_proxies
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, asset: str) -> None:
-        """GET /docs/{asset}.
+        """GET /docs/{asset}. A library calls the address that the request was sent to.
 
         Raises falcon.HTTPNotFound for all names except those that the pages name now.
         """
+        if asset in LIBRARIES:
+            url = base_url(req, self._trusted_proxies) or PACKAGED_URL
+            resp.set_header("X-Content-Type-Options", "nosniff")
+            resp.downloadable_as = asset
+            send_document(req, resp, client_library(asset, url), _TEXT)
+            return
         if asset not in BY_SERVED_NAME:  # SEC: only these names ever become a path.
             raise falcon.HTTPNotFound
         _set_security_headers(resp, _TRY_POLICY)
@@ -270,30 +307,24 @@ _page = cache(_rendered)
 
 
 @cache
-def _packaged_url() -> str:
-    url: str = read_document()["servers"][0]["url"]
-    return url
-
-
-@cache
-def _documentation_page() -> bytes:
-    url = _packaged_url()
+def documentation_page() -> bytes:
+    """Return the page /docs with the packaged address."""
     return _rendered(
         "docs.html",
         "",
         reference=Reference(read_document()),
-        clients=client_samples(url),
-        errors=error_samples(url),
+        libraries=library_samples(PACKAGED_URL),
+        errors=error_samples(PACKAGED_URL),
         decisive={code: CATALOGUE[code] for code in _DECISIVE},
         vehicles=list(judged(clock.today(UTC))),
         provoked=ERRORS,
-        url=url,
+        url=PACKAGED_URL,
     )
 
 
 @cache
 def _documentation_markdown() -> bytes:
-    return markdown_of(_documentation_page().decode()).encode()
+    return markdown_of(documentation_page().decode()).encode()
 
 
 def _send_page(

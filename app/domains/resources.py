@@ -29,7 +29,7 @@ PAGE_DOMAINS_MAX = 1_000
 _NOT_FOUND = "The account has no such domain."
 
 
-class NewDomain(RequestBody):
+class DomainRequest(RequestBody):
     """What a client sends to create a domain."""
 
     name: str
@@ -90,9 +90,9 @@ class DomainCollection:
 
     def on_post(self, req: Request, resp: falcon.Response) -> None:
         """POST /api/domains. 201 with the whole Domain and its `Location`."""
-        require_known_parameters(req, members=NewDomain.__struct_fields__)
+        require_known_parameters(req, members=DomainRequest.__struct_fields__)
         caller = caller_of(req)
-        sent = read_json(req, NewDomain)
+        sent = read_json(req, DomainRequest)
         try:
             name = require_domain_name(sent.name)
         except InvalidDomainName as error:

@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from app.documentation.resources import documentation_page
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -90,6 +92,14 @@ def section(page: str, title: str) -> str:
     )
     assert found, f"{page} has no section {title}"
     return found["text"]
+
+
+def documentation_section(name: str) -> str:
+    """Return a section of the page /docs, as HTML."""
+    (found,) = re.findall(
+        rf'(?s)<section[^>]* id="{name}">.*?</section>', documentation_page().decode()
+    )
+    return str(found)
 
 
 def links(page: str) -> list[str]:

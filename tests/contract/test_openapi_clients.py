@@ -19,7 +19,7 @@ def test_every_parameter_has_an_example() -> None:
 def test_answers_are_open() -> None:
     """Objects and values of answers are open, so that later ones break no client (D95)."""
     schemas = DOCUMENT["components"]["schemas"]
-    requests = {"NewDomain", "BulkRequest", "ComplianceBulkRequest", "DomainStatus"}
+    requests = {"DomainRequest", "BulkRequest", "ComplianceBulkRequest", "DomainStatus"}
     for name in schemas.keys() - requests:
         for steps, node in places(schemas[name]):
             if steps[-1:] != ("properties",):
@@ -57,9 +57,17 @@ def test_every_object_has_a_name() -> None:
 
 
 def test_no_name_has_two_meanings() -> None:
-    """No schema has the name of a parameter; otherwise generators number their types."""
-    components = DOCUMENT["components"]
-    assert components["schemas"].keys().isdisjoint(components["parameters"])
+    """No schema is `New` before the name of another: so a client in Go calls its constructor."""
+    schemas = DOCUMENT["components"]["schemas"].keys()
+    assert schemas.isdisjoint(f"New{name}" for name in schemas)
+
+
+def test_operations_hold_their_parameters_and_responses() -> None:
+    """No operation refers to a parameter or a response: some generators ignore such references."""
+    for _, _, operation in operations():
+        held = [*operation.get("parameters", []), *operation["responses"].values()]
+        assert [each for each in held if "$ref" in each] == [], operation["operationId"]
+    assert {"parameters", "responses"}.isdisjoint(DOCUMENT["components"])
 
 
 def test_the_version_is_the_programs() -> None:

@@ -71,12 +71,21 @@ def _node_modules(name: str, wanted: Path) -> Path:
     return _made_once(name, wanted.read_bytes(), install) / "node_modules"
 
 
-def openapi_generator() -> list[object]:
-    """Return the command of openapi-generator, a Java program; skip where Java is missing."""
-    if shutil.which("java") is None:
-        pytest.skip("java missing on this machine")
+def tools_environment() -> dict[str, str]:
+    """Return the environment in which shells find the generators, compilers and Node; or skip.
+
+    openapi-generator is a program in Java, and the Node of the packages of PyPI is newer than that
+    of many machines.
+    """
+    if shutil.which("javac") is None:
+        pytest.skip("javac missing on this machine")
+    return {"PATH": f"{python_tools().parent}:{os.environ['PATH']}"}
+
+
+def generator_jar() -> Path:
+    """Return the archive of openapi-generator, which has Jackson in it."""
     (jar,) = python_tools().parents[1].glob("lib/python*/site-packages/openapi_generator_cli/*.jar")
-    return ["java", "-jar", jar]
+    return jar
 
 
 def _made_once(name: str, made_from: bytes, make: Callable[[Path], None]) -> Path:

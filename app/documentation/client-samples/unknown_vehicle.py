@@ -1,7 +1,8 @@
-from verifyd import Problem, ask
+from verifyd import Client, Problem
 
+client = Client()
 try:
-    print(ask("GET", "/v1/vehicle/ZZ99ZZZ/insurance"))
+    print(client.ask("GET", "/v1/vehicle/ZZ99ZZZ/insurance"))
 except Problem as problem:
     if problem.code != "vehicle_not_found":
         raise

@@ -1,7 +1,8 @@
-import { ask, Problem } from "./verifyd.ts";
+import { Client, Problem } from "./verifyd.ts";
 
+const client = new Client();
 try {
-  console.log(await ask("GET", "/v1/vehicle/ZZ99ZZZ/insurance"));
+  console.log(await client.ask("GET", "/v1/vehicle/ZZ99ZZZ/insurance"));
 } catch (error) {
   const isProblem = error instanceof Problem;
   if (!isProblem || error.code !== "vehicle_not_found") throw error;

@@ -1,37 +1,192 @@
-// A small client of verifyd, for Node 22.18 or newer.
+/**
+ * A small client of verifyd for Node 22.18 or newer. It needs no package.
+ *
+ *     import { Client } from "./verifyd.ts";
+ *
+ *     const client = new Client(); // with the key in the environment variable KEY
+ *     console.log(await client.ask("GET", "/v1/vehicle/AB12CDE/insurance"));
+ *
+ * A request is sent again:
+ *
+ * - after 429, 503 and a refused connection. The service has done nothing.
+ * - after 500, 502, 504, a time-out and a broken connection, unless it creates a domain. The service
+ *   may have done it. `ask(..., { repeat: true })` sends that again, too: then take the error
+ *   `domain_already_exists` as success.
+ *
+ * The client waits as long as `Retry-After` says, and 0.25 to 0.5 seconds at random. The random time
+ * doubles with each try, up to 8 seconds. The client gives up after `tries` tries, or if the next
+ * one would begin more than `patience` seconds after the first. It follows no redirects, which would
+ * take the key elsewhere.
+ */
 
-const url = "http://127.0.0.1:8000";
-const key = process.env.KEY ?? "";
-if (!key) throw new Error("KEY is not set. Run: export KEY=vfd_...");
-const refusedForNow = [429, 500, 502, 503, 504];
+const SERVICE = "http://127.0.0.1:8000";
+export const INSURANCE = "/v1/vehicle/bulk-insurance";
+export const COMPLIANCE = "/v1/compliance/bulk";
+const BROKEN = /^(ECONN|EPIPE|ETIMEDOUT|HPE_|UND_ERR_(SOCKET|CONNECT|RES))/;
 
-/** An error of the service. Decide by `code`. */
+/** A request that failed. Decide by `code`; the text is for people. */
 export class Problem extends Error {
+  /**
+   * That of the service, such as `vehicle_not_found`; `no_answer` if the connection failed;
+   * `unexpected_answer` if the answer is not from the service, but from a proxy.
+   */
   code: string;
+  /** The HTTP status; undefined without an answer. */
+  status?: number;
+  /** What to quote when you ask the operator. */
+  requestId?: string;
+  /** What is wrong in the body. */
+  errors: { pointer: string; detail: string }[] = [];
+  /** The seconds that the answer asks to wait, or 0. */
+  retryAfter = 0;
+  /** Whether the same request may succeed later. */
+  isTemporary: boolean;
+  /** Whether the service may have done what the request says. */
+  maybeDone: boolean;
 
-  constructor(body: { code: string; detail: string }) {
-    super(`${body.code}: ${body.detail}`);
-    this.code = body.code;
+  constructor(code: string, detail: string, status = 0) {
+    super(`${code}: ${detail}`);
+    this.code = code;
+    this.status = status || undefined;
+    this.isTemporary = [429, 500, 502, 503, 504].includes(status);
+    this.maybeDone = !((status >= 400 && status < 500) || status === 503);
   }
 }
 
-/** Returns the answer; undefined if it is empty. */
-export async function ask(method: string, path: string, body?: object) {
-  for (let attempt = 1; ; attempt++) {
-    const answer = await fetch(url + path, {
-      method,
-      headers: { "X-API-Key": key, "Content-Type": "application/json" },
-      body: body && JSON.stringify(body),
-      signal: AbortSignal.timeout(30_000),
-    });
-    if (answer.status === 204) return undefined;
-    const json: any = await answer.json();
-    if (answer.ok) return json;
-    if (!refusedForNow.includes(answer.status) || attempt > 5) {
-      throw new Problem(json);
-    }
-    // Without Retry-After it waits 2, 4, 8, 16 and 32 seconds.
-    const seconds = Number(answer.headers.get("Retry-After") ?? 2 ** attempt);
-    await new Promise((done) => setTimeout(done, 1000 * seconds));
+export interface Options {
+  /** By default the environment variable `KEY`. */
+  key?: string;
+  url?: string;
+  /** Sent with every request, such as `Enquiry-Reason`. */
+  headers?: Record<string, string>;
+  /** The seconds after which a try fails. */
+  timeout?: number;
+  /** How many times a request is sent at most. */
+  tries?: number;
+  /** The seconds after the first try within which the last one begins. */
+  patience?: number;
+}
+
+/** Sends requests with one key. */
+export class Client {
+  #url: string;
+  #headers: Record<string, string>;
+  #timeout: number;
+  #tries: number;
+  #patience: number;
+
+  constructor(options: Options = {}) {
+    const key = (options.key ?? process.env.KEY ?? "").trim();
+    if (!key) throw new Error("KEY is not set. Run: export KEY=vfd_...");
+    this.#url = (options.url ?? SERVICE).replace(/\/+$/, "");
+    this.#headers = { "X-API-Key": key, "Content-Type": "application/json", ...options.headers };
+    this.#timeout = 1000 * (options.timeout ?? 30);
+    this.#tries = options.tries ?? 6;
+    this.#patience = 1000 * (options.patience ?? 60);
   }
+
+  /**
+   * Returns the answer, or undefined if it is empty; throws Problem if the request failed.
+   *
+   * The path has the query, such as `/api/domains?limit=10`. The body is sent as JSON. With `repeat`
+   * the request is sent again although the service may have done what it says. That is the default,
+   * except to create a domain.
+   */
+  async ask<T = any>(
+    method: string,
+    path: string,
+    body?: object,
+    { repeat = method !== "POST" || path !== "/api/domains" } = {},
+  ): Promise<T> {
+    const lastStart = performance.now() + this.#patience;
+    for (let number = 1; ; number++) {
+      try {
+        return await this.#send(method, path, body && JSON.stringify(body));
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+        const random = Math.min(8, 2 ** number / 4) * (0.5 + Math.random() / 2);
+        const pause = 1000 * (problem.retryAfter + random);
+        const isOver = number >= this.#tries || performance.now() + pause > lastStart;
+        if (isOver || !problem.isTemporary || (problem.maybeDone && !repeat)) throw problem;
+        await new Promise((done) => setTimeout(done, pause));
+      }
+    }
+  }
+
+  /** Yields the domains of the account by name, in lists of at most `limit`. */
+  async *pages(limit = 100, status?: "active" | "suspended"): AsyncGenerator<any[]> {
+    const query = new URLSearchParams({ limit: String(limit), ...(status && { status }) });
+    for (;;) {
+      const page = await this.ask("GET", `/api/domains?${query}`);
+      yield page.domains;
+      if (page.next === null) return;
+      query.set("after", page.next);
+    }
+  }
+
+  /**
+   * Yields an item for each plate, in the same order, from as many requests as it takes.
+   *
+   * The path is `INSURANCE` or `COMPLIANCE`. The requests have more members, such as
+   * `{ asOf: "2026-12-31" }`.
+   */
+  async *checkAll(plates: string[], path = INSURANCE, members = {}): AsyncGenerator<any> {
+    const { bulkMax } = (await this.ask("GET", "/v1/account")).plan;
+    for (let start = 0; start < plates.length; start += bulkMax) {
+      const registrations = plates.slice(start, start + bulkMax);
+      yield* (await this.ask("POST", path, { registrations, ...members })).results;
+    }
+  }
+
+  async #send(method: string, path: string, body?: string) {
+    const signal = AbortSignal.timeout(this.#timeout);
+    const request = { method, headers: this.#headers, body, redirect: "manual", signal } as const;
+    try {
+      const answer = await fetch(this.#url + path, request);
+      return valueOf(answer, await answer.text());
+    } catch (error: any) {
+      if (error instanceof Problem) throw error;
+      const reason = error.cause ?? error;
+      const problem = new Problem("no_answer", `${reason.code ?? reason.name}: ${reason.message}`);
+      problem.cause = error;
+      problem.isTemporary = reason.name === "TimeoutError" || BROKEN.test(reason.code);
+      problem.maybeDone = reason.code !== "ECONNREFUSED";
+      throw problem;
+    }
+  }
+}
+
+/** Returns the value of an answer; throws Problem if it is none. */
+function valueOf({ status, headers }: Response, body: string): any {
+  if (status === 204) return undefined;
+  const said = objectIn(body);
+  if ((status === 200 || status === 201) && said) return said;
+  const seen = `status ${status}, ${headers.get("Content-Type")}, ${JSON.stringify(body.slice(0, 100))}`;
+  const isOurs = status >= 400 && typeof said?.code === "string";
+  const problem = isOurs
+    ? new Problem(said.code, said.detail, status)
+    : new Problem("unexpected_answer", seen, status);
+  if (isOurs) problem.errors = said.errors ?? [];
+  problem.requestId = said?.request_id ?? headers.get("X-Request-ID") ?? undefined;
+  problem.retryAfter = secondsToWait(headers);
+  throw problem;
+}
+
+/** Returns the JSON object in a body; undefined if it is something else. */
+function objectIn(body: string): any {
+  try {
+    const value = JSON.parse(body);
+    return value?.constructor === Object ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the seconds that `Retry-After` names, as a number or a date; otherwise 0. */
+function secondsToWait(headers: Headers): number {
+  const told = headers.get("Retry-After") ?? "";
+  if (/^\d+$/.test(told)) return Number(told);
+  // By the clock of the service, because this machine's may be wrong.
+  const now = Date.parse(headers.get("Date") ?? new Date().toUTCString());
+  return Math.max(0, (Date.parse(told) - now) / 1000 || 0);
 }

@@ -2,9 +2,9 @@
 // Print what arrived as one JSON object. A member that the types lack does not compile.
 // The address of the service is the one in the document.
 
-import * as api from "./client/index.js";
-import { createClient, createConfig } from "./client/client/index.js";
-import { client as generated } from "./client/client.gen.js";
+import * as api from "./verifyd";
+import { createClient, createConfig } from "./verifyd/client";
+import { client as generated } from "./verifyd/client.gen";
 
 const day = "2026-12-31";
 const unusedDay = "2020-12-31";

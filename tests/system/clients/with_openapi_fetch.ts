@@ -2,7 +2,7 @@
 // Print what arrived as one JSON object. A member that the types lack does not compile.
 
 import createClient from "openapi-fetch";
-import type { components, paths } from "./client/schema.js";
+import type { components, paths } from "./verifyd";
 
 type Problem = components["schemas"]["Problem"];
 

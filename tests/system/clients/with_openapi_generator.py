@@ -17,9 +17,9 @@ from verifyd_client import (
     BulkRequest,
     ComplianceBulkRequest,
     Configuration,
+    DomainRequest,
     DomainsApi,
     DomainStatus,
-    NewDomain,
     OperationsApi,
     Policy,
     Problem,
@@ -55,7 +55,7 @@ def refused(call: Callable[[], object]) -> list[object]:
 
 def call_domains(client: ApiClient, name: str) -> dict[str, object]:
     domains = DomainsApi(client)
-    new = NewDomain(name=name)
+    new = DomainRequest(name=name)
     created = domains.create_domain(new)
     page = domains.list_domains(limit=1, status=DomainStatus.ACTIVE)
     rest = domains.list_domains(after=known(page.next))

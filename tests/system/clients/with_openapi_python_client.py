@@ -43,10 +43,10 @@ from verifyd_client.models import (
     ComplianceRecord,
     Domain,
     DomainList,
+    DomainRequest,
     DomainStatus,
     Health,
     InsuranceRecord,
-    NewDomain,
     OpenApiDocument,
     Policy,
     Problem,
@@ -82,7 +82,7 @@ def refused(response: Response[T]) -> list[object]:
 
 
 def call_domains(client: AuthenticatedClient, name: str) -> dict[str, object]:
-    new = NewDomain(name=name)
+    new = DomainRequest(name=name)
     created = typed(create_domain.sync(client=client, body=new), Domain)
     page = typed(list_domains.sync(client=client, limit=1, status=DomainStatus.ACTIVE), DomainList)
     rest = typed(list_domains.sync(client=client, after=typed(page.next_, str)), DomainList)

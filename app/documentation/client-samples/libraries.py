@@ -1,0 +1,10 @@
+from verifyd import COMPLIANCE, Client
+
+client = Client()
+plates = ["AB12CDE", "SO15RNN", "ZZ99ZZZ"]
+for item in client.check_all(plates):
+    print(item["registration"], item["insured"])
+for item in client.check_all(plates, COMPLIANCE, explain=True):
+    print(item["registration"], item["compliant"])
+for page in client.pages(limit=1):
+    print([domain["name"] for domain in page])

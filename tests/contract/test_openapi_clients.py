@@ -35,8 +35,7 @@ def test_operations_keep_their_names() -> None:
         *("checkVehicleInsurance", "checkVehicles", "checkCompliance", "checkVehiclesCompliance"),
         *("getAccount", "getUsage"),
         *("getHealth", "getReadiness", "getOpenApiDocument", "getStartPage"),
-        *("getDocumentationPage", "getDocumentationMarkdown"),
-        *("getErrorsPage", "getTryPage", "getMetrics"),
+        *("getDocumentationPage", "getErrorsPage", "getTryPage", "getMetrics"),
     ]
 
 

@@ -17,6 +17,7 @@ import webtest
 from packaging.version import Version
 
 import app.documentation
+from app.documentation.reference import LIBRARIES
 from app.documentation.resources import (
     ASSETS,
     DocumentationAsset,
@@ -37,7 +38,7 @@ from app.storage.tables import Kind
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
 from app.vehicles.sandbox import VEHICLES
 from tests.contract.answers import document
-from tests.contract.pages import ROOT
+from tests.contract.pages import ROOT, documentation_section
 from tests.rows import each_row
 
 SWAGGER_UI = Path(app.documentation.__file__).parent / "swagger-ui"
@@ -307,15 +308,28 @@ class TestDocumentation:
         """The pages for clients name no program of the operator's."""
         assert "nginx" not in client.get(path).text
 
-    def test_the_keys_of_generated_clients_are_tried(self, client: webtest.TestApp) -> None:
+    def test_the_keys_of_generated_clients_are_tried(self) -> None:
         """The page's line for each generator is in the program that the tests run with it."""
-        section = client.get("/docs").text.partition('<section id="clients">')[2]
-        rows = re.findall(r"(?s)<tr><td>\w+: .*?</tr>", section.partition("</section>")[0])
+        rows = re.findall(r"(?s)<tr><td>\w+: .*?</tr>", documentation_section("clients"))
         lines = [re.findall(r"<td><code>(.*?)</code>", row)[-1] for row in rows]
         programs = [path.read_text() for path in CLIENTS.glob("[wW]ith*")]
         assert len(lines) == len(programs) == 8
         for line in lines:
             assert sum(unescape(line) in program for program in programs) == 1, line
+
+    @pytest.mark.parametrize("name", LIBRARIES)
+    def test_a_library_can_be_downloaded(self, client: webtest.TestApp, name: str) -> None:
+        """A library is saved under its name, checked before each use, and calls this service."""
+        response = client.get(f"/docs/{name}", headers={"Host": "api.example.com"})
+        assert response.content_type == "text/plain"
+        assert response.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+        assert response.headers["Cache-Control"] == "no-cache"
+        assert "127.0.0.1" not in response.text
+        assert '//api.example.com"' in response.text
+        held = {"If-None-Match": response.headers["ETag"], "Host": "api.example.com"}
+        client.get(f"/docs/{name}", headers=held, status=304)
+        hostile = client.get(f"/docs/{name}", headers={"Host": '"; import os'})
+        assert "import os" not in hostile.text.replace("\nimport os\n", "")
 
     @pytest.mark.parametrize("path", ["/docs", "/docs.md"])
     def test_samples_have_the_address_of_the_request(

@@ -27,15 +27,14 @@ def answer(status: int, body: object = None, **headers: str) -> bytes:
     """
     kind = "text/html" if isinstance(body, bytes) else "application/json"
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    named = {"Date": formatdate(usegmt=True), "Connection": "close"}
+    named |= {name.replace("_", "-"): value for name, value in headers.items()}
+    if status != 204:
+        named |= {"Content-Type": kind, "Content-Length": str(len(content))}
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
-    lines += [
-        f"{name}: {value}" for name, value in ({"Date": formatdate(usegmt=True)} | named).items()
-    ]
-    if status == 204:
-        return "\r\n".join([*lines, "", ""]).encode()
-    lines += [f"Content-Type: {kind}", f"Content-Length: {len(content)}", "", ""]
-    return "\r\n".join(lines).encode() + content
+    lines += [f"{name}: {value}" for name, value in named.items()]
+    head = "\r\n".join([*lines, "", ""]).encode()
+    return head if status == 204 else head + content
 
 
 class Request(NamedTuple):
@@ -82,13 +81,16 @@ class Scripted:
     def _serve(self, connection: socket.socket) -> None:
         """Answer one request, then close the connection."""
         with connection.makefile("rb") as reader:
-            method, target, _ = reader.readline().decode().split()
+            line = reader.readline().decode()
             headers = parse_headers(reader)
             body = reader.read(int(headers.get("Content-Length", 0)))
+        if not line:  # Node opens connections in advance.
+            connection.close()
+            return
+        method, target, _ = line.split()
         _, name, path = target.split("/", 2)
-        self.seen[name].append(
-            Request(method, f"/{path}", headers, json.loads(body) if body else None)
-        )
+        sent = json.loads(body) if body else None
+        self.seen[name].append(Request(method, f"/{path}", headers, sent))
         step = next(self._scripts[name])
         if step == SILENT:
             self._silent.append(connection)

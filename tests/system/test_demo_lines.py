@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.contract.document_walk import operations
 from tests.contract.pages import section
 from tests.system.processes import Service, environment, free_port, run_command
 
@@ -33,7 +34,7 @@ PROMISED = {
 
 DEPENDS_ON_THE_DAY = {
     *("id", "request_id", "created_at", "lastUpdated", "lastChecked"),
-    *("number", "insurer", "type", "validFrom", "validTo"),
+    *("number", "insurer", "type", "validFrom", "validTo", "requestsRemaining"),
 }
 FIRST_FILE = "Load your own first file"
 
@@ -81,11 +82,11 @@ def lasting(value: Any) -> Any:
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="the lines are for curl, which is not there")
 def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
-    """A shell runs each line, and the answer equals the line below it."""
+    """A shell runs a line for each operation, and the answer equals the line below it."""
     bind = f"127.0.0.1:{free_port()}"
-    text = section("README.md", "The six operations")
-    shown = re.findall(r"(?m)^\$ (curl .*)\n(\{.*\})$", text)
-    assert len(shown) == text.count("\n$ ") == 9
+    text = section("README.md", "The operations")
+    shown = re.findall(r"(?m)^\$ (curl .*)\n(\{.*\}|204)$", text)
+    assert len(shown) == text.count("\n$ ") == 13
     settings: dict[str, Any] = {
         "database_url": f"sqlite:///{tmp_path / 'demo.db'}",
         "mot_first_years": 3,
@@ -99,6 +100,12 @@ def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
                 ["sh", "-c", command], capture_output=True, check=True, env={"KEY": made["key"]}
             )
             assert lasting(json.loads(run.stdout)) == lasting(json.loads(answer)), line
+        called = {(each["route"], each["method"].lower()) for each in service.lines("stdout")}
+    assert called - {("/readyz", "get")} == {
+        (path, method)
+        for path, method, operation in operations()
+        if "Operations" not in operation["tags"]
+    }
 
 
 @pytest.mark.system_long

@@ -186,6 +186,7 @@ function objectIn(body: string): any {
 function secondsToWait(headers: Headers): number {
   const told = headers.get("Retry-After") ?? "";
   if (/^\d+$/.test(told)) return Number(told);
+  if (!told.endsWith("GMT")) return 0;
   // By the clock of the service, because this machine's may be wrong.
   const now = Date.parse(headers.get("Date") ?? new Date().toUTCString());
   return Math.max(0, (Date.parse(told) - now) / 1000 || 0);

@@ -106,14 +106,14 @@ def _of_period(record: Record, period: Period) -> list[str]:
     return [
         *period,
         *(_WORDS[insured.is_valid], _failing_day(insured)),
-        _reasons(insured.failure[1:] if insured.failure else ()),
+        _reasons([insured.failure.verdict] if insured.failure else ()),
         *(_WORDS[compliant.is_valid], _failing_day(compliant)),
-        _reasons(compliant.failure[1] if compliant.failure else ()),
+        _reasons(compliant.failure.verdict if compliant.failure else ()),
     ]
 
 
 def _failing_day(outcome: Outcome[Any]) -> str:
-    return outcome.failure[0] if outcome.failure else ""
+    return outcome.failure.day if outcome.failure else ""
 
 
 def _reasons(verdicts: Iterable[Verdict]) -> str:

@@ -60,8 +60,11 @@ class Question(NamedTuple):
         return self.details or self.policies or self.period is not None
 
 
-Failure = tuple[str, _J]
-"""The first day on which a vehicle fails, and the verdict on it."""
+class Failure(NamedTuple, Generic[_J]):
+    """The first day on which a vehicle fails, and the verdict on it."""
+
+    day: str
+    verdict: _J
 
 
 class Outcome(NamedTuple, Generic[_J]):
@@ -120,7 +123,7 @@ def first_failure(record: Record, day: str, last: str, judge: _Judge[_J]) -> Fai
         if following is None:
             return None
         day, then = following, record_on(record, following)
-    return day, verdict
+    return Failure(day, verdict)
 
 
 def good_until(record: Record, day: str, judge: _Judge[_J]) -> Until:
@@ -128,7 +131,7 @@ def good_until(record: Record, day: str, judge: _Judge[_J]) -> Until:
     failure = first_failure(record, day, _LAST_DAY, judge)
     if failure is None:
         return None
-    return UNSET if failure[0] == day else _shifted(failure[0], -1)
+    return UNSET if failure.day == day else _shifted(failure.day, -1)
 
 
 def judge_period(record: Record, period: Period, judge: _Judge[_J]) -> Outcome[_J]:
@@ -139,7 +142,7 @@ def judge_period(record: Record, period: Period, judge: _Judge[_J]) -> Outcome[_
     return Outcome(failure is None, failure)
 
 
-def next_lapse(record: Record, day: str) -> Failure[Judgement] | None:
+def next_lapse(record: Record, day: str) -> tuple[str, Judgement] | None:
     """Return the last day before a check fails that passes on `day`; None if no end is known.
 
     Also returns the judgement of the day after.
@@ -153,8 +156,7 @@ def next_lapse(record: Record, day: str) -> Failure[Judgement] | None:
     failure = first_failure(record, day, _LAST_DAY, judge_passed)
     if failure is None:
         return None
-    lapsed, _ = failure
-    return _shifted(lapsed, -1), judge(record_on(record, lapsed), lapsed)
+    return _shifted(failure.day, -1), judge(record_on(record, failure.day), failure.day)
 
 
 def record_on(record: Record, day: str) -> Record:

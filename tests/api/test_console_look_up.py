@@ -451,7 +451,7 @@ class TestSuggestions:
         button = form.select_one("button")
         page = browser.post(LOOK_UP, {**fields, button["name"]: button["value"]})
         assert page.html.h3.text.strip() == "AB12CDE"
-        assert "Answer for 2025-06-30" in page.text
+        assert page.html.find(id="answers").text == "Answer for Monday, 30 June 2025"
 
     def test_a_list_has_those_of_each_plate(self, browser):
         """Known and invalid plates have none."""

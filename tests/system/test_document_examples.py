@@ -39,9 +39,15 @@ def requests_of(
         sent[each["in"]][each["name"]] = value
     for name, value in sent["path"].items():
         path = path.replace(f"{{{name}}}", quote(value))
-    address = f"{path}?{urlencode(sent['query'])}" if sent["query"] else path
+    days = ({"asOf"}, {"from", "to"})  # Sent one without the other.
+    queries = [
+        {name: value for name, value in sent["query"].items() if name not in left_out}
+        for left_out in (days if set().union(*days) <= sent["query"].keys() else [set()])
+    ]
+    addresses = [f"{path}?{urlencode(each)}" if each else path for each in queries]
     if "requestBody" not in operation:
-        return [(address, sent["header"], None)]
+        return [(address, sent["header"], None) for address in addresses]
+    (address,) = addresses
     examples = operation["requestBody"]["content"]["application/json"]["examples"].values()
     return [
         (address, sent["header"], json.dumps(resolved(each)["value"]).encode()) for each in examples

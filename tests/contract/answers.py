@@ -24,7 +24,7 @@ _EVERYWHERE = {
     "Cache-Control",
 }
 _END_ITEMS = 100
-_NOT_DOCUMENTED = re.compile(r"/docs/")
+_NOT_DOCUMENTED = re.compile(r"/docs[/.]")
 
 
 @cache

@@ -447,11 +447,22 @@ class TestSuggestions:
         form = ask(browser, "AB1ZCDE", **said).html.select_one("form.suggestions")
         assert (form["method"], form["action"]) == ("post", "../console/look-up#answers")
         fields = {each["name"]: each["value"] for each in form.select("input")}
-        assert fields == said
+        assert fields == {"from": "", "to": "", **said}
         button = form.select_one("button")
         page = browser.post(LOOK_UP, {**fields, button["name"]: button["value"]})
         assert page.html.h3.text.strip() == "AB12CDE"
         assert page.html.find(id="answers").text == "Answer for Monday, 30 June 2025"
+
+    def test_a_click_keeps_the_period(self, browser):
+        """The answer is about every day that was asked for, not about today."""
+        said = {"day": "", "from": "2025-06-30", "to": "2025-07-02"}
+        form = ask(browser, "AB1ZCDE", **said).html.select_one("form.suggestions")
+        fields = {each["name"]: each["value"] for each in form.select("input")}
+        assert fields.items() >= said.items()
+        button = form.select_one("button")
+        page = browser.post(LOOK_UP, {**fields, button["name"]: button["value"]})
+        days = "Monday, 30 June 2025 to Wednesday, 2 July 2025"
+        assert page.html.find(id="answers").text == f"Answer for {days}"
 
     def test_a_list_has_those_of_each_plate(self, browser):
         """Known and invalid plates have none."""

@@ -70,13 +70,14 @@ def test_they_agree_with_an_independent_model(shelf, vehicles):
     failed: Counter[str] = Counter()
     for records, registers, periods in filled(shelf, vehicles):
         model = PeriodModel(registers, ORDER, "", FIRST_YEARS)
-        by_day: dict[str, dict[str, Record]] = {}
-        for plate, period in periods.items():
-            record, _ = records.find_record(shelf.state, plate, period[0], DATED)
+        asked: dict[tuple[str, Wanted], dict[str, Record]] = {}
+        for number, (plate, period) in enumerate(periods.items()):
+            wanted = DATED._replace(in_force_first=number % 2 == 0)
+            record, _ = records.find_record(shelf.state, plate, period[0], wanted)
             if record is None:
                 assert not model.knows(plate)
                 continue
-            by_day.setdefault(period[0], {})[plate] = record
+            asked.setdefault((period[0], wanted), {})[plate] = record
             question = Question(period=Period(*period), details=True, policies=True)
             insurance, compliance = answers(record, question)
             on_first_day = model.on(period[0])
@@ -84,8 +85,8 @@ def test_they_agree_with_an_independent_model(shelf, vehicles):
             assert insurance == on_first_day.insurance(plate, period[1])
             assert compliance == on_first_day.compliance(plate, period[1])
             failed.update(compliance["period"].get("reasons", {}).values())
-        for day, expected in by_day.items():
-            found, _ = records.find_records(shelf.state, list(expected), day, DATED)
+        for (day, wanted), expected in asked.items():
+            found, _ = records.find_records(shelf.state, list(expected), day, wanted)
             assert {plate: found[plate] for plate in expected} == expected
     # Without them the test would show little.
     assert failed.keys() >= {"expired", "cancelled", "future", "sorn", "outstanding", "not_due"}

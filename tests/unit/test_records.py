@@ -29,6 +29,7 @@ ORDER = ("native", "dvsa", "rdw")
 DAY = "2025-07-01"
 TABLES = {"v": "vehicle", "p": "policy", "f": "fine"}
 PLATE = "AB12CDE"
+DATED = Wanted(vehicle=True, papers=True, dates=True)
 
 Rows = dict[str, list[Any]]
 
@@ -448,19 +449,39 @@ class TestStatements:
         ]
         assert "TEMP B-TREE" not in "".join(steps)
 
+    @pytest.mark.parametrize("shelf", ["sqlite"], indirect=True)
+    def test_dates_are_searched_by_the_same_keys(self, shelf, monkeypatch):
+        """Policies are searched once more, and not sorted; fines are counted in the same search."""
+        shelf.fill({name: {} for name in ("native", "rdw")}, kinds="vpf")
+        rows = Mock(return_value=[])
+        monkeypatch.setattr(shelf.engine, "rows", rows)
+        shelf.records().find_records(shelf.state, [PLATE, "X1"], DAY, DATED)
+        sql, params = rows.call_args.args
+        plan = shelf.engine.execute_sql(f"EXPLAIN QUERY PLAN {sql}", params)
+        steps = [step for *_, step in plan]
+        searched = [step for step in steps if step.startswith("SEARCH") and "KEY" in step]
+        assert len(searched) == 5 * 2
+        assert all("registration=?" in step for step in searched)
+        assert "FOR ORDER BY" not in "".join(steps)
+
     @pytest.mark.parametrize("shelf", ["postgres"], indirect=True)
-    def test_policies_and_fines_are_found_by_their_keys(self, shelf, monkeypatch):
+    @each_row(("dates", "policies_read"), [(False, 1), (True, 2)])
+    def test_policies_and_fines_are_found_by_their_keys(
+        self, shelf, monkeypatch, dates, policies_read
+    ):
         """Postgres uses the index once per plate, also for many plates, and reads no other rows."""
         shelf.fill({"native": {"p": [policy()], "f": [fine()]}})
         for table in ("policy", "fine"):
             shelf.multiply(table, 10_000)
         rows = Mock(return_value=[])
         monkeypatch.setattr(shelf.engine, "rows", rows)
-        shelf.records().find_records(shelf.state, [f"X{n}" for n in range(1_000)], DAY)
+        wanted = Wanted(vehicle=True, papers=True, dates=dates)
+        shelf.records().find_records(shelf.state, [f"X{n}" for n in range(1_000)], DAY, wanted)
         sql, params = rows.call_args.args
+        monkeypatch.undo()
         plan = "\n".join(line for (line,) in shelf.engine.execute_sql(f"EXPLAIN {sql}", params))
         assert "Seq Scan" not in plan
-        assert plan.count("using policy_pkey") == 1
+        assert plan.count("using policy_pkey") == policies_read
         assert plan.count("using fine_pkey") == 2  # unsettled fines, and the latest
 
 

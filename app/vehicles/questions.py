@@ -20,8 +20,6 @@ from app.vehicles.periods import Period, Question, period_fault
 _DAYS = ("asOf", "from", "to")
 INSURANCE_PARAMETERS = (*_DAYS, "details", "policies")
 COMPLIANCE_PARAMETERS = (*_DAYS, "details", "explain")
-
-
 _TODAY = Question()
 
 
@@ -55,16 +53,15 @@ class BulkRequest(RequestBody):
 
     registrations: list[str]
     asOf: str | None = None  # noqa: N815 - the wire's spelling
-    since: str | None = msgspec.field(default=None, name="from")
-    until: str | None = msgspec.field(default=None, name="to")
+    first: str | None = msgspec.field(default=None, name="from")
+    last: str | None = msgspec.field(default=None, name="to")
     details: bool | None = None
 
     @property
     def question(self) -> Question:
-        """What the body asks; its days are checked already."""
-        period = Period(self.since, self.until) if self.since and self.until else None
-        explain = bool(getattr(self, "explain", False))
-        return Question(self.asOf, period, explain=explain, details=bool(self.details))
+        """What the body asks of all plates; its days are checked."""
+        period = Period(self.first, self.last) if self.first and self.last else None
+        return Question(self.asOf, period, details=bool(self.details))
 
 
 class BulkComplianceRequest(BulkRequest):
@@ -92,7 +89,7 @@ def read_bulk(req: Request, shape: type[_Sent]) -> _Sent:
             f"The account's plan allows {bulk_max:,} registrations in one request; got {count:,}."
         )
         raise Problem.at("/registrations", "too_many_registrations", detail)
-    days = (sent.asOf, sent.since, sent.until)
+    days = (sent.asOf, sent.first, sent.last)
     for name, day in zip(_DAYS, days, strict=True):
         if day is not None and clock.parse_iso_date(day) is None:
             raise _invalid_member(name, clock.day_fault(day))

@@ -49,11 +49,9 @@ class Wanted(NamedTuple):
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names of the fields of Record that the look-up needs."""
+        """The names of the fields of Record that the look-up needs, without those for dates."""
         of_vehicle, of_papers = _VEHICLE * self.vehicle, _PAPERS * self.papers
-        of_dates = ("policies",) * self.dates
-        of_both = ("outstanding_fines",) * (self.papers and self.dates)
-        return frozenset(_INSURANCE + of_vehicle + of_papers + of_dates + of_both)
+        return frozenset(_INSURANCE + of_vehicle + of_papers)
 
 
 _INSURANCE = Record.__struct_fields__[:4]

@@ -149,7 +149,7 @@ class BulkCompliance(_Operation):
         sent = read_bulk(req, BulkComplianceRequest)
         question = sent.question
         look_up = self._look_ups.look_up(req, "bulk_compliance", sent.registrations, question)
-        day, explain = look_up.day, question.explain
+        day, explain = look_up.day, bool(sent.explain)
         items = [
             compliance_item(
                 each,

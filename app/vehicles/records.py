@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     """What later days are judged by (D172): the policies that end on or after the day; and with
     the papers, the number of fines."""
     in_force_first: bool = False
-    """The order of these policies, of which there may be too many to be read."""
+    """Read those in force first, so that none of them is missed if there are too many."""
 
     @property
     def columns(self) -> frozenset[str]:

@@ -35,7 +35,6 @@ from app.storage.files import sync
 from app.storage.registers import list_entries, with_current_registers
 from app.vehicles.answer_cells import FOUND, Cells
 from app.vehicles.audited import judged_plate
-from app.vehicles.explanation import period_members
 from app.vehicles.periods import Period
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import DATED, Read
@@ -220,7 +219,7 @@ def _print_summary(
         return
     members = {
         "asOf": day,
-        **period_members(period),
+        **({"firstDay": period.first, "lastDay": period.last} if period else {}),
         "lines": lines,
         "found": found,
         "notFound": unknown,

@@ -51,7 +51,7 @@ _FIELDS = (
     ),
     Field("day", "Day", "Today, if empty.", 10, False, kind="date"),
     Field("from", "From", "First day of a period.", 10, False, kind="date"),
-    Field("to", "To", f"Last day; at most {DAYS_MAX}.", 10, False, kind="date"),
+    Field("to", "To", f"Last day; {DAYS_MAX} days at most.", 10, False, kind="date"),
 )
 _DAYS = ("day", "from", "to")
 

@@ -36,6 +36,8 @@ from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import DATED, DESCRIPTION, Read
 from app.vehicles.suggestions import suggestions
 
+_EXPLAINED = DATED._replace(in_force_first=True)
+
 
 class Decision(NamedTuple):
     """Where one member of the answer comes from."""
@@ -91,7 +93,7 @@ def explain(
         registers = in_precedence(state, reader.register_order)
         engine.attach_registers(registers)
         with engine.consistent_read():
-            found, _ = reader.look_up(state, asked, day, DATED)
+            found, _ = reader.look_up(state, asked, day, _EXPLAINED)
             known = [each.registration for each in found if each.registration and each.record]
             held = holdings_of(engine, registers, known)
             suggested = suggestions(
@@ -270,15 +272,10 @@ def document_of(explained: Explained, day: str, period: Period | None = None) ->
     """
     return {
         "asOf": day,
-        **period_members(period),
+        **({"period": {"firstDay": period.first, "lastDay": period.last}} if period else {}),
         "registers": list(explained.registers),
         "plates": [_plate(each, day, period) for each in explained.plates],
     }
-
-
-def period_members(period: Period | None) -> Document:
-    """Return the member of a document that names the period; none without one."""
-    return {"period": {"firstDay": period.first, "lastDay": period.last}} if period else {}
 
 
 def _plate(explanation: Explanation, day: str, period: Period | None) -> Document:

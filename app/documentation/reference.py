@@ -144,6 +144,9 @@ class Operation(NamedTuple):
     summary: str
     text: str
     parameters: list[Member]
+    """Those in the path and in the query."""
+    has_headers: bool
+    """Whether it takes the headers of `Reference.headers`."""
     body_members: list[Member]
     samples: list[Sample]
     answer: Answer
@@ -179,6 +182,15 @@ class Reference:
         ]
         return [code for code in codes[0] if all(code in each for each in codes)]
 
+    @cached_property
+    def headers(self) -> list[Member]:
+        """The headers that some operations take; they all take the same."""
+        given = [
+            [self._parameter(each) for each in self._parameters(node) if each["in"] == "header"]
+            for _, _, node in self._nodes()
+        ]
+        return max(given, key=len)
+
     @property
     def first(self) -> Operation:
         """The operation to begin with: it needs nothing but a key."""
@@ -200,7 +212,7 @@ class Reference:
                     yield path, method.upper(), node
 
     def _operation(self, path: str, method: str, node: Node) -> Operation:
-        parameters = [self._resolved(each) for each in node.get("parameters", [])]
+        parameters = self._parameters(node)
         body_schema, body = self._content(self._resolved(node.get("requestBody", {})))
         in_path = {each["name"]: each["example"] for each in parameters if each["in"] == "path"}
         url = self._document["servers"][0]["url"]
@@ -211,7 +223,8 @@ class Reference:
             path=path,
             summary=node["summary"],
             text=node["description"],
-            parameters=[self._parameter(each) for each in parameters],
+            parameters=[self._parameter(each) for each in parameters if each["in"] != "header"],
+            has_headers=any(each["in"] == "header" for each in parameters),
             body_members=list(self._members(body_schema)),
             samples=operation_samples(url, method, path.format(**in_path), body),
             answer=self._answer(node),
@@ -221,6 +234,9 @@ class Reference:
                 if (kept := [code for code in codes if code not in self.common_codes])
             },
         )
+
+    def _parameters(self, node: Node) -> list[Node]:
+        return [self._resolved(each) for each in node.get("parameters", [])]
 
     def _parameter(self, node: Node) -> Member:
         text = node["description"]

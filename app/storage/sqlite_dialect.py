@@ -1,4 +1,4 @@
-"""What SQLite says in other words than Postgres, and what it need not be told (D25)."""
+"""What statements look like on SQLite, and what needs no statement there (D25)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

@@ -48,7 +48,7 @@ class _Operation:
     def _record(
         self, req: Request, look_up: LookUp, answers: _Answers, verdicts: Iterable[bool]
     ) -> None:
-        """Record what is told: the verdicts of the day, or those of the period (D174)."""
+        """Record the verdicts of the answer: of the day, or of the period (D174)."""
         is_of_day = look_up.question.period is None
         self._look_ups.record(req, look_up, verdicts if is_of_day else period_verdicts(answers))
 

@@ -14,7 +14,7 @@ from app.accounts.administration import (
 )
 from app.accounts.authentication import new_token, parse_token
 from app.accounts.models import ApiKey
-from app.documentation.resources import ASSETS
+from tests.api.rate_limits import OPEN
 from tests.conftest import SHARED, engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers
 from tests.rows import each_row
@@ -36,19 +36,6 @@ KEYED = [
     ("DELETE", "/api/domains"),
     ("OPTIONS", "/api/domains"),
     ("HEAD", "/api/domains"),
-]
-OPEN = [
-    *(
-        "/",
-        "/healthz",
-        "/readyz",
-        "/openapi.json",
-        "/docs",
-        "/docs.md",
-        "/docs/errors",
-        "/docs/try",
-    ),
-    *(f"/docs/{ASSETS['style.css'].served_name}", "/docs/nothing"),
 ]
 
 

@@ -58,6 +58,14 @@ def ids_on(page):
     return [row.text for row in page.html.select("tbody th")]
 
 
+def field_at_fault(response, fault):
+    """Return the only field that a refused form marks; its sentence must hold this text."""
+    assert response.status_int == 422
+    (wrong,) = response.html.select("[aria-invalid=true]")
+    assert fault in response.html.find(id=f"{wrong['id']}-fault").text
+    return wrong
+
+
 def id_of(text):
     """Return the id of a whole key."""
     token = parse_token(text)
@@ -310,10 +318,7 @@ class TestCreate:
         """The form comes back with a sentence at the field, and no key is made."""
         before = stored(world)
         response = browser.send(creation_page(world), fields)
-        assert response.status_int == 422
-        (wrong,) = response.html.select("[aria-invalid=true]")
-        assert wrong["name"] == name
-        assert fault in response.html.find(id=f"{wrong['id']}-fault").text
+        assert field_at_fault(response, fault)["name"] == name
         assert not response.html.select("script:not([src])")
         assert stored(world) == before
 
@@ -365,11 +370,8 @@ class TestCreate:
         """The form comes back with a sentence at the field, and no key is made."""
         before = stored(world)
         response = browser.send(creation_page(world), fields)
-        assert response.status_int == 422
-        (wrong,) = response.html.select("[aria-invalid=true]")
-        assert wrong["name"] == name
-        assert fault in response.html.find(id=f"{wrong['id']}-fault").text
-        assert wrong["value"] == fields[name]
+        wrong = field_at_fault(response, fault)
+        assert (wrong["name"], wrong["value"]) == (name, fields[name])
         assert stored(world) == before
 
     def test_markup_stays_text(self, world, browser):

@@ -282,7 +282,7 @@ class TestPolicies:
         ],
     )
     def test_many_policies(self, alice, world, number, is_cut, is_too_many):
-        """At most 20 are listed; of more than 100 neither a period nor dates are told."""
+        """At most 20 are listed; with more than 100, the answer has no period and no dates."""
         old = POLICY | {"number": "OLD", "validTo": "2025-07-03"}
         many = [
             POLICY | {"number": f"P-{n:04}", "validTo": LATER["validTo"]} for n in range(number)

@@ -254,6 +254,13 @@ class TestDocumentation:
                 assert f"Operation id <code>{node['operationId']}</code>" in shown
                 assert shown.count('<div class="sample ') == 3
 
+    def test_headers_are_described_once(self, client: webtest.TestApp) -> None:
+        """Operations that take them lead to one list."""
+        text = page(client, "/docs").text
+        for name in ("Enquiry-Reason", "Enquiry-Reference", "Enquiry-User"):
+            assert text.count(f"<dt><code>{name}</code>") == 1
+        assert text.count('<a href="#reasons">Enquiry headers</a>') == 4
+
     def test_the_limits_on_the_page_are_those_of_the_program(self, client: webtest.TestApp) -> None:
         """The page names the length of a plate, of a body and of a page of domains."""
         text = re.sub(r"<[^>]*>", "", page(client, "/docs").text)

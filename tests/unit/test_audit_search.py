@@ -114,7 +114,7 @@ class TestSearch:
         assert [r.operation for r in found(directory, "plate", "H0N0")] == ["insurance", "search"]
 
     def test_a_plate_that_was_only_shown_is_found(self, directory):
-        """It is told from those that were asked for (D175)."""
+        """It differs from those that were asked for (D175)."""
         shown = [Plate(name, found=True, suggested=True) for name in ("H01", "HO1")]
         with opened(directory) as trail:
             trail.append(look_up(plates=[Plate("HQ1", found=False), *shown]))

@@ -100,7 +100,8 @@ def _answer(record: Record, day: str, period: Period | None) -> Answer:
     if period is not None:
         insured = judge_period(record, period, judge_insurance)
         compliant = judge_period(record, period, judge)
-        _, judgement = compliant.failure or (day, judgement)
+        if compliant.failure is not None:
+            judgement = compliant.failure.verdict
     failed = [
         f"{name}: {verdict.reason.replace('_', ' ')}"
         for name, verdict in zip(_CHECKS, judgement, strict=True)

@@ -24,7 +24,7 @@ from app.documentation.reference import (
     library_samples,
 )
 from app.errors import CATALOGUE
-from app.sandbox import ERRORS
+from app.sandbox_errors import ERRORS
 from app.serve.http.address import base_url
 from app.serve.http.caching import (
     CSS,

@@ -14,7 +14,7 @@ from app.domains.repository import (
     HeldDomain,
 )
 from app.errors import Problem
-from app.sandbox import refuse_domain
+from app.sandbox_errors import refuse_domain
 from app.serve.http.bodies import RequestBody, answer, read_json
 from app.serve.http.context import Request, caller_of
 from app.serve.http.parameters import (

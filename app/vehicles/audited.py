@@ -13,7 +13,7 @@ from app import clock
 from app.audit.record import AuditError, Plate, Record, invalid_plate, time_of
 from app.audit.trail import Trail
 from app.errors import RETRY_AFTER_SECONDS, Problem
-from app.sandbox import refuse_plates
+from app.sandbox_errors import refuse_plates
 from app.serve.http.context import Request, caller_of
 from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog

@@ -2,7 +2,7 @@
 
 One table says what each plate shows. Its days count from today, so each plate shows the same every
 day. What is known is merged and judged as if registers had it. Plates that provoke errors are in
-`app.sandbox`.
+`app.sandbox_errors`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

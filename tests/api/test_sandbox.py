@@ -11,7 +11,7 @@ from app.accounts.models import UNCHANGED, Account, ApiKey, Plan
 from app.accounts.restrictions import Restrictions
 from app.registers.undo import drop_register
 from app.routes import OPERATIONS
-from app.sandbox import ERRORS
+from app.sandbox_errors import ERRORS
 from app.vehicles.sandbox import VEHICLES
 from tests.api.test_metrics import read
 from tests.api.test_usage import used

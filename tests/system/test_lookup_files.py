@@ -1,5 +1,6 @@
 """`verifyd lookup --csv` as a process: pipes, full disks, Ctrl-C, a terminal, loads."""
 
+import csv
 import os
 import pty
 import re
@@ -124,7 +125,7 @@ def test_it_works_while_the_service_and_loads_run(world, served, begun, given):
     told, _ = process.communicate()
     assert process.returncode == 0
     assert b"loadedMeanwhile  native\n" in told
-    makes = [line.split(",")[-5] for line in output.read_text().splitlines()[1:]]
+    makes = [row["make"] for row in csv.DictReader(output.read_text().splitlines())]
     assert makes == ["FORD"] * makes.count("FORD") + ["OPEL"] * (LINES - makes.count("FORD"))
     assert set(makes) == {"FORD", "OPEL"}
     assert served.get("/v1/vehicle/AB12CDE/insurance").json()["vehicle"]["make"] == "OPEL"

@@ -1,0 +1,214 @@
+"""An account's watches in the database; another account's do not exist here (D4, D183)."""
+
+import secrets
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from app import clock
+from app.storage.engine import Engine, Prepared, parameter
+from app.vehicles.records import listed, many_plates
+from app.watches.tables import Watch, WatchEvent, WatchFeed
+from app.watches.told import Told, decode, encode
+
+_CHANGE_LOCK = 0x766677  # Postgres locks by numbers; any number serves.
+_FEED_BYTES = 4
+
+
+class Terms(NamedTuple):
+    """What a client wants of a watch."""
+
+    registration: str
+    """The canonical form."""
+    lead_days: tuple[int, ...] = ()
+    """The greatest first."""
+    reference: str | None = None
+    reason: str | None = None
+    until: str | None = None
+    """ISO date of its last day; None for no end."""
+
+
+class HeldWatch(NamedTuple):
+    """A watch that an account has."""
+
+    id: int
+    terms: Terms
+    created_at: int
+    """Unix seconds."""
+    day: str
+    """ISO date that `told` was judged on."""
+    told: Told
+
+
+class QuotaReached(Exception):
+    """The account would have more watches than its plan allows."""
+
+
+Look = Callable[[Sequence[str]], Mapping[str, Told]]
+"""Looks plates up today; returns what the account will have been told about each of them."""
+Tell = Callable[[Sequence[Terms], Mapping[str, Told]], object]
+"""Records new watches and their states, before anybody can read them."""
+_TERMS = (Watch.registration, Watch.lead_days, Watch.reference, Watch.reason, Watch.until)
+COLUMNS = (Watch.id, *_TERMS, Watch.created_at, Watch.day, Watch.told)
+
+
+def watch_of(row: Sequence[object]) -> HeldWatch:
+    """Return the watch of a row with all columns but the account."""
+    number, registration, leads, reference, reason, until, created_at, day, told = row
+    lead_days = tuple(map(int, str(leads).split(","))) if leads else ()
+    terms = Terms(str(registration), lead_days, reference, reason, until)  # type: ignore[arg-type]
+    return HeldWatch(number, terms, created_at, str(day), decode(str(told)))  # type: ignore[arg-type]
+
+
+class Watches:
+    """Lists, finds, sets and removes the watches of accounts."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        of_account = Watch.account == parameter("account")
+        self._find = Prepared(
+            engine,
+            lambda: Watch.select(*COLUMNS).where(
+                of_account & Watch.registration.in_(many_plates(engine))
+            ),
+        )
+        self._list = Prepared(
+            engine,
+            lambda: (
+                Watch.select(*COLUMNS)
+                .where(of_account & (Watch.registration > parameter("after")))
+                .order_by(Watch.registration)
+                .limit(parameter("limit"))
+            ),
+        )
+
+    def list_watches(self, account_id: int, after: str = "", limit: int = 1) -> list[HeldWatch]:
+        """Return the account's watches by plate: at most `limit`, from plates after `after`."""
+        return list(map(watch_of, self._list.rows(account=account_id, after=after, limit=limit)))
+
+    def find_watches(self, account_id: int, registrations: Sequence[str]) -> dict[str, HeldWatch]:
+        """Return the account's watches of these plates, by plate."""
+        plates = listed(self._engine, registrations)
+        found = map(watch_of, self._find.rows(account=account_id, plates=plates))
+        return {watch.terms.registration: watch for watch in found}
+
+    def count(self, account_id: int) -> int:
+        """Return how many watches the account has."""
+        return int(Watch.select().where(Watch.account == account_id).count(self._engine))
+
+    def set_watches(
+        self,
+        account_id: int,
+        wanted: Sequence[Terms],
+        watches_max: int,
+        look: Look,
+        day: str,
+        tell: Tell,
+    ) -> dict[str, HeldWatch]:
+        """Create or replace watches, of all plates or of none; return them by plate.
+
+        A watch that is replaced keeps the state that was told last. A new one gets today's.
+
+        Args:
+            wanted: each plate once.
+            watches_max: how many watches the account may have.
+            day: today as an ISO date.
+
+        Raises QuotaReached, and what `look` and `tell` raise; then nothing has changed.
+        """
+        plates = [each.registration for each in wanted]
+        looked_up: dict[str, Told] = {}
+        while True:
+            known = self.find_watches(account_id, plates)
+            missing = [each for each in plates if each not in known and each not in looked_up]
+            if missing:
+                # NOTE: outside the transaction, because SQLite attaches no file within one.
+                looked_up |= look(missing)
+            with changing_watches(self._engine, account_id):
+                known = self.find_watches(account_id, plates)
+                new = [each for each in wanted if each.registration not in known]
+                if not looked_up.keys() >= {each.registration for each in new}:
+                    continue  # Another request has removed a watch meanwhile.
+                if new and self.count(account_id) + len(new) > watches_max:
+                    raise QuotaReached
+                told = {each.registration: looked_up[each.registration] for each in new}
+                self._write(account_id, wanted, known, told, day)
+                if new:
+                    ensure_feed(self._engine, account_id)
+                    tell(new, told)
+            return self.find_watches(account_id, plates)
+
+    def _write(
+        self,
+        account_id: int,
+        wanted: Iterable[Terms],
+        known: Mapping[str, HeldWatch],
+        told: Mapping[str, Told],
+        day: str,
+    ) -> None:
+        now = clock.now()
+        rows = []
+        for terms in wanted:
+            plate, lead_days, *others = terms
+            kept = known.get(plate)
+            state = (day, told[plate]) if kept is None else (kept.day, kept.told)
+            leads = ",".join(map(str, lead_days))
+            text = encode(state[1]).decode()
+            rows.append((account_id, plate, leads, *others, now, state[0], text))
+        replaced = ("lead_days", "reference", "reason", "until")
+        columns = ("account_id", "registration", *replaced, "created_at", "day", "told")
+        places = ", ".join([self._engine.param] * len(columns))
+        kept_columns = ", ".join(f"{name} = excluded.{name}" for name in replaced)
+        self._engine.run_many(
+            f"INSERT INTO watch ({', '.join(columns)}) VALUES ({places}) "  # noqa: S608 - ours
+            f"ON CONFLICT (account_id, registration) DO UPDATE SET {kept_columns}",
+            rows,
+        )
+
+    def remove_watches(self, account_id: int, registrations: Sequence[str]) -> Collection[str]:
+        """Remove the account's watches of these plates; return those that there were."""
+        with changing_watches(self._engine, account_id):
+            known = self.find_watches(account_id, registrations)
+            place = self._engine.param
+            self._engine.run_many(
+                f"DELETE FROM watch WHERE account_id = {place} AND registration = {place}",  # noqa: S608 - ours
+                [(account_id, each) for each in known],
+            )
+        return known.keys()
+
+
+@contextmanager
+def changing_watches(engine: Engine, account_id: int) -> Iterator[None]:
+    """Begin a transaction that changes watches of an account. Others wait for its end.
+
+    So the number of watches and the numbers of events are right, also on Postgres.
+    """
+    with engine.atomic():
+        engine.take_advisory_lock(_CHANGE_LOCK, account_id)
+        yield
+
+
+def ensure_feed(engine: Engine, account_id: int) -> None:
+    """Create the account's row of its feed, if it has none. Needs a transaction."""
+    row = WatchFeed.insert(account=account_id, feed=secrets.token_hex(_FEED_BYTES))
+    row.on_conflict_ignore().execute(engine)
+
+
+def renew_feeds(engine: Engine) -> None:
+    """Refuse all cursors of before, because a restored database gives numbers again (D186)."""
+    with engine.atomic():
+        for (account_id,) in WatchFeed.select(WatchFeed.account).tuples().execute(engine):
+            update = WatchFeed.update(feed=secrets.token_hex(_FEED_BYTES))
+            update.where(WatchFeed.account == account_id).execute(engine)
+
+
+def delete_of_account(engine: Engine, account_id: int) -> tuple[int, int]:
+    """Delete everything about an account's watches; return how many watches and events there were.
+
+    Needs a transaction.
+    """
+    watches, events, _ = (
+        int(model.delete().where(model.account == account_id).execute(engine))
+        for model in (Watch, WatchEvent, WatchFeed)
+    )
+    return watches, events

@@ -1,0 +1,275 @@
+"""Compares all watched plates with what was told about them, and writes the events (D185).
+
+Each account is swept in two passes. The first one reports what the calendar has changed, and finds
+out which watches a load has changed. If these are not suspiciously many, the second one reports
+them, too. Events and new states are committed together, a few watches at a time. So a sweep can be
+killed, and run again or beside another one, at any time.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import peewee
+from peewee import fn
+
+from app import clock
+from app.accounts.models import Account, Plan
+from app.storage.engine import Engine
+from app.storage.registers import list_entries, read_state
+from app.vehicles.facts import Record
+from app.vehicles.reader import VehicleReader
+from app.vehicles.records import Wanted
+from app.watches.changes import Change, Compared, compare
+from app.watches.repository import COLUMNS, HeldWatch, changing_watches, ensure_feed, watch_of
+from app.watches.tables import Watch, WatchEvent, WatchFeed
+from app.watches.told import Seen, body_of, encode
+
+PIECE_WATCHES = 1_000
+"""Watches that are committed together. That takes at most some 0.1 s."""
+HELD_SHARE = 0.05
+HELD_MIN = 20
+"""Changes by loads are held back if they concern at least so many watches, and more of the
+account's watches than this share."""
+WANTED = Wanted(vehicle=False, papers=True, dates=True, in_force_first=True)
+
+
+class Outcome(NamedTuple):
+    """What the sweep found out about one watch."""
+
+    watch: HeldWatch
+    """As it was before."""
+    found: Compared
+    has_ended: bool
+    """Whether its last day is over."""
+
+
+class Swept(NamedTuple):
+    """What the sweep of one account did."""
+
+    account: str
+    watches: int
+    events: int
+    held: int
+    """How many watches have changes that are held back."""
+
+
+class AccountToSweep(NamedTuple):
+    """An account with watches, or with changes that are held back."""
+
+    id: int
+    name: str
+    is_sandbox: bool
+    swept: str | None
+    """The day and the registers of its last whole sweep."""
+
+
+Tell = Callable[[str, Sequence[Outcome]], object]
+"""Records what an account, by name, is told, before it can be read."""
+
+
+def accounts_to_sweep(engine: Engine) -> list[AccountToSweep]:
+    """Return the active accounts that have watches, by number."""
+    has_watches = Watch.select().where(Watch.account == Account.id)
+    query = (
+        Account.select(Account.id, Account.name, Plan.sandbox == "on", WatchFeed.swept)
+        .join(Plan)
+        .join(WatchFeed, peewee.JOIN.LEFT_OUTER, on=(WatchFeed.account == Account.id))
+        .where(Account.suspended_at.is_null(), fn.EXISTS(has_watches))
+        .order_by(Account.id)
+    )
+    return [
+        AccountToSweep(number, name, bool(is_sandbox), swept)
+        for number, name, is_sandbox, swept in query.tuples().execute(engine)
+    ]
+
+
+class Sweep:
+    """Sweeps the watches of accounts.
+
+    Args:
+        reader: of an account, given whether it is a sandbox.
+        settings: what else decides answers, as text; a difference counts as that of a load.
+        tell: records events before they can be read.
+    """
+
+    def __init__(
+        self, engine: Engine, reader: Callable[[bool], VehicleReader], settings: str, tell: Tell
+    ) -> None:
+        self._engine = engine
+        self._reader = reader
+        self._settings = settings
+        self._tell = tell
+
+    def state(self, account: AccountToSweep) -> str:
+        """Return what a sweep of the account depends on: the day, the registers, the settings."""
+        today = self._reader(account.is_sandbox).day(None)
+        if account.is_sandbox:
+            return today
+        loads = (f"{e.name}/{e.generation}/{e.last_load}" for e in list_entries(self._engine))
+        return " ".join([today, self._settings, *loads])
+
+    def run(self, account: AccountToSweep, *, accepts_loads: bool = False) -> Swept:
+        """Sweep the watches of one account.
+
+        Args:
+            accepts_loads: report what loads have changed, however much it is.
+
+        Raises what the engine, the reader and `tell` raise. What was committed before stays.
+        """
+        state = self.state(account)
+        one = _AccountSweep(self._engine, self._reader(account.is_sandbox), account, self._tell)
+        waiting, last_id = [], 0
+        while ids := one.next_ids(last_id):
+            last_id = ids[-1]
+            waiting += one.sweep(ids, reports_loads=False)
+        if accepts_loads or not _is_suspicious(len(waiting), one.watches):
+            while waiting:
+                piece, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
+                one.sweep(piece, reports_loads=True)
+        self._note(account.id, state if one.is_whole else None, len(waiting))
+        return Swept(account.name, one.watches, one.events, len(waiting))
+
+    def _note(self, account_id: int, state: str | None, held: int) -> None:
+        """Note that a sweep has ended.
+
+        Args:
+            state: None if watches were changed meanwhile, so that another sweep is needed.
+        """
+        now = clock.now()
+        with changing_watches(self._engine, account_id):
+            ensure_feed(self._engine, account_id)
+            held_at = fn.COALESCE(WatchFeed.held_at, now) if held else None
+            noted = {"swept_at": now, "held": held, "held_at": held_at}
+            update = WatchFeed.update(noted if state is None else noted | {"swept": state})
+            update.where(WatchFeed.account == account_id).execute(self._engine)
+
+
+def _is_suspicious(changed: int, watches: int) -> bool:
+    """Tell whether a load has changed so many watches of an account that it may be a bad one."""
+    return changed >= HELD_MIN and changed > HELD_SHARE * watches
+
+
+class _AccountSweep:
+    """The sweep of one account, a few watches at a time."""
+
+    def __init__(
+        self, engine: Engine, reader: VehicleReader, account: AccountToSweep, tell: Tell
+    ) -> None:
+        self._engine = engine
+        self._reader = reader
+        self._account = account
+        self._tell = tell
+        self._today = reader.day(None)
+        self.watches = 0
+        self.events = 0
+        self.is_whole = True
+        """Whether no watch was changed by somebody else while it was looked up."""
+
+    def next_ids(self, last_id: int) -> list[int]:
+        """Return the numbers of the account's next watches."""
+        query = Watch.select(Watch.id).where(Watch.account == self._account.id, Watch.id > last_id)
+        query = query.order_by(Watch.id).limit(PIECE_WATCHES)
+        ids = [number for (number,) in query.tuples().execute(self._engine)]
+        self.watches += len(ids)
+        return ids
+
+    def sweep(self, ids: Sequence[int], *, reports_loads: bool) -> list[int]:
+        """Sweep some watches; return those with changes by loads that were not reported."""
+        outcomes = list(self._outcomes(self._read(ids), reports_loads=reports_loads))
+        changed = [each for each in outcomes if self._has_changed(each)]
+        if changed:
+            self._write(changed)
+        return [each.watch.id for each in outcomes if each.found.is_held]
+
+    def _read(self, ids: Sequence[int]) -> list[HeldWatch]:
+        query = Watch.select(*COLUMNS).where(Watch.id.in_(ids)).order_by(Watch.id)
+        return [watch_of(row) for row in query.tuples().execute(self._engine)]
+
+    def _has_changed(self, outcome: Outcome) -> bool:
+        watch, found, has_ended = outcome
+        return has_ended or watch.day < self._today or watch.told != found.told
+
+    def _outcomes(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> Iterator[Outcome]:
+        by_day: dict[str, list[HeldWatch]] = defaultdict(list)
+        for watch in watches:
+            until = watch.terms.until
+            if until is not None and until < self._today:
+                ended = Change("watch.ended", watch.told, None)
+                yield Outcome(watch, Compared(None, [ended]), has_ended=True)
+            else:
+                days = (each.day for each in watch.told or () if each.day)
+                by_day[min([watch.day, *days])].append(watch)
+        registers = read_state(self._engine)
+        for first_day, some in by_day.items():
+            plates = [watch.terms.registration for watch in some]
+            records, _ = self._reader.look_up(registers, plates, first_day, WANTED)
+            for watch, each in zip(some, records, strict=True):
+                find = partial(self._find, registers, watch.terms.registration)
+                seen = Seen(each.record, first_day, find)
+                # NOTE: after the clock was set back, no day is judged twice.
+                today, leads = max(self._today, watch.day), watch.terms.lead_days
+                found = compare(
+                    watch.told, watch.day, leads, seen, today, reports_loads=reports_loads
+                )
+                yield Outcome(watch, found, has_ended=False)
+
+    def _find(self, registers: str, plate: str, day: str) -> Record | None:
+        (found,), _ = self._reader.look_up(registers, [plate], day, WANTED)
+        return found.record
+
+    def _write(self, changed: Sequence[Outcome]) -> None:
+        """Commit events together with the states that they lead to."""
+        engine, account = self._engine, self._account
+        with changing_watches(engine, account.id):
+            now = {watch.id: watch for watch in self._read([each.watch.id for each in changed])}
+            same = [each for each in changed if now.get(each.watch.id) == each.watch]
+            self.is_whole = self.is_whole and len(same) == len(changed)
+            told = [each for each in same if each.found.changes]
+            if told:
+                self._tell(account.name, told)
+                self.events += add_events(engine, account.id, told)
+            ended = [(each.watch.id,) for each in same if each.has_ended]
+            states = [
+                (max(self._today, each.watch.day), encode(each.found.told).decode(), each.watch.id)
+                for each in same
+                if not each.has_ended
+            ]
+            place = engine.param
+            engine.run_many(f"DELETE FROM watch WHERE id = {place}", ended)  # noqa: S608 - ours
+            update = f"UPDATE watch SET day = {place}, told = {place} WHERE id = {place}"  # noqa: S608 - ours
+            engine.run_many(update, states)
+
+
+def add_events(engine: Engine, account_id: int, outcomes: Sequence[Outcome]) -> int:
+    """Add the events of an account, and return how many. Needs `changing_watches`."""
+    ensure_feed(engine, account_id)
+    is_it = WatchFeed.account == account_id
+    number = WatchFeed.select(WatchFeed.last_event).where(is_it).scalar(engine)
+    at, rows = clock.now(), []
+    for watch, found, _ in outcomes:
+        terms = watch.terms
+        for change in found.changes:
+            number += 1
+            states = (body_of(change.before), body_of(change.after))
+            about = (change.type, terms.registration, terms.reference)
+            rows.append((account_id, number, at, *about, *states))
+    columns = "account_id, number, at, type, registration, reference, before, after"
+    places = ", ".join([engine.param] * len(columns.split(", ")))
+    engine.run_many(f"INSERT INTO watch_event ({columns}) VALUES ({places})", rows)  # noqa: S608 - ours
+    WatchFeed.update(last_event=number).where(is_it).execute(engine)
+    return len(rows)
+
+
+_PRUNED_EVENTS = 10_000
+
+
+def prune_events(engine: Engine, old: range) -> None:
+    """Remove events of these times (Unix seconds), some thousands in each transaction."""
+    is_old = WatchEvent.at.between(old.start, old.stop - 1)
+    query = WatchEvent.select(WatchEvent.at).where(is_old).order_by(WatchEvent.at)
+    while (first := query.limit(1).scalar(engine)) is not None:
+        last = query.limit(1).offset(_PRUNED_EVENTS).scalar(engine)
+        until = old.stop - 1 if last is None else max(first, last - 1)
+        WatchEvent.delete().where(WatchEvent.at.between(old.start, until)).execute(engine)

@@ -22,7 +22,7 @@ from app.vehicles.facts import Record
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Read, Wanted
 from app.watches.changes import Change, Compared, compare
-from app.watches.repository import COLUMNS, HeldWatch, changing_watches, ensure_feed, watch_of
+from app.watches.repository import COLUMNS, HeldWatch, changing_watches, watch_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from app.watches.told import Seen, body_of, encode
 
@@ -145,7 +145,6 @@ class Sweep:
         """
         now = clock.now()
         with changing_watches(self._engine, account_id):
-            ensure_feed(self._engine, account_id)
             held_at = fn.COALESCE(WatchFeed.held_at, now) if held else None
             noted = {"swept_at": now, "held": held, "held_at": held_at}
             update = WatchFeed.update(noted if state is None else noted | {"swept": state})
@@ -267,7 +266,6 @@ class _AccountSweep:
 
 def add_events(engine: Engine, account_id: int, outcomes: Sequence[Outcome]) -> int:
     """Add the events of an account, and return how many. Needs `changing_watches`."""
-    ensure_feed(engine, account_id)
     is_it = WatchFeed.account == account_id
     number = WatchFeed.select(WatchFeed.last_event).where(is_it).scalar(engine)
     at, rows = clock.now(), []

@@ -41,6 +41,15 @@ class HeldWatch(NamedTuple):
     told: Told
 
 
+class Edit(NamedTuple):
+    """What to do with the watches of an account. Each plate is in it once."""
+
+    wanted: Sequence[Terms]
+    """The watches to create or replace."""
+    unwanted: Sequence[str] = ()
+    """The plates whose watches to remove."""
+
+
 class Changed(NamedTuple):
     """What a change of watches did."""
 
@@ -118,41 +127,37 @@ class Watches:
         day: str,
         tell: Tell,
     ) -> dict[str, HeldWatch]:
-        """Create or replace watches, of all plates or of none; return them by plate.
+        """Create or replace watches, as `change_watches` does; return them by plate.
 
-        Takes arguments, and raises exceptions, as `change_watches` does. Raises also QuotaReached.
+        Raises QuotaReached if the plan does not allow all of them; the first ones are set then.
         """
-        found = self.change_watches(
-            account_id, wanted, (), watches_max, look, day, tell, is_whole=True
-        )
-        return dict(found.watches)
+        edit = Edit(wanted)
+        watches = self.change_watches(account_id, edit, watches_max, look, day, tell).watches
+        if len(watches) < len(wanted):
+            raise QuotaReached
+        return dict(watches)
 
     def change_watches(
         self,
         account_id: int,
-        wanted: Sequence[Terms],
-        unwanted: Sequence[str],
+        edit: Edit,
         watches_max: int,
         look: Look,
         day: str,
         tell: Tell,
-        *,
-        is_whole: bool = False,
     ) -> Changed:
         """Create, replace and remove watches together.
 
         A watch that is replaced keeps the state that was told last. A new one gets today's.
 
         Args:
-            wanted: each plate once.
-            unwanted: plates to remove, none of them wanted.
             watches_max: how many watches the account may have. New ones beyond it are left out,
                 the last ones first.
             day: today as an ISO date.
-            is_whole: raise QuotaReached rather than leave one out.
 
         Raises what `look` and `tell` raise; then nothing has changed.
         """
+        wanted, unwanted = edit
         plates = [each.registration for each in wanted]
         while True:
             loads = loads_of(self._engine)
@@ -169,8 +174,6 @@ class Watches:
                     continue
                 removed = self._remove(account_id, unwanted)
                 room = max(0, watches_max - self.count(account_id)) if new else 0
-                if is_whole and len(new) > room:
-                    raise QuotaReached
                 new = new[:room]
                 told = {each.registration: looked_up[each.registration] for each in new}
                 kept = [each for each in wanted if each.registration in held]

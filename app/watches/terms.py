@@ -25,19 +25,20 @@ def lead_days_fault(days: Sequence[int]) -> str | None:
     return None
 
 
-def until_fault(until: str | None, today: date, *, needs_end: bool) -> str | None:
+def until_fault(until: str | None, today: str, *, needs_end: bool) -> str | None:
     """Return what is wrong with the last day of a watch, as the end of a sentence.
 
     Args:
+        today: ISO date.
         needs_end: whether the account's plan needs a reason for each watch.
     """
     if until is None:
         return "is missing; the plan needs a last day for each watch" if needs_end else None
-    day = clock.parse_iso_date(until)
-    if day is None:
+    if clock.parse_iso_date(until) is None:
         return clock.day_fault(until)
-    if day < today:
+    if until < today:
         return "must not be before today"
-    if needs_end and day > today + timedelta(UNTIL_DAYS_MAX):
+    last = date.fromisoformat(today) + timedelta(UNTIL_DAYS_MAX)
+    if needs_end and until > last.isoformat():
         return f"must be at most {UNTIL_DAYS_MAX} days after today; the plan allows no longer watch"
     return None

@@ -52,6 +52,7 @@ PLAN_LIMITS: Mapping[str, tuple[int, int]] = {
     "window_seconds": (1, 366 * 24 * 3600),
     "bulk_max": (1, BULK_MAX),
     "domains_max": (0, 1_000_000),
+    "watches_max": (0, 1_000_000),
 }
 """The least and the greatest value of each limit of a plan."""
 
@@ -198,11 +199,13 @@ def set_plan(
     Args:
         suggest: None keeps what the plan has, `off` for a new one.
         sandbox: the same; but only a new plan can become a sandbox.
-        limits: a value for each of PLAN_LIMITS.
+        limits: a value for each of PLAN_LIMITS. Without `watches_max` the plan keeps what it has,
+            0 for a new one.
     """
     name = require_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
-    for limit, (least, most) in PLAN_LIMITS.items():
-        if not least <= limits[limit] <= most:
+    for limit, value in limits.items():
+        least, most = PLAN_LIMITS[limit]
+        if not least <= value <= most:
             option = limit.removesuffix("_seconds").replace("_", "-")
             raise OperatorError(f"--{option} must be from {least:,} to {most:,}")
     with changing(engine):

@@ -31,9 +31,9 @@ class Plate(msgspec.Struct, omit_defaults=True, gc=False):
     suggested: bool = False
     """Whether it was not asked for, but shown in place of one that is not known (D175)."""
     checks: dict[str, bool] = {}
-    """Of a watch: whether each check passes."""
+    """Of a watch: the verdict of each check that the account was told."""
     events: list[str] = []
-    """Of a watch: the types of the events that are reported."""
+    """Of a watch: the types of its events that the account was told."""
 
 
 class Criteria(msgspec.Struct, omit_defaults=True):

@@ -60,7 +60,8 @@ ACCOUNTS = Table[Account](
     status=lambda account: "active" if account.suspended_at is None else "suspended",
 )
 PLANS = Table[Plan](
-    "name requests window_seconds bulk_max domains_max enquiry enquiry_reasons suggest sandbox",
+    "name requests window_seconds bulk_max domains_max watches_max enquiry enquiry_reasons "
+    "suggest sandbox",
     enquiry_reasons=lambda plan: split_reasons(plan.enquiry_reasons),
 )
 _COLUMNS_OF_KEYS = "label only networks status created_at expires_at revoked_at"
@@ -197,6 +198,11 @@ def _number(usage: str, meaning: str) -> Argument:
     _number("--bulk-max N", f"registrations in one bulk request, at most {BULK_MAX:,}"),
     _number("--domains-max N", "domains of one account, at most 1,000,000"),
     Argument(
+        "--watches-max N",
+        "watches of one account, at most 1,000,000 [unchanged, 0 for a new plan]",
+        type=whole_number,
+    ),
+    Argument(
         "--enquiry off|optional|required",
         "whether look-ups are asked for a reason [unchanged, off for a new plan]",
         choices=ENQUIRIES,
@@ -223,6 +229,7 @@ def _number(usage: str, meaning: str) -> Argument:
     ],
 )
 def _set_plan(args: argparse.Namespace) -> None:
+    watches = {} if args.watches_max is None else {"watches_max": args.watches_max}
     with opened_database() as engine:
         plan = administration.set_plan(
             engine,
@@ -235,6 +242,7 @@ def _set_plan(args: argparse.Namespace) -> None:
             window_seconds=args.window,
             bulk_max=args.bulk_max,
             domains_max=args.domains_max,
+            **watches,
         )
     allowed = f"{counted(plan.requests, 'request')} per {counted(plan.window_seconds, 'second')}"
     print_item(args, PLANS.item(plan), f"plan {plan.name} allows {allowed}")

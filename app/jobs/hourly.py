@@ -13,10 +13,9 @@ import sys
 from types import FrameType
 
 from app import clock
+from app.watches.feed import next_sweep_at
 
 _FIRST_SECONDS = 60
-_MINUTE = 3
-"""When they run in each hour. The timer, where there is one, has sealed the hour by then."""
 _log = logging.getLogger("verifyd.hourly")
 
 
@@ -31,18 +30,14 @@ def start(*, seals: bool) -> None:
     def on_alarm(_number: int, _frame: FrameType | None) -> None:
         # A worker inherits the handler, but not the alarm.
         if os.getpid() == master:
-            signal.setitimer(signal.ITIMER_REAL, seconds_to_next(clock.now()))
+            now = clock.now()
+            signal.setitimer(signal.ITIMER_REAL, next_sweep_at(now) - now)
             if seals:
                 _start("audit", "seal")
             _start("sweep")
 
     signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, _FIRST_SECONDS)
-
-
-def seconds_to_next(now: int) -> int:
-    """Return how long it is until the next run, given a time in Unix seconds."""
-    return 3600 - (now - 60 * _MINUTE) % 3600
 
 
 def _start(*words: str) -> None:

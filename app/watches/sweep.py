@@ -17,12 +17,18 @@ from peewee import fn
 from app import clock
 from app.accounts.models import Account, Plan
 from app.storage.engine import Engine
-from app.storage.registers import list_entries, read_state
+from app.storage.registers import read_state
 from app.vehicles.facts import Record
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Read, Wanted
 from app.watches.changes import Change, Compared, compare
-from app.watches.repository import COLUMNS, HeldWatch, changing_watches, watch_of
+from app.watches.repository import (
+    COLUMNS,
+    HeldWatch,
+    changing_watches,
+    loads_of,
+    watch_of,
+)
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from app.watches.told import Seen, body_of, encode
 
@@ -111,8 +117,7 @@ class Sweep:
         today = self._reader(account.is_sandbox).day(None)
         if account.is_sandbox:
             return today
-        loads = (f"{e.name}/{e.generation}/{e.last_load}" for e in list_entries(self._engine))
-        return " ".join([today, self._settings, *loads])
+        return " ".join([today, self._settings, loads_of(self._engine)])
 
     def run(self, account: AccountToSweep, *, accepts_loads: bool = False) -> Swept:
         """Sweep the watches of one account.

@@ -22,13 +22,7 @@ from app.vehicles.facts import Record
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Read, Wanted
 from app.watches.changes import Change, Compared, compare
-from app.watches.repository import (
-    COLUMNS,
-    HeldWatch,
-    changing_watches,
-    loads_of,
-    watch_of,
-)
+from app.watches.repository import HeldWatch, Watches, changing_watches, loads_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from app.watches.told import Seen, body_of, encode
 
@@ -80,7 +74,7 @@ Tell = Callable[[AccountToSweep, Sequence[Outcome]], object]
 
 
 def accounts_to_sweep(engine: Engine) -> list[AccountToSweep]:
-    """Return the active accounts that have watches, or hold any back, by number."""
+    """Return the active accounts that have watches, or had some that were held back, by number."""
     has_watches = fn.EXISTS(Watch.select().where(Watch.account == Account.id))
     query = (
         Account.select(Account.id, Account.name, Plan.sandbox == "on", WatchFeed.swept)
@@ -130,15 +124,14 @@ class Sweep:
         """
         state = self.state(account)
         one = _AccountSweep(self._engine, self._reader(account.is_sandbox), account, self._tell)
-        waiting, last_id = [], 0
-        while ids := one.next_ids(last_id):
-            last_id = ids[-1]
-            waiting += one.sweep(ids, reports_loads=False)
+        waiting = [
+            plate for piece in one.pieces() for plate in one.sweep(piece, reports_loads=False)
+        ]
         accepts_loads = accepts_loads or account.swept == f"{_ACCEPTED}{state}"
         if accepts_loads or not _is_suspicious(len(waiting), one.watches):
             while waiting:
                 piece, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
-                one.sweep(piece, reports_loads=True)
+                one.sweep(one.find(piece), reports_loads=True)
         self._note(account.id, state if one.is_whole else None, len(waiting))
         return Swept(account.name, one.watches, one.events, len(waiting))
 
@@ -185,6 +178,7 @@ class _AccountSweep:
         self, engine: Engine, reader: VehicleReader, account: AccountToSweep, tell: Tell
     ) -> None:
         self._engine = engine
+        self._watches = Watches(engine)
         self._reader = reader
         self._account = account
         self._tell = tell
@@ -194,25 +188,25 @@ class _AccountSweep:
         self.is_whole = True
         """Whether no watch was changed by somebody else while it was looked up."""
 
-    def next_ids(self, last_id: int) -> list[int]:
-        """Return the numbers of the account's next watches."""
-        query = Watch.select(Watch.id).where(Watch.account == self._account.id, Watch.id > last_id)
-        query = query.order_by(Watch.id).limit(PIECE_WATCHES)
-        ids = [number for (number,) in query.tuples().execute(self._engine)]
-        self.watches += len(ids)
-        return ids
+    def pieces(self) -> Iterator[Sequence[HeldWatch]]:
+        """Yield the account's watches by plate, some at a time."""
+        after = ""
+        while piece := self._watches.list_watches(self._account.id, after, PIECE_WATCHES):
+            after = piece[-1].terms.registration
+            self.watches += len(piece)
+            yield piece
 
-    def sweep(self, ids: Sequence[int], *, reports_loads: bool) -> list[int]:
-        """Sweep some watches; return those with changes by loads that were not reported."""
-        outcomes = list(self._outcomes(self._read(ids), reports_loads=reports_loads))
+    def find(self, plates: Sequence[str]) -> list[HeldWatch]:
+        """Return the account's watches of these plates."""
+        return list(self._watches.find_watches(self._account.id, plates).values())
+
+    def sweep(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> list[str]:
+        """Sweep some watches; return the plates whose changes by loads were not reported."""
+        outcomes = list(self._outcomes(watches, reports_loads=reports_loads))
         changed = [each for each in outcomes if self._has_changed(each)]
         if changed:
             self._write(changed)
-        return [each.watch.id for each in outcomes if each.found.is_held]
-
-    def _read(self, ids: Sequence[int]) -> list[HeldWatch]:
-        query = Watch.select(*COLUMNS).where(Watch.id.in_(ids)).order_by(Watch.id)
-        return [watch_of(row) for row in query.tuples().execute(self._engine)]
+        return [each.watch.terms.registration for each in outcomes if each.found.is_held]
 
     def _has_changed(self, outcome: Outcome) -> bool:
         watch, found, has_ended, _ = outcome
@@ -250,8 +244,10 @@ class _AccountSweep:
         """Commit events together with the states that they lead to."""
         engine, account = self._engine, self._account
         with changing_watches(engine, account.id):
-            now = {watch.id: watch for watch in self._read([each.watch.id for each in changed])}
-            same = [each for each in changed if now.get(each.watch.id) == each.watch]
+            plates = [each.watch.terms.registration for each in changed]
+            now = self._watches.find_watches(account.id, plates)
+            pairs = zip(plates, changed, strict=True)
+            same = [each for plate, each in pairs if now.get(plate) == each.watch]
             self.is_whole = self.is_whole and len(same) == len(changed)
             told = [each for each in same if each.found.changes]
             if told:

@@ -1,4 +1,4 @@
-"""Watches and events as operators and auditors read them: words, cells, plates of records (D188)."""
+"""Watches and events in words and cells, for operators and auditors (D188)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final

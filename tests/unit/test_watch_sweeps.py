@@ -2,7 +2,6 @@
 
 import pytest
 
-from app import clock
 from app.accounts.models import Account
 from app.storage.registers import read_state
 from app.vehicles.reader import VehicleReader

@@ -135,13 +135,15 @@ def delete_account(
     engine: Engine,
     name: str,
     count_domains: Callable[[int], int],
+    count_others: Callable[[int], Mapping[str, int]] = lambda _: {},
     *,
     actor: Actor | None = None,
 ) -> Account:
-    """Delete an account and its keys, and return it as it was.
+    """Delete an account with its keys, watches and events, and return it as it was.
 
     Args:
         count_domains: returns how many domains the account with this number has.
+        count_others: the same of what is deleted besides keys, by name, for the record.
 
     Raises OperatorError if it has any, so that no domain is lost by mistake. No other account ever
     gets its number, because that is a place in the limiter's file (D11).
@@ -152,7 +154,7 @@ def delete_account(
         engine.lock_rows(Account.select().where(Account.id == account.id))
         require_without_domains(account, count_domains)
         keys = ApiKey.select().where(ApiKey.account == account).count(engine)
-        deleted = {**account_state(account), "keys": keys}
+        deleted = {**account_state(account), "keys": keys, **count_others(account.id)}
         record(engine, actor, "accounts.delete", subject_of(account), deleted, None)
         Account.delete().where(Account.id == account.id).execute(engine)
         return account

@@ -2,6 +2,7 @@
 
 import argparse
 from datetime import date
+from functools import partial
 
 from app.accounts import administration
 from app.accounts.administration import status_of_key
@@ -43,6 +44,7 @@ from app.domains.repository import Domains
 from app.enquiries import split_reasons
 from app.storage import reserve
 from app.storage.session import opened_database
+from app.watches.repository import count_of_account
 
 accounts = Group("accounts", "create, list, suspend and delete accounts")
 plans = Group("plans", "create, change, list and delete plans")
@@ -161,7 +163,7 @@ def _resume(args: argparse.Namespace) -> None:
 
 @accounts.command(
     "delete",
-    "delete an account without domains, and its keys",
+    "delete an account without domains, with its keys, watches and events",
     _NAME,
     YES,
     examples=["accounts delete acme", "accounts delete acme --yes"],
@@ -169,14 +171,18 @@ def _resume(args: argparse.Namespace) -> None:
 def _delete_account(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         count = Domains(engine).count_domains
-        administration.require_without_domains(
-            administration.require_account(engine, args.name), count
-        )
-        number = counted(len(administration.list_keys(engine, args.name)), "key")
-        confirm(args, f"Delete account {args.name} and its {number} for good?")
-        deleted = ACCOUNTS.item(administration.delete_account(engine, args.name, count))
-    deleted["status"] = "deleted"
-    print_item(args, deleted, f"account {args.name} and its {number} deleted")
+        account = administration.require_account(engine, args.name)
+        administration.require_without_domains(account, count)
+        count_others = partial(count_of_account, engine)
+        keys, others = len(administration.list_keys(engine, args.name)), count_others(account.id)
+        what = f"{args.name} and its {counted(keys, 'key')}"
+        if any(others.values()):
+            watches = counted(others["watches"], "watch", "watches")
+            what += f", {watches} and {counted(others['events'], 'event')}"
+        confirm(args, f"Delete account {what} for good?")
+        administration.delete_account(engine, args.name, count, count_others)
+    item = ACCOUNTS.item(account) | {"status": "deleted"} | others
+    print_item(args, item, f"account {what} deleted")
 
 
 def _number(usage: str, meaning: str) -> Argument:

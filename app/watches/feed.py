@@ -8,7 +8,8 @@ from app.watches.tables import WatchEvent, WatchFeed
 
 KEPT_DAYS = 90
 SWEEP_MINUTE = 3
-"""When the server has the watches swept in each hour, besides after loads."""
+"""When the server has the watches swept in each hour, besides after loads. By then the timer that
+seals the trail, where there is one, has sealed the hour before."""
 _CURSOR = re.compile("(?P<feed>[0-9a-f]{8})-(?P<number>0|[1-9][0-9]{0,17})")
 
 

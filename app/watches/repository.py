@@ -256,13 +256,10 @@ def renew_feeds(engine: Engine) -> None:
             update.where(WatchFeed.account == account_id).execute(engine)
 
 
-def delete_of_account(engine: Engine, account_id: int) -> tuple[int, int]:
-    """Delete everything about an account's watches; return how many watches and events there were.
-
-    Needs a transaction.
-    """
-    watches, events, _ = (
-        int(model.delete().where(model.account == account_id).execute(engine))
-        for model in (Watch, WatchEvent, WatchFeed)
-    )
-    return watches, events
+def count_of_account(engine: Engine, account_id: int) -> dict[str, int]:
+    """Return how many watches and events an account has, which are deleted with it."""
+    models = {"watches": Watch, "events": WatchEvent}
+    return {
+        name: int(model.select().where(model.account == account_id).count(engine))
+        for name, model in models.items()
+    }

@@ -17,19 +17,12 @@ from peewee import fn
 from app import clock
 from app.accounts.models import Account, Plan
 from app.storage.engine import Engine
-from app.storage.registers import read_state
+from app.storage.registers import with_current_registers
 from app.vehicles.facts import Record
-from app.vehicles.reader import VehicleReader
-from app.vehicles.records import Wanted
+from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.records import Read, Wanted
 from app.watches.changes import Change, Compared, compare
-from app.watches.repository import (
-    COLUMNS,
-    HeldWatch,
-    changing_watches,
-    ensure_feed,
-    loads_of,
-    watch_of,
-)
+from app.watches.repository import HeldWatch, Watches, changing_watches, loads_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from app.watches.told import Seen, body_of, encode
 
@@ -39,6 +32,8 @@ HELD_SHARE = 0.05
 HELD_MIN = 20
 """Changes by loads are held back if they concern at least so many watches, and more of the
 account's watches than this share."""
+_ACCEPTED = "accepted "
+"""What `swept` begins with once an operator has accepted what is held back."""
 WANTED = Wanted(vehicle=False, papers=True, dates=True, in_force_first=True)
 
 
@@ -50,6 +45,8 @@ class Outcome(NamedTuple):
     found: Compared
     has_ended: bool
     """Whether its last day is over."""
+    registers: Read
+    """The registers that it was looked up in."""
 
 
 class Swept(NamedTuple):
@@ -69,21 +66,21 @@ class AccountToSweep(NamedTuple):
     name: str
     is_sandbox: bool
     swept: str | None
-    """The day and the registers of its last whole sweep."""
+    """The day and the registers of its last whole sweep; `accepted` before it (`accept_held`)."""
 
 
-Tell = Callable[[str, Sequence[Outcome]], object]
-"""Records what an account, by name, is told, before it can be read."""
+Tell = Callable[[AccountToSweep, Sequence[Outcome]], object]
+"""Records what an account is told. It is called before the commit, so nobody can read it yet."""
 
 
 def accounts_to_sweep(engine: Engine) -> list[AccountToSweep]:
-    """Return the active accounts that have watches, by number."""
-    has_watches = Watch.select().where(Watch.account == Account.id)
+    """Return the active accounts that have watches, or had some that were held back, by number."""
+    has_watches = fn.EXISTS(Watch.select().where(Watch.account == Account.id))
     query = (
         Account.select(Account.id, Account.name, Plan.sandbox == "on", WatchFeed.swept)
         .join(Plan)
         .join(WatchFeed, peewee.JOIN.LEFT_OUTER, on=(WatchFeed.account == Account.id))
-        .where(Account.suspended_at.is_null(), fn.EXISTS(has_watches))
+        .where(Account.suspended_at.is_null(), has_watches | (WatchFeed.held > 0))
         .order_by(Account.id)
     )
     return [
@@ -120,20 +117,27 @@ class Sweep:
         """Sweep the watches of one account.
 
         Args:
-            accepts_loads: report what loads have changed, however much it is.
+            accepts_loads: report what loads have changed, however much it is. So does a sweep of
+                the day and the registers for which an operator has accepted it.
+
+        A load that ends meanwhile ends the sweep, because it may be one of many that belong
+        together. Then the account is still due.
 
         Raises what the engine, the reader and `tell` raise. What was committed before stays.
         """
         state = self.state(account)
         one = _AccountSweep(self._engine, self._reader(account.is_sandbox), account, self._tell)
-        waiting, last_id = [], 0
-        while ids := one.next_ids(last_id):
-            last_id = ids[-1]
-            waiting += one.sweep(ids, reports_loads=False)
-        if accepts_loads or not _is_suspicious(len(waiting), one.watches):
-            while waiting:
-                piece, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
-                one.sweep(piece, reports_loads=True)
+        waiting: list[str] = []
+        try:
+            for piece in one.pieces():
+                waiting += one.sweep(piece, reports_loads=False)
+            accepts_loads = accepts_loads or account.swept == f"{_ACCEPTED}{state}"
+            if accepts_loads or not _is_suspicious(len(waiting), one.watches):
+                while waiting:
+                    some, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
+                    one.sweep(one.find(some), reports_loads=True)
+        except _LoadEnded:
+            return Swept(account.name, one.watches, one.events, 0)
         self._note(account.id, state if one.is_whole else None, len(waiting))
         return Swept(account.name, one.watches, one.events, len(waiting))
 
@@ -145,16 +149,36 @@ class Sweep:
         """
         now = clock.now()
         with changing_watches(self._engine, account_id):
-            ensure_feed(self._engine, account_id)
             held_at = fn.COALESCE(WatchFeed.held_at, now) if held else None
             noted = {"swept_at": now, "held": held, "held_at": held_at}
             update = WatchFeed.update(noted if state is None else noted | {"swept": state})
             update.where(WatchFeed.account == account_id).execute(self._engine)
 
 
+def accept_held(engine: Engine, account_id: int) -> None:
+    """Have the next sweep of an account report what it holds back. Needs a transaction.
+
+    This counts only for the day and the registers of the last sweep, which somebody has seen: after
+    midnight or another load, changes are judged, and may be held back, again.
+    """
+    update = WatchFeed.update(swept=_ACCEPTED + WatchFeed.swept).where(
+        WatchFeed.account == account_id, WatchFeed.held > 0, ~WatchFeed.swept.startswith(_ACCEPTED)
+    )
+    update.execute(engine)
+
+
+def is_accepted(swept: str | None) -> bool:
+    """Tell whether a next sweep is to report what is held back, given `WatchFeed.swept`."""
+    return swept is not None and swept.startswith(_ACCEPTED)
+
+
 def _is_suspicious(changed: int, watches: int) -> bool:
     """Tell whether a load has changed so many watches of an account that it may be a bad one."""
     return changed >= HELD_MIN and changed > HELD_SHARE * watches
+
+
+class _LoadEnded(Exception):
+    """A load, rollback or drop has ended since the sweep began."""
 
 
 class _AccountSweep:
@@ -164,37 +188,39 @@ class _AccountSweep:
         self, engine: Engine, reader: VehicleReader, account: AccountToSweep, tell: Tell
     ) -> None:
         self._engine = engine
+        self._watches = Watches(engine)
         self._reader = reader
         self._account = account
         self._tell = tell
         self._today = reader.day(None)
+        self._loads = loads_of(engine)
         self.watches = 0
         self.events = 0
         self.is_whole = True
         """Whether no watch was changed by somebody else while it was looked up."""
 
-    def next_ids(self, last_id: int) -> list[int]:
-        """Return the numbers of the account's next watches."""
-        query = Watch.select(Watch.id).where(Watch.account == self._account.id, Watch.id > last_id)
-        query = query.order_by(Watch.id).limit(PIECE_WATCHES)
-        ids = [number for (number,) in query.tuples().execute(self._engine)]
-        self.watches += len(ids)
-        return ids
+    def pieces(self) -> Iterator[Sequence[HeldWatch]]:
+        """Yield the account's watches by plate, some at a time."""
+        after = ""
+        while piece := self._watches.list_watches(self._account.id, after, PIECE_WATCHES):
+            after = piece[-1].terms.registration
+            self.watches += len(piece)
+            yield piece
 
-    def sweep(self, ids: Sequence[int], *, reports_loads: bool) -> list[int]:
-        """Sweep some watches; return those with changes by loads that were not reported."""
-        outcomes = list(self._outcomes(self._read(ids), reports_loads=reports_loads))
+    def find(self, plates: Sequence[str]) -> list[HeldWatch]:
+        """Return the account's watches of these plates."""
+        return list(self._watches.find_watches(self._account.id, plates).values())
+
+    def sweep(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> list[str]:
+        """Sweep some watches; return the plates whose changes by loads were not reported."""
+        outcomes = list(self._outcomes(watches, reports_loads=reports_loads))
         changed = [each for each in outcomes if self._has_changed(each)]
         if changed:
             self._write(changed)
-        return [each.watch.id for each in outcomes if each.found.is_held]
-
-    def _read(self, ids: Sequence[int]) -> list[HeldWatch]:
-        query = Watch.select(*COLUMNS).where(Watch.id.in_(ids)).order_by(Watch.id)
-        return [watch_of(row) for row in query.tuples().execute(self._engine)]
+        return [each.watch.terms.registration for each in outcomes if each.found.is_held]
 
     def _has_changed(self, outcome: Outcome) -> bool:
-        watch, found, has_ended = outcome
+        watch, found, has_ended, _ = outcome
         return has_ended or watch.day < self._today or watch.told != found.told
 
     def _outcomes(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> Iterator[Outcome]:
@@ -203,38 +229,46 @@ class _AccountSweep:
             until = watch.terms.until
             if until is not None and until < self._today:
                 ended = Change("watch.ended", watch.told, None)
-                yield Outcome(watch, Compared(None, [ended]), has_ended=True)
+                yield Outcome(watch, Compared(None, [ended]), True, {})
             else:
                 days = (each.day for each in watch.told or () if each.day)
                 by_day[min([watch.day, *days])].append(watch)
-        registers = read_state(self._engine)
         for first_day, some in by_day.items():
             plates = [watch.terms.registration for watch in some]
-            records, _ = self._reader.look_up(registers, plates, first_day, WANTED)
+            records, read = self._look_up(plates, first_day)
             for watch, each in zip(some, records, strict=True):
-                find = partial(self._find, registers, watch.terms.registration)
+                find = partial(self._find, watch.terms.registration)
                 seen = Seen(each.record, first_day, find)
                 # NOTE: after the clock was set back, no day is judged twice.
                 today, leads = max(self._today, watch.day), watch.terms.lead_days
                 found = compare(
                     watch.told, watch.day, leads, seen, today, reports_loads=reports_loads
                 )
-                yield Outcome(watch, found, has_ended=False)
+                yield Outcome(watch, found, False, read)
 
-    def _find(self, registers: str, plate: str, day: str) -> Record | None:
-        (found,), _ = self._reader.look_up(registers, [plate], day, WANTED)
+    def _look_up(self, plates: Sequence[str], day: str) -> tuple[list[Found], Read]:
+        return with_current_registers(
+            self._engine, lambda state: self._reader.look_up(state, plates, day, WANTED)
+        )
+
+    def _find(self, plate: str, day: str) -> Record | None:
+        (found,), _ = self._look_up([plate], day)
         return found.record
 
     def _write(self, changed: Sequence[Outcome]) -> None:
         """Commit events together with the states that they lead to."""
         engine, account = self._engine, self._account
         with changing_watches(engine, account.id):
-            now = {watch.id: watch for watch in self._read([each.watch.id for each in changed])}
-            same = [each for each in changed if now.get(each.watch.id) == each.watch]
+            if loads_of(engine) != self._loads:
+                raise _LoadEnded
+            plates = [each.watch.terms.registration for each in changed]
+            now = self._watches.find_watches(account.id, plates)
+            pairs = zip(plates, changed, strict=True)
+            same = [each for plate, each in pairs if now.get(plate) == each.watch]
             self.is_whole = self.is_whole and len(same) == len(changed)
             told = [each for each in same if each.found.changes]
             if told:
-                self._tell(account.name, told)
+                self._tell(account, told)
                 self.events += add_events(engine, account.id, told)
             ended = [(each.watch.id,) for each in same if each.has_ended]
             states = [
@@ -250,11 +284,10 @@ class _AccountSweep:
 
 def add_events(engine: Engine, account_id: int, outcomes: Sequence[Outcome]) -> int:
     """Add the events of an account, and return how many. Needs `changing_watches`."""
-    ensure_feed(engine, account_id)
     is_it = WatchFeed.account == account_id
     number = WatchFeed.select(WatchFeed.last_event).where(is_it).scalar(engine)
     at, rows = clock.now(), []
-    for watch, found, _ in outcomes:
+    for watch, found, *_ in outcomes:
         terms = watch.terms
         for change in found.changes:
             number += 1

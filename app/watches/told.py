@@ -18,8 +18,9 @@ class Check(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     reason: str
     last_day: str | None = None
     """The last day on which the check passes; None if it fails, or if no end is known."""
-    lead: int | None = None
-    """The lead day that was reported for `last_day`; None if none was."""
+    reported: tuple[str, int] | None = None
+    """The last day that was reported as near, and its smallest lead day that was; it stays when
+    the last day moves, because a load can move it there and back."""
     day: str | None = None
     """The day that it was judged on, while it is held back; None for the day of its watch."""
 

@@ -109,11 +109,8 @@ class PeriodModel(Model):
     def compliance(self, plate: str, last: str) -> dict[str, Any]:
         """Return the compliance record with details and reasons, in a period to `last`."""
         vehicles = self._rows(plate, "v")
-        insured_until = self._insured_until(plate)
-        ends = [
-            *(insured_until, self._mot_until(vehicles), self._tax_until(vehicles)),
-            None if self._fines(plate) else inf,
-        ]
+        insured_until, *others = self.ends(plate)
+        ends = [insured_until, *others, None if self._fines(plate) else inf]
         until = None if None in ends else min(ends)  # type: ignore[type-var]
         taxed = next((row for _, row in vehicles if row.tax_status is not None), None)
         exempt = {row.mot_exempt for _, row in vehicles}
@@ -131,6 +128,15 @@ class PeriodModel(Model):
             "taxDue": taxed and taxed.tax_due,
             "finesOutstanding": len(self._fines(plate)),
         }
+
+    def ends(self, plate: str) -> tuple[float | None, float | None, float | None]:
+        """Return the ordinal of the last day of cover, MOT and tax; None for what fails now."""
+        vehicles = self._rows(plate, "v")
+        return self._insured_until(plate), self._mot_until(vehicles), self._tax_until(vehicles)
+
+    def later_policies(self, plate: str) -> int:
+        """Return how many policies end on or after the model's day."""
+        return sum(policy.valid_to >= self.day for _, policy in self._rows(plate, "p"))
 
     def _fines(self, plate: str) -> set[str]:
         return {fine.reference for _, fine in self._rows(plate, "f") if not fine.settled}

@@ -24,7 +24,7 @@ from app.console.form_pages import Confirmation, Entity, Question
 from app.console.forms import read_fields, refresh, version_of
 from app.console.listing import Listing, Permitted
 from app.console.rendering import ConsoleRequest, Values
-from app.console.resources import PageError, Resource, redirect, view
+from app.console.resources import PageError, Resource, view
 from app.enquiries import choices_of, enquiry_text_fault, reason_fault
 from app.jobs.audit_tasks import EVENTS, WATCHES
 from app.jobs.results import Question as Asked
@@ -55,6 +55,11 @@ def _feeds() -> "peewee.ModelSelect[Any]":
         .join(Account, on=WatchFeed.account == Account.id)
         .namedtuples()
     )
+
+
+def _find_feed(engine: Engine, tag: str) -> Any:
+    # NOTE: not first(), as for domains.
+    return next(iter(list(_feeds().where(Account.tag == tag).execute(engine))), None)
 
 
 class WatchedAccounts(Resource):
@@ -106,10 +111,9 @@ class _AccountList(Resource, ABC):
         if fault is None:
             rows, plates = self._rows(listing, account)
             self._record(req, account, listing.filters, plates)
-        feed = next(iter(list(_feeds().where(Account.id == account.id).execute(self.engine))), None)
         values = {
             "account": account,
-            "feed": feed,
+            "feed": _find_feed(self.engine, tag),
             "listing": listing,
             "rows": rows,
             "fault": fault,
@@ -229,10 +233,6 @@ class WatchFile(AuditFile):
     place, kinds = _FILES, (WATCHES, EVENTS)
 
 
-def _find_feed(engine: Engine, tag: str) -> Any:
-    return next(iter(list(_feeds().where(Account.tag == tag).execute(engine))), None)
-
-
 _HELD = Entity[Any](
     "watch",
     PLACE,
@@ -248,7 +248,7 @@ _HELD = Entity[Any](
 class HeldAcceptance(Confirmation[Any]):
     """GET, POST /console/watches/{tag}/accept. What is held back is reported by a sweep (D185)."""
 
-    entity, done = _HELD, "accepted"
+    entity, done, leads_to_list = _HELD, "accepted", True
 
     def _question(self, row: Any) -> Question:
         if not row.held or is_accepted(row.swept):
@@ -268,9 +268,6 @@ class HeldAcceptance(Confirmation[Any]):
     def _change(self, row: Any, actor: Actor) -> None:
         accept(self.engine, row.name, actor)
 
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
-        """Accept it, and begin a sweep."""
-        super().on_post(req, resp, **segments)
+    def _changed(self) -> None:
         with suppress(OSError):  # The sweep of the next hour does it.
             processes.start("sweep")
-        redirect(req, resp, PLACE, done=self.done)

@@ -98,6 +98,7 @@ Name = Literal[
     "imports.drop",
     "imports.undrop",
     "imports.purge",
+    "watches.accept",
     "backups.restore",
     "clock.accept",
     "audit.prune",

@@ -110,6 +110,11 @@ CATALOGUE: Mapping[str, Kind] = {
         "the account has as many domains as its plan allows",
         "Delete a domain, or ask the operator for a larger plan.",
     ),
+    "watch_quota_reached": _forbidden(
+        "the account has as many watches as its plan allows",
+        "Delete a watch, or ask the operator for a larger plan. `GET /v1/account` gives the plan's "
+        "maximum as `watchesMax`.",
+    ),
     "not_found": _not_found(
         "there is no such path",
         "Correct the path; `detail` names the closest one if there is one.",
@@ -122,6 +127,11 @@ CATALOGUE: Mapping[str, Kind] = {
     "domain_not_found": _not_found(
         "the account has no such domain",
         "Treat it as an answer. Domains of other accounts are not found either. If you repeated a "
+        "DELETE, treat it as success: the first one may have taken effect.",
+    ),
+    "watch_not_found": _not_found(
+        "the account has no such watch",
+        "Treat it as an answer. Watches of other accounts are not found either. If you repeated a "
         "DELETE, treat it as success: the first one may have taken effect.",
     ),
     "method_not_allowed": Kind(
@@ -137,6 +147,14 @@ CATALOGUE: Mapping[str, Kind] = {
     "domain_suspended": _conflict(
         "the domain is suspended, so it cannot be deleted",
         "Ask the operator to activate it first.",
+    ),
+    "events_gone": Kind(
+        410,
+        "Gone",
+        "the events after this cursor are no longer kept, or the feed has begun again since, as "
+        "after the operator restored a backup",
+        "Start over: list the watches, which have their states, and then read events without "
+        "`after`.",
     ),
     "body_too_large": Kind(
         413, "Content Too Large", "the body is larger than 1 MiB", "Split the request."

@@ -50,6 +50,9 @@ from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
 from app.vehicles.sandbox import SandboxRecords
+from app.watches.feed import Feed
+from app.watches.resources import BulkWatches, EventList, WatchCollection, WatchItem
+from app.watches.watching import Watching
 
 
 class Application(falcon.App[Request, falcon.Response]):
@@ -74,6 +77,7 @@ def create_resources(
     reader = VehicleReader(Records(engine, config.register_order, config.mot_first_years), config)
     sandbox = VehicleReader(SandboxRecords(config.timezone), config)
     look_ups = LookUps(reader, sandbox, unit)
+    watching = Watching(engine, reader, sandbox, unit)
     return (
         DomainCollection(domains),
         DomainItem(domains),
@@ -81,7 +85,11 @@ def create_resources(
         BulkInsurance(look_ups),
         Compliance(look_ups),
         BulkCompliance(look_ups),
-        OwnAccount(engine, domains.count_domains),
+        WatchCollection(watching),
+        WatchItem(watching),
+        BulkWatches(watching),
+        EventList(Feed(engine)),
+        OwnAccount(engine, domains.count_domains, watching.watches.count),
         OwnUsage(engine, config.timezone),
         Health(),
         Readiness(engine, authenticator, limits, config),

@@ -19,6 +19,7 @@ from app.monitoring.metrics import MetricsPage
 from app.serve.account import OwnAccount, OwnUsage
 from app.serve.http.paths import allowed_methods
 from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
+from app.watches.resources import BulkWatches, EventList, WatchCollection, WatchItem
 
 
 class Endpoint(NamedTuple):
@@ -43,6 +44,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/v1/vehicle/bulk-insurance", BulkInsurance, "spec 4, D23", _VEHICLES),
     Endpoint("/v1/compliance/{registration}", Compliance, "spec 4, D22", _VEHICLES),
     Endpoint("/v1/compliance/bulk", BulkCompliance, "D92", _VEHICLES),
+    Endpoint("/v1/watches", WatchCollection, "D183", _VEHICLES),
+    Endpoint("/v1/watches/{registration}", WatchItem, "D183", _VEHICLES),
+    Endpoint("/v1/watches/bulk", BulkWatches, "D183", _VEHICLES),
+    Endpoint("/v1/events", EventList, "D186", _VEHICLES),
     Endpoint("/v1/account", OwnAccount, "D93", AREAS),
     Endpoint("/v1/usage", OwnUsage, "D129"),
     Endpoint("/healthz", Health, "D2"),
@@ -67,6 +72,15 @@ OPERATIONS = {
     ("/v1/compliance/{registration}", "GET"): "compliance",
     ("/v1/compliance/bulk", "GET"): "compliance",
     ("/v1/compliance/bulk", "POST"): "bulk_compliance",
+    ("/v1/watches", "GET"): "list_watches",
+    ("/v1/watches/{registration}", "GET"): "get_watch",
+    ("/v1/watches/{registration}", "PUT"): "put_watch",
+    ("/v1/watches/{registration}", "DELETE"): "delete_watch",
+    ("/v1/watches/bulk", "GET"): "get_watch",
+    ("/v1/watches/bulk", "PUT"): "put_watch",
+    ("/v1/watches/bulk", "DELETE"): "delete_watch",
+    ("/v1/watches/bulk", "POST"): "bulk_watch",
+    ("/v1/events", "GET"): "list_events",
     ("/v1/account", "GET"): "account",
     ("/v1/usage", "GET"): "usage",
     ("/metrics", "GET"): "metrics",
@@ -78,7 +92,8 @@ SUGGESTED_PATHS = {
     endpoint.path: allowed_methods(endpoint.resource)
     for endpoint in ENDPOINTS
     if endpoint.resource is not DocumentationAsset
-} | {"/v1/compliance/bulk": ("POST",)}  # GET asks for the plate BULK.
+} | {"/v1/compliance/bulk": ("POST",), "/v1/watches/bulk": ("POST",)}
+# NOTE: other methods ask for the plate BULK.
 
 # Paths that clients guess if they know one operation, and the paths that they mean.
 IMAGINED_PATHS = {
@@ -95,6 +110,11 @@ IMAGINED_PATHS = {
     "/v1/compliance/bulk-compliance": "/v1/compliance/bulk",
     "/v1/compliance/bulk-insurance": "/v1/vehicle/bulk-insurance",
     "/v1/compliance/bulk/{rest}": "/v1/compliance/bulk",
+    "/v1/watch": "/v1/watches",
+    "/v1/watch/{registration}": "/v1/watches/{registration}",
+    "/v1/vehicle/{registration}/watch": "/v1/watches/{registration}",
+    "/v1/bulk-watches": "/v1/watches/bulk",
+    "/v1/watches/events": "/v1/events",
     "/swagger.json": "/openapi.json",
     "/openapi.yaml": "/openapi.json",
 }

@@ -133,17 +133,20 @@ _PROVOKED: Mapping[tuple[str, str], Provoked] = {
 }
 
 
-def refuse_plates(operation: str, plates: Iterable[str | None]) -> None:
+def refuse_plates(
+    operation: str, plates: Iterable[str | None], pointer: str = "/registrations/{}"
+) -> None:
     """Raise the Problem of the first plate that provokes one.
 
     Args:
         operation: its name in usage.
         plates: in their canonical form; None for a text that is no registration.
+        pointer: JSON pointer to a plate in the body, with `{}` in place of its number.
     """
     for place, plate in enumerate(plates):
         provoked = _PROVOKED.get((operation, plate or ""))
         if provoked is not None:
-            raise provoked.problem(f"/registrations/{place}")
+            raise provoked.problem(pointer.format(place))
 
 
 def refuse_domain(operation: str, name: str) -> None:

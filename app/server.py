@@ -26,7 +26,7 @@ from app.audit.hosts import require_off, switch_on
 from app.audit.owner import claim
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs import sealing
+from app.jobs import hourly
 from app.logs import LOGGING, log_everything
 from app.main import create_app
 from app.processes import end_with_bootloader
@@ -162,7 +162,7 @@ def when_ready(server: Arbiter) -> None:
     """Open the console's listener, unless it was passed, before workers start.
 
     Sockets that systemd did not create are given to their group. From now on this process, the
-    master, has the audit trail sealed.
+    master, starts the hourly jobs.
     """
     own = [] if server.systemd else [_config.bind]
     addresses = [address_of(each.sock) for each in server.LISTENERS]
@@ -176,8 +176,7 @@ def when_ready(server: Arbiter) -> None:
     except OSError as error:
         _end(f"VERIFYD_SOCKET_GROUP: {error}")
     service_lock.note_listeners(_config.state_dir, addresses)
-    if _config.audit:
-        sealing.start()
+    hourly.start(seals=_config.audit)
 
 
 def post_worker_init(worker: Worker) -> None:

@@ -52,6 +52,7 @@ PLAN_LIMITS: Mapping[str, tuple[int, int]] = {
     "window_seconds": (1, 366 * 24 * 3600),
     "bulk_max": (1, BULK_MAX),
     "domains_max": (0, 1_000_000),
+    "watches_max": (0, 1_000_000),
 }
 """The least and the greatest value of each limit of a plan."""
 
@@ -134,13 +135,15 @@ def delete_account(
     engine: Engine,
     name: str,
     count_domains: Callable[[int], int],
+    count_others: Callable[[int], Mapping[str, int]] = lambda _: {},
     *,
     actor: Actor | None = None,
 ) -> Account:
-    """Delete an account and its keys, and return it as it was.
+    """Delete an account with its keys, watches and events, and return it as it was.
 
     Args:
         count_domains: returns how many domains the account with this number has.
+        count_others: the same of what is deleted besides keys, by name, for the record.
 
     Raises OperatorError if it has any, so that no domain is lost by mistake. No other account ever
     gets its number, because that is a place in the limiter's file (D11).
@@ -151,7 +154,7 @@ def delete_account(
         engine.lock_rows(Account.select().where(Account.id == account.id))
         require_without_domains(account, count_domains)
         keys = ApiKey.select().where(ApiKey.account == account).count(engine)
-        deleted = {**account_state(account), "keys": keys}
+        deleted = {**account_state(account), "keys": keys, **count_others(account.id)}
         record(engine, actor, "accounts.delete", subject_of(account), deleted, None)
         Account.delete().where(Account.id == account.id).execute(engine)
         return account
@@ -196,11 +199,13 @@ def set_plan(
     Args:
         suggest: None keeps what the plan has, `off` for a new one.
         sandbox: the same; but only a new plan can become a sandbox.
-        limits: a value for each of PLAN_LIMITS.
+        limits: a value for each of PLAN_LIMITS. Without `watches_max` the plan keeps what it has,
+            0 for a new one.
     """
     name = require_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
-    for limit, (least, most) in PLAN_LIMITS.items():
-        if not least <= limits[limit] <= most:
+    for limit, value in limits.items():
+        least, most = PLAN_LIMITS[limit]
+        if not least <= value <= most:
             option = limit.removesuffix("_seconds").replace("_", "-")
             raise OperatorError(f"--{option} must be from {least:,} to {most:,}")
     with changing(engine):

@@ -114,6 +114,7 @@ class Caller(NamedTuple):
     window_seconds: int
     bulk_max: int
     domains_max: int
+    watches_max: int
     enquiry: str
     """Whether the plan wants to know the reason of look-ups: `off`, `optional` or `required`."""
     enquiry_reasons: str
@@ -179,6 +180,7 @@ class Authenticator:
                     Plan.window_seconds,
                     Plan.bulk_max,
                     Plan.domains_max,
+                    Plan.watches_max,
                     Plan.enquiry,
                     Plan.enquiry_reasons,
                     Plan.suggest,

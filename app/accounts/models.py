@@ -27,6 +27,7 @@ class Plan(peewee.Model):
     window_seconds = peewee.IntegerField()
     bulk_max = peewee.IntegerField()
     domains_max = peewee.IntegerField()
+    watches_max = peewee.IntegerField(default=0)
     enquiry = peewee.CharField(8, default="off")
     """`off`, `optional` or `required`."""
     enquiry_reasons = peewee.TextField(default="")

@@ -24,6 +24,7 @@ def plan_state(plan: Plan) -> State:
         "window_seconds": plan.window_seconds,
         "bulk_max": plan.bulk_max,
         "domains_max": plan.domains_max,
+        "watches_max": plan.watches_max,
         "enquiry": plan.enquiry,
         "enquiry_reasons": split_reasons(plan.enquiry_reasons),
         "suggest": plan.suggest,

@@ -15,8 +15,9 @@ from app.alerts.digests import digest_conditions
 from app.alerts.disk import disk_facts, write_fault
 from app.alerts.loads import Freshness, age_conditions, freshness, load_conditions, load_facts
 from app.alerts.message import Condition
-from app.alerts.nightly import LastRuns, Run, is_catching_up, job_conditions, last_runs
+from app.alerts.nightly import NAMES, LastRuns, Run, is_catching_up, job_conditions, last_runs
 from app.alerts.spool import Spool
+from app.alerts.sweeps import sweep_conditions
 from app.audit.hosts import find_host, off_fault
 from app.audit.state import owner_fault, space_fault, summary_of
 from app.clock_steps import clock_fault
@@ -163,7 +164,7 @@ def queue_conditions(config: Config) -> Iterator[Condition]:
 
 _IN_DATABASE = frozenset(
     {UNREADABLE_REGISTER, "load", "held", "stale", "unchanged", "job", "missed"}
-    | {"disk", "audit", "clock"}
+    | {"disk", "audit", "clock", "sweep"}
 )
 _BY_SETTING = {
     "VERIFYD_DATABASE_URL": _IN_DATABASE | {"database"},
@@ -216,6 +217,7 @@ def conditions_of(
     unsure = {
         "missed": is_catching_up(),
         "audit": config.audit and is_catching_up(),
+        "sweep": is_catching_up(),
         "disk": not disk.is_certain,
         "certificate": any(each.key == UNREADABLE for each in certificate),
     }
@@ -227,6 +229,7 @@ def conditions_of(
         *certificate,
         *audit_conditions(engine, config),
         *clock_conditions(config),
+        *sweep_conditions(engine, runs),
         *queue_conditions(config),
         *digest_conditions(config),
     ]
@@ -272,7 +275,12 @@ def gathered(
 
 
 def _is_unrecorded(run: Run, runs: LastRuns | None) -> bool:
-    """Tell whether a run failed that is not recorded as the last run of its job."""
+    """Tell whether a run failed that is not recorded as the last run of its job.
+
+    An hourly job is reported once it is late.
+    """
+    if run.job not in NAMES:
+        return False
     if not run.faults or runs is None:
         return bool(run.faults)
     counts = run.is_scheduled or run.job not in runs.scheduled_at

@@ -101,6 +101,8 @@ class LastRuns(NamedTuple):
     backup_at: int | None
     """When the last successful backup ended, on any host."""
     backup_bytes: int | None
+    swept_at: int | None
+    """When the last sweep of the watches that ended well ended, on any host."""
 
 
 def record(engine: Engine, data_dir: Path, run: Run) -> None:
@@ -143,12 +145,14 @@ def last_runs(engine: Engine) -> LastRuns:
         if row.is_scheduled or row.job not in scheduled or (row.job == "check" and row.is_done)
     ]
     backups = [row for row in rows if row.job == "backup" and row.is_done]
+    sweeps = [row.finished_at for row in rows if row.job == "sweep" and row.is_done]
     return LastRuns(
         ended={row.job: _run(row) for row in counted},
         finished_at={row.job: row.finished_at for row in counted},
         scheduled_at={row.job: row.started_at for row in ours if row.is_scheduled},
         backup_at=backups[-1].finished_at if backups else None,
         backup_bytes=backups[-1].size_bytes if backups else None,
+        swept_at=max(sweeps, default=None),
     )
 
 

@@ -30,6 +30,10 @@ class Plate(msgspec.Struct, omit_defaults=True, gc=False):
     """Whether the text is no registration."""
     suggested: bool = False
     """Whether it was not asked for, but shown in place of one that is not known (D175)."""
+    checks: dict[str, bool] = {}
+    """Of a watch: the verdict of each check that the account was told."""
+    events: list[str] = []
+    """Of a watch: the types of its events that the account was told."""
 
 
 class Criteria(msgspec.Struct, omit_defaults=True):
@@ -174,14 +178,22 @@ def _told(record: Record) -> tuple[str, str]:
 
 
 def _answer(plate: Plate) -> str:
+    """Return what the client was told about the plate, after the events that it was told."""
+    return ": ".join(filter(None, [", ".join(plate.events), _verdicts(plate)]))
+
+
+def _verdicts(plate: Plate) -> str:
     if plate.invalid:
         return "invalid"
     if plate.suggested:
         return "suggested"
+    if plate.events == ["watch.ended"]:
+        return ""
     if not plate.found:
         return "not found"
     verdicts = {"insured": plate.insured, "compliant": plate.compliant}
     told = [
         name if value else f"not {name}" for name, value in verdicts.items() if value is not None
     ]
+    told += [f"{name} {'valid' if value else 'not valid'}" for name, value in plate.checks.items()]
     return ", ".join(told) or "found"

@@ -340,6 +340,11 @@ def _held(directory: Path, keep: str) -> Held:
 
 def render(report: Report) -> bytes:
     """Return a report as one HTML page, in UTF-8, that needs no other file."""
+    return render_page("report.html", report)
+
+
+def render_page(template: str, report: object, **values: object) -> bytes:
+    """Return the page of a template, with the report and further values."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("app.audit"),
         # SEC: clients choose reasons, references and users.
@@ -350,8 +355,8 @@ def render(report: Report) -> bytes:
         keep_trailing_newline=True,
     )
     environment.filters["number"] = "{:,}".format
-    template = environment.get_template("report.html")
-    return template.render(report=report, version=VERSION).encode()
+    page = environment.get_template(template)
+    return page.render(report=report, version=VERSION, **values).encode()
 
 
 _LOOK_UPS = {"insurance", "bulk_insurance", "compliance", "bulk_compliance"}

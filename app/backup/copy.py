@@ -28,10 +28,11 @@ MAIN_TABLES = (
     *("plan", "account", "api_key", "domain", "register", "register_load"),
     *("job_run", "action", "register_task", "audit_host"),
     *("usage_account", "usage_hour", "usage_day"),
+    *("watch_feed", "watch", "watch_event"),
 )
 """In the order of their foreign keys. The target keeps its own `installation`."""
 REGISTER_TABLES = ("vehicle", "policy", "fine", "applied_load")
-_NUMBERED = ("account", "register_load", "job_run", "action", "register_task")
+_NUMBERED = ("account", "register_load", "job_run", "action", "register_task", "watch")
 _BATCH_ROWS = 10_000
 _TEXTS = msgspec.json.Encoder()
 

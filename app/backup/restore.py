@@ -30,6 +30,8 @@ from app.storage.registers import Register
 from app.storage.sqlite import BUSY_TIMEOUT_SECONDS, SqliteEngine
 from app.storage.tables import schema_of
 from app.storage.versions import Versions, program_schema
+from app.watches.repository import renew_feeds
+from app.watches.tables import WatchFeed
 
 
 def put_in_place(
@@ -147,7 +149,7 @@ def _adapt(
         if former is not None:
             with driver_errors_translated():
                 _carry_over_hosts(former, engine.connection(), found)
-        _sign_out_and_record(engine, action)
+        _end_visits_and_record(engine, action)
 
 
 def _renew_stamps(main: Path, copies: Mapping[str, Path | None]) -> None:
@@ -159,10 +161,12 @@ def _renew_stamps(main: Path, copies: Mapping[str, Path | None]) -> None:
                     renew_stamp(engine, name, OpenRegister(register, None))
 
 
-def _sign_out_and_record(engine: Engine, action: Mapping[str, object]) -> None:
-    """Sign everybody out of a restored database, and record the restore."""
+def _end_visits_and_record(engine: Engine, action: Mapping[str, object]) -> None:
+    """Sign everybody out of a restored database, refuse old cursors, and record the restore."""
     # A session or link may have ended since the backup.
     _empty(engine, manifest.CONSOLE_TABLES)
+    if engine.table_exists(WatchFeed._meta.table_name):
+        renew_feeds(engine)
     if engine.table_exists(Action._meta.table_name):
         Action.insert(**action).execute(engine)
 
@@ -321,5 +325,5 @@ def _restore_dump(
             Register.delete().where(is_missing).execute(engine)
             for name in found.registers or []:
                 renew_stamp(engine, name, OpenRegister(engine, schema_of(name)))
-            _sign_out_and_record(engine, action)
+            _end_visits_and_record(engine, action)
     return found.registers or []

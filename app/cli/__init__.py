@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "limits": ("limits",),
     "usage": ("usage",),
     "domains": ("domains",),
+    "watches": ("sweep",),
     "audit": ("audit",),
     "actions": ("actions",),
     "backup": ("backup", "restore"),

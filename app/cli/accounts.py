@@ -2,6 +2,7 @@
 
 import argparse
 from datetime import date
+from functools import partial
 
 from app.accounts import administration
 from app.accounts.administration import status_of_key
@@ -43,6 +44,7 @@ from app.domains.repository import Domains
 from app.enquiries import split_reasons
 from app.storage import reserve
 from app.storage.session import opened_database
+from app.watches.repository import count_of_account
 
 accounts = Group("accounts", "create, list, suspend and delete accounts")
 plans = Group("plans", "create, change, list and delete plans")
@@ -58,7 +60,8 @@ ACCOUNTS = Table[Account](
     status=lambda account: "active" if account.suspended_at is None else "suspended",
 )
 PLANS = Table[Plan](
-    "name requests window_seconds bulk_max domains_max enquiry enquiry_reasons suggest sandbox",
+    "name requests window_seconds bulk_max domains_max watches_max enquiry enquiry_reasons "
+    "suggest sandbox",
     enquiry_reasons=lambda plan: split_reasons(plan.enquiry_reasons),
 )
 _COLUMNS_OF_KEYS = "label only networks status created_at expires_at revoked_at"
@@ -160,7 +163,7 @@ def _resume(args: argparse.Namespace) -> None:
 
 @accounts.command(
     "delete",
-    "delete an account without domains, and its keys",
+    "delete an account without domains, with its keys, watches and events",
     _NAME,
     YES,
     examples=["accounts delete acme", "accounts delete acme --yes"],
@@ -168,14 +171,18 @@ def _resume(args: argparse.Namespace) -> None:
 def _delete_account(args: argparse.Namespace) -> None:
     with opened_database() as engine:
         count = Domains(engine).count_domains
-        administration.require_without_domains(
-            administration.require_account(engine, args.name), count
-        )
-        number = counted(len(administration.list_keys(engine, args.name)), "key")
-        confirm(args, f"Delete account {args.name} and its {number} for good?")
-        deleted = ACCOUNTS.item(administration.delete_account(engine, args.name, count))
-    deleted["status"] = "deleted"
-    print_item(args, deleted, f"account {args.name} and its {number} deleted")
+        account = administration.require_account(engine, args.name)
+        administration.require_without_domains(account, count)
+        count_others = partial(count_of_account, engine)
+        keys, others = len(administration.list_keys(engine, args.name)), count_others(account.id)
+        what = f"{args.name} and its {counted(keys, 'key')}"
+        if any(others.values()):
+            watches = counted(others["watches"], "watch", "watches")
+            what += f", {watches} and {counted(others['events'], 'event')}"
+        confirm(args, f"Delete account {what} for good?")
+        administration.delete_account(engine, args.name, count, count_others)
+    item = ACCOUNTS.item(account) | {"status": "deleted"} | others
+    print_item(args, item, f"account {what} deleted")
 
 
 def _number(usage: str, meaning: str) -> Argument:
@@ -190,6 +197,11 @@ def _number(usage: str, meaning: str) -> Argument:
     _number("--window SECONDS", "length of the window"),
     _number("--bulk-max N", f"registrations in one bulk request, at most {BULK_MAX:,}"),
     _number("--domains-max N", "domains of one account, at most 1,000,000"),
+    Argument(
+        "--watches-max N",
+        "watches of one account, at most 1,000,000 [unchanged, 0 for a new plan]",
+        type=whole_number,
+    ),
     Argument(
         "--enquiry off|optional|required",
         "whether look-ups are asked for a reason [unchanged, off for a new plan]",
@@ -217,6 +229,7 @@ def _number(usage: str, meaning: str) -> Argument:
     ],
 )
 def _set_plan(args: argparse.Namespace) -> None:
+    watches = {} if args.watches_max is None else {"watches_max": args.watches_max}
     with opened_database() as engine:
         plan = administration.set_plan(
             engine,
@@ -229,6 +242,7 @@ def _set_plan(args: argparse.Namespace) -> None:
             window_seconds=args.window,
             bulk_max=args.bulk_max,
             domains_max=args.domains_max,
+            **watches,
         )
     allowed = f"{counted(plan.requests, 'request')} per {counted(plan.window_seconds, 'second')}"
     print_item(args, PLANS.item(plan), f"plan {plan.name} allows {allowed}")

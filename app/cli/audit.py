@@ -21,7 +21,7 @@ from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of
 from app.cli.output import Table, counted, item_lines, print_item, print_lines, utc, waiting_for
-from app.cli.parser import Argument, Group, flag, whole_number
+from app.cli.parser import PARENT, Argument, Group, flag
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
@@ -52,12 +52,7 @@ HOSTS = Table[hosts.AuditHost](
     "seal",
     "seal everything that was recorded until now, and print the latest digest",
     flag("--scheduled", "seal only hours that are over, and do nothing if there is no trail"),
-    # The service starts this command, and no process may outlive the service (D62).
-    Argument(
-        "--parent PID",
-        "end when this process, which started the command, ends [never]",
-        type=whole_number,
-    ),
+    PARENT,
     examples=["audit seal"],
     is_job=True,
 )

@@ -18,7 +18,14 @@ from app.audit.comparison import Comparison, comparison_of
 from app.audit.export import write_export
 from app.audit.owner import Owner, find_owner, require_host
 from app.audit.record import Criteria, Record, row_of, time_of
-from app.audit.report import REPORTED_DAYS, Refusal, first_reported_day, refusals_in, report
+from app.audit.report import (
+    REPORTED_DAYS,
+    Refusal,
+    first_reported_day,
+    refusals_in,
+    render,
+    report,
+)
 from app.audit.search import Period, Query, first_moment, last_moment, search
 from app.audit.segments import CHAIN, list_segments
 from app.audit.state import claim_for_command
@@ -27,6 +34,7 @@ from app.cli.output import aligned, counted, print_document, print_sentence, wai
 from app.cli.parser import Argument, Group, OneOf, flag
 from app.config import Config
 from app.errors import OperatorError
+from app.jobs.plate_report import render_plate, report_plate
 from app.storage.session import opened_database
 from app.vehicles.registration import recorded_registration
 
@@ -290,16 +298,23 @@ def _export(args: argparse.Namespace) -> None:
 
 @commands.command(
     "report",
-    "summarise and verify the trail, as one HTML page on standard output",
-    _from(f"the last {REPORTED_DAYS} days"),
+    "summarise and verify the trail, or list all about a plate, as an HTML page on standard output",
+    Argument(
+        "--plate PLATE", "report who asked about this plate, its watches and events", type=_text
+    ),
+    _from(f"the last {REPORTED_DAYS} days; all with --plate"),
     _TO,
     DIRECTORIES,
     examples=[
         "audit report > report.html",
+        "audit report --plate AB12CDE > AB12CDE.html",
         "audit report --from 2026-11-01 --to 2026-11-30 --json",
     ],
 )
 def _report(args: argparse.Namespace) -> None:
+    if args.plate is not None:
+        _report_plate(args)
+        return
     if args.since is None:
         args.since = first_moment(first_reported_day())
     period = period_of(args)
@@ -311,16 +326,37 @@ def _report(args: argparse.Namespace) -> None:
     if args.json:
         print_document(args, done)
         return
-    # NOTE: imported here, because Jinja is slow to import.
-    from app.audit.report import render  # noqa: PLC0415
-
-    sys.stdout.buffer.write(render(done))
-    sys.stdout.buffer.flush()
+    _print_page(render(done))
     faults = sum(len(trail.faults) for trail in done.trails)
     verified = f"{counted(faults, 'fault')} found" if faults else "the trail verifies"
     missing = done.comparison.missing_total
     usage = f"; usage without records: {missing:,}" if missing else ""
     print(f"{counted(done.look_ups, 'look-up')} reported; {verified}{usage}", file=sys.stderr)
+
+
+def _report_plate(args: argparse.Namespace) -> None:
+    plate, period = recorded_registration(args.plate), period_of(args)
+    views = _views(args)
+    record_use("report", _criteria(args, plate=plate))
+    with waiting_for(args, "the trail to be searched"):
+        try:
+            with opened_database() as engine:
+                done = report_plate(views, plate, period, engine)
+        except (OperatorError, peewee.PeeweeException):
+            done = report_plate(views, plate, period, None)
+    if args.json:
+        print_document(args, done)
+        return
+    _print_page(render_plate(done))
+    parts = [(done.records, "record", None), (done.watches, "watch", "watches")]
+    parts += [(done.events, "event", None)]
+    known = [counted(len(rows), *names) for rows, *names in parts if rows is not None]
+    print(f"{', '.join(known)} reported", file=sys.stderr)
+
+
+def _print_page(page: bytes) -> None:
+    sys.stdout.buffer.write(page)
+    sys.stdout.buffer.flush()
 
 
 def _of_database(

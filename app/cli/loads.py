@@ -26,9 +26,10 @@ from app.cli.output import (
 from app.cli.parser import SCHEDULED, Argument, Group, flag, register_name
 from app.cli.suggest_map import suggest_map
 from app.errors import OperatorError
-from app.jobs.drop_directory import DropDirectory
+from app.jobs.drop_directory import DropDirectory, NotAllLoaded
 from app.jobs.job import is_attended, run
 from app.jobs.loads import Load
+from app.jobs.sweeping import sweep_after_load
 from app.registers import change_words
 from app.registers.change import Change
 from app.registers.formats.columns import Presence
@@ -171,6 +172,8 @@ def _load_files(args: argparse.Namespace) -> None:
         raise
     item = result._asdict()
     print_item(args, item, result_sentence(result), item_lines(in_words(item)))
+    if not result.dry_run:
+        sweep_after_load()
 
 
 def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:
@@ -204,11 +207,15 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
     )
     try:
         run(job)
+    except NotAllLoaded:
+        sweep_after_load()
+        raise
     finally:
         if args.json and job.is_complete:
             print_items(args, job.items, ())
     if not args.json:
         print_sentence(f"{counted(len(job.items), 'load')} done from {directory}")
+    sweep_after_load()
 
 
 def in_words(item: Item) -> Item:

@@ -345,3 +345,9 @@ SCHEDULED = flag(
 )
 YES = flag("--yes", "do not ask for confirmation")
 """The answer to the question of `confirm`."""
+# The service starts such a command, and no process may outlive the service (D62).
+PARENT = Argument(
+    "--parent PID",
+    "end when this process, which started the command, ends [never]",
+    type=whole_number,
+)

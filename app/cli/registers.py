@@ -13,6 +13,7 @@ from app.errors import OperatorError
 from app.jobs.acceptance import Acceptance
 from app.jobs.job import run
 from app.jobs.register_tasks import Tasks
+from app.jobs.sweeping import sweep_after_load
 from app.jobs.tasks import TaskJob
 from app.registers import change_words
 from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
@@ -150,6 +151,7 @@ def _accept(args: argparse.Namespace) -> None:
     result = run(job)
     item = result._asdict()
     print_item(args, item, result_sentence(result), item_lines(in_words(item)))
+    sweep_after_load()
 
 
 @commands.command(
@@ -176,6 +178,7 @@ def _roll_back(args: argparse.Namespace) -> None:
     with opened_database(waiting=partial(waiting_for, args)) as engine:
         done = roll_back(engine, args.register, kind, args.to)
     print_item(args, done, f"register {done['register']} holds what load {done['load']} left")
+    sweep_after_load()
 
 
 @commands.command(
@@ -199,6 +202,7 @@ def _drop(args: argparse.Namespace) -> None:
         undo = f"verifyd imports undrop {name}"
         sentence = f'register {name} dropped; bring it back with "{undo}"'
     print_item(args, {"dropped": name, "disk_space": space, "undo": undo}, sentence)
+    sweep_after_load()
 
 
 def _question(engine: Engine, name: str, *, purge: bool) -> str:
@@ -225,10 +229,12 @@ def _undrop(args: argparse.Namespace) -> None:
         entry = undrop_register(engine, args.register)
     members = {"undropped": entry.name} | {kind: entry.rows(kind) for kind in Kind}
     print_item(args, members, f"register {entry.name} ({entry.described()}) is back")
+    sweep_after_load()
 
 
-commands.carry_out(
-    lambda task_id: run(
-        TaskJob(lambda engine, config: Tasks(engine, config, held_request), task_id)
-    )
-)
+def _carry_out(task_id: int) -> None:
+    run(TaskJob(lambda engine, config: Tasks(engine, config, held_request), task_id))
+    sweep_after_load()
+
+
+commands.carry_out(_carry_out)

@@ -1,6 +1,7 @@
 """The pages of accounts: list, detail, and every change of an account."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import falcon
 
@@ -18,6 +19,7 @@ from app.serve.limits.bucket import rate
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore, account_slot, reset_limit
 from app.storage.engine import Engine
+from app.watches.repository import count_of_account
 
 ACTIVE = "active"
 STATUSES = (ACTIVE, "suspended")
@@ -157,13 +159,14 @@ class AccountDeletion(FormPage[Account]):
 
     def _values(self, req: ConsoleRequest, row: Account) -> Values:
         keys = ApiKey.select().where(ApiKey.account == row).count(self.engine)
-        return {"account": row, "keys": keys, "version": _version(row)}
+        others = count_of_account(self.engine, row.id)
+        return {"account": row, "keys": keys, **others, "version": _version(row)}
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: Account, form: Form) -> None:
         def delete(account: Account) -> None:
             self._require_without_domains(account)
-            count = Domains(self.engine).count_domains
-            administration.delete_account(self.engine, account.name, count, actor=req.actor)
+            counts = Domains(self.engine).count_domains, partial(count_of_account, self.engine)
+            administration.delete_account(self.engine, account.name, *counts, actor=req.actor)
 
         if form["name"] != row.name:
             form.faults["name"] = "This is not the name of the account."

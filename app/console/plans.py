@@ -32,6 +32,7 @@ _LABELS: Mapping[str, tuple[str, str]] = {
     "window_seconds": ("Window in seconds", "60 is a minute, 3600 an hour, 86400 a day."),
     "bulk_max": ("Vehicles in one request", "The most plates in one bulk request."),
     "domains_max": ("Domains", "The most domains that an account may have."),
+    "watches_max": ("Watches", "The most vehicles that an account may watch for changes."),
 }
 _LIMITS = tuple(
     Field(name, label, hint, kind="number", least=PLAN_LIMITS[name][0], most=PLAN_LIMITS[name][1])
@@ -124,6 +125,7 @@ class PlanList(Resource):
             "name": Plan.name,
             "vehicles": Plan.bulk_max,
             "domains": Plan.domains_max,
+            "watches": Plan.watches_max,
         }
         listing = Listing(req, sortable, Plan.name)
         plans = listing.rows(Plan.select(Plan, accounts.alias("accounts")), self.engine)

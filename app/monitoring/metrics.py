@@ -11,6 +11,7 @@ from app.alerts.certificate import expires_at
 from app.alerts.disk import free_bytes_by_directory, write_fault
 from app.alerts.loads import UNRECOGNISED, Freshness, LoadFacts, ended_at, freshness, load_facts
 from app.alerts.nightly import LastRuns, last_runs
+from app.alerts.sweeps import count_watches, held_back
 from app.audit.state import audit_state, summary_of
 from app.config import Config
 from app.errors import OperatorError, Problem
@@ -42,6 +43,7 @@ class State:
             is_writable = write_fault(self._engine) is None
             is_readable = find_unreadable(self._engine) is None
             audit = audit_state(self._engine, self._config)
+            watches, held = count_watches(self._engine), held_back(self._engine)
             is_up = True
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             self._engine.recover(error)
@@ -62,6 +64,18 @@ class State:
             yield from _registers(ages)
             yield from _loads(facts, ages)
             yield from _backup(runs)
+            yield _gauge("verifyd_watches", "Plates that accounts watch.", watches)
+            yield _gauge(
+                "verifyd_watches_held",
+                "Watches of which changes by a load are held back.",
+                sum(each.watches for each in held),
+            )
+            if runs.swept_at is not None:
+                yield _gauge(
+                    "verifyd_sweep_last_success_timestamp_seconds",
+                    "When the last sweep of the watches that succeeded ended, in Unix seconds.",
+                    runs.swept_at,
+                )
             if "check" in runs.ended:
                 yield _gauge(
                     "verifyd_deep_check_failed",

@@ -26,6 +26,7 @@ class PlanBody(msgspec.Struct, rename="camel"):
     bulk_max: int
     """Registrations in one bulk request."""
     domains_max: int
+    watches_max: int
     enquiry: str
     """Whether look-ups are asked for a reason: `off`, `optional` or `required`."""
     enquiry_reasons: list[str]
@@ -57,6 +58,7 @@ class AccountBody(msgspec.Struct, rename="camel"):
     requests_remaining: int
     """Tokens left after this request, as in `X-RateLimit-Remaining`."""
     domains_used: int
+    watches_used: int
     key: KeyBody
 
 
@@ -65,10 +67,16 @@ class OwnAccount:
 
     Args:
         count_domains: returns how many domains an account has, by its number.
+        count_watches: the same of watches.
     """
 
-    def __init__(self, engine: Engine, count_domains: Callable[[int], int]) -> None:
-        self._count_domains = count_domains
+    def __init__(
+        self,
+        engine: Engine,
+        count_domains: Callable[[int], int],
+        count_watches: Callable[[int], int],
+    ) -> None:
+        self._counts = count_domains, count_watches
         self._find_key = Prepared(
             engine,
             lambda: ApiKey.select(ApiKey.label, ApiKey.expires_at).where(
@@ -89,6 +97,7 @@ class OwnAccount:
             caller.window_seconds,
             caller.bulk_max,
             caller.domains_max,
+            caller.watches_max,
             caller.enquiry,
             split_reasons(caller.enquiry_reasons),
             caller.suggest == "on",
@@ -96,8 +105,8 @@ class OwnAccount:
         )
         ends = None if expires_at is None else clock.iso_utc(expires_at)
         key = KeyBody(caller.key_id, label or None, ends, *caller.restrictions)
-        used = self._count_domains(caller.account_id)
-        answer(resp, AccountBody(caller.account, plan, share.outcome.remaining, used, key))
+        used = (count(caller.account_id) for count in self._counts)
+        answer(resp, AccountBody(caller.account, plan, share.outcome.remaining, *used, key))
 
     on_head = on_get
 

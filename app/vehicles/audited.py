@@ -154,25 +154,32 @@ class LookUps:
 
 
 def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool | None]) -> Record:
-    caller, enquiry = caller_of(req), look_up.enquiry
-    first_day, last_day = look_up.question.period or (None, None)
     plates = _plates(look_up, verdicts)
     if look_up.suggested:
         plates += map(suggested_plate, look_up.suggested)
+    record = record_of(req, look_up.operation, look_up.enquiry, plates, look_up.registers)
+    record.as_of = look_up.question.as_of
+    if look_up.question.period is not None:
+        record.first_day, record.last_day = look_up.question.period
+    return record
+
+
+def record_of(
+    req: Request, operation: str, enquiry: Enquiry, plates: list[Plate], registers: Read
+) -> Record:
+    """Return the record of what a request tells about plates today."""
+    caller = caller_of(req)
     record = Record(
         time=time_of(clock.now_ns()),
         request_id=req.context.request_id,
         account=caller.account,
         key=caller.key_id,
-        operation=look_up.operation,
-        as_of=look_up.question.as_of,
-        first_day=first_day,
-        last_day=last_day,
+        operation=operation,
         reason=enquiry.reason,
         reference=enquiry.reference,
         user=enquiry.user,
         plates=plates,
-        registers=look_up.registers,
+        registers=registers,
     )
     if caller.only or caller.networks:
         record.only, record.networks = caller.restrictions

@@ -15,8 +15,11 @@ from app.serve.http.parameters import (
     invalid_parameter,
     require_known_parameters,
 )
+from app.vehicles.answers import invalid_registration
 from app.vehicles.periods import Period, Question, period_fault
+from app.vehicles.registration import canonical_registration
 
+_PLUS = " A space in a path is %20, not a plus sign."
 _DAYS = ("asOf", "from", "to")
 INSURANCE_PARAMETERS = (*_DAYS, "details", "policies")
 COMPLIANCE_PARAMETERS = (*_DAYS, "details", "explain")
@@ -46,6 +49,20 @@ def question_of(req: Request, known: tuple[str, ...]) -> Question:
         details=flag_parameter(req, "details"),
         policies=choice_parameter(req, "policies", ("all",)) is not None,
     )
+
+
+def require_registration(text: str) -> str:
+    """Return the canonical form of a plate in a path. Raises Problem invalid_registration."""
+    plate = canonical_registration(text)
+    if plate is None:
+        raise refused_registration(text)
+    return plate
+
+
+def refused_registration(text: str) -> Problem:
+    """Return the refusal of a text in a path that is no registration."""
+    detail = f"{invalid_registration(text)}.{_PLUS if '+' in text else ''}"
+    return Problem("invalid_registration", detail)
 
 
 class BulkRequest(RequestBody):

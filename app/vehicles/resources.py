@@ -19,7 +19,6 @@ from app.vehicles.answers import (
     compliance_item,
     insurance_answer,
     insurance_item,
-    invalid_registration,
     period_verdicts,
     suggestion_answers,
 )
@@ -34,6 +33,7 @@ from app.vehicles.questions import (
     BulkRequest,
     question_of,
     read_bulk,
+    refused_registration,
 )
 
 _Answers = Items | Sequence[InsuranceAnswer] | Sequence[ComplianceAnswer]
@@ -60,10 +60,7 @@ class _Operation:
         """
         (found,) = look_up.found
         if found.registration is None:
-            detail = f"{invalid_registration(found.asked)}."
-            if "+" in found.asked:
-                detail += " A space in a path is %20, not a plus sign."
-            raise Problem("invalid_registration", detail)
+            raise refused_registration(found.asked)
         if found.record is None:
             look_up = self._look_ups.with_suggestions(req, look_up, found.registration)
             self._look_ups.record(req, look_up, [False])

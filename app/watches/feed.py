@@ -7,6 +7,9 @@ from app.storage.engine import Engine, Prepared, parameter
 from app.watches.tables import WatchEvent, WatchFeed
 
 KEPT_DAYS = 90
+SWEEP_MINUTE = 3
+"""When the server has the watches swept in each hour, besides after loads. By then the timer that
+seals the trail, where there is one, has sealed the hour before."""
 _CURSOR = re.compile("(?P<feed>[0-9a-f]{8})-(?P<number>0|[1-9][0-9]{0,17})")
 
 
@@ -40,6 +43,11 @@ class BadCursor(Exception):
 
 class CursorGone(Exception):
     """Events after the cursor were removed, or it is from before a restore or of another feed."""
+
+
+def next_sweep_at(now: int) -> int:
+    """Return when the server has the watches swept next, given a time in Unix seconds."""
+    return now + 3600 - (now - 60 * SWEEP_MINUTE) % 3600
 
 
 def id_of(feed: str, number: int) -> str:

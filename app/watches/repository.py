@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from app import clock
 from app.storage.engine import Engine, Prepared, parameter
+from app.storage.registers import list_entries
 from app.vehicles.records import listed, many_plates
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from app.watches.told import Told, decode, encode
@@ -40,12 +41,33 @@ class HeldWatch(NamedTuple):
     told: Told
 
 
+class Edit(NamedTuple):
+    """What to do with the watches of an account. Each plate is in it once."""
+
+    wanted: Sequence[Terms]
+    """The watches to create or replace."""
+    unwanted: Sequence[str] = ()
+    """The plates whose watches to remove."""
+
+
+class Changed(NamedTuple):
+    """What a change of watches did."""
+
+    watches: Mapping[str, HeldWatch]
+    """Those that were created or replaced, by plate."""
+    created: Collection[str]
+    """The plates of those that are new."""
+    removed: Collection[str]
+    """The plates of those that there were."""
+
+
 class QuotaReached(Exception):
     """The account would have more watches than its plan allows."""
 
 
 Look = Callable[[Sequence[str]], Mapping[str, Told]]
-"""Looks plates up today; returns what the account will have been told about each of them."""
+"""Looks plates up today, in the registers as they are now; returns what the account will have been
+told about each of them."""
 Tell = Callable[[Sequence[Terms], Mapping[str, Told]], object]
 """Records new watches and their states, before anybody can read them."""
 _TERMS = (Watch.registration, Watch.lead_days, Watch.reference, Watch.reason, Watch.until)
@@ -105,38 +127,61 @@ class Watches:
         day: str,
         tell: Tell,
     ) -> dict[str, HeldWatch]:
-        """Create or replace watches, of all plates or of none; return them by plate.
+        """Create or replace watches, as `change_watches` does; return them by plate.
+
+        Raises QuotaReached if the plan does not allow all of them; the first ones are set then.
+        """
+        edit = Edit(wanted)
+        watches = self.change_watches(account_id, edit, watches_max, look, day, tell).watches
+        if len(watches) < len(wanted):
+            raise QuotaReached
+        return dict(watches)
+
+    def change_watches(
+        self,
+        account_id: int,
+        edit: Edit,
+        watches_max: int,
+        look: Look,
+        day: str,
+        tell: Tell,
+    ) -> Changed:
+        """Create, replace and remove watches together.
 
         A watch that is replaced keeps the state that was told last. A new one gets today's.
 
         Args:
-            wanted: each plate once.
-            watches_max: how many watches the account may have.
+            watches_max: how many watches the account may have. New ones beyond it are left out,
+                the last ones first.
             day: today as an ISO date.
 
-        Raises QuotaReached, and what `look` and `tell` raise; then nothing has changed.
+        Raises what `look` and `tell` raise; then nothing has changed.
         """
+        wanted, unwanted = edit
         plates = [each.registration for each in wanted]
-        looked_up: dict[str, Told] = {}
         while True:
-            known = self.find_watches(account_id, plates)
-            missing = [each for each in plates if each not in known and each not in looked_up]
-            if missing:
-                # NOTE: outside the transaction, because SQLite attaches no file within one.
-                looked_up |= look(missing)
+            loads = loads_of(self._engine)
+            held = self.find_watches(account_id, plates)
+            missing = [each for each in plates if each not in held]
+            # NOTE: outside the transaction, because SQLite attaches no file within one.
+            looked_up = look(missing) if missing else {}
             with changing_watches(self._engine, account_id):
-                known = self.find_watches(account_id, plates)
-                new = [each for each in wanted if each.registration not in known]
-                if not looked_up.keys() >= {each.registration for each in new}:
-                    continue  # Another request has removed a watch meanwhile.
-                if new and self.count(account_id) + len(new) > watches_max:
-                    raise QuotaReached
+                held = self.find_watches(account_id, plates)
+                new = [each for each in wanted if each.registration not in held]
+                is_known = looked_up.keys() >= {each.registration for each in new}
+                if new and (not is_known or loads != loads_of(self._engine)):
+                    # A watch was removed meanwhile, or a load may have been swept already.
+                    continue
+                removed = self._remove(account_id, unwanted)
+                room = max(0, watches_max - self.count(account_id)) if new else 0
+                new = new[:room]
                 told = {each.registration: looked_up[each.registration] for each in new}
-                self._write(account_id, wanted, known, told, day)
+                kept = [each for each in wanted if each.registration in held]
+                self._write(account_id, [*kept, *new], held, told, day)
                 if new:
                     ensure_feed(self._engine, account_id)
                     tell(new, told)
-            return self.find_watches(account_id, plates)
+                return Changed(self.find_watches(account_id, plates), told.keys(), removed)
 
     def _write(
         self,
@@ -168,13 +213,22 @@ class Watches:
     def remove_watches(self, account_id: int, registrations: Sequence[str]) -> Collection[str]:
         """Remove the account's watches of these plates; return those that there were."""
         with changing_watches(self._engine, account_id):
-            known = self.find_watches(account_id, registrations)
-            place = self._engine.param
-            self._engine.run_many(
-                f"DELETE FROM watch WHERE account_id = {place} AND registration = {place}",  # noqa: S608 - ours
-                [(account_id, each) for each in known],
-            )
-        return known.keys()
+            return self._remove(account_id, registrations)
+
+    def _remove(self, account_id: int, registrations: Sequence[str]) -> Collection[str]:
+        held = self.find_watches(account_id, registrations) if registrations else {}
+        place = self._engine.param
+        self._engine.run_many(
+            f"DELETE FROM watch WHERE account_id = {place} AND registration = {place}",  # noqa: S608 - ours
+            [(account_id, each) for each in held],
+        )
+        return held.keys()
+
+
+def loads_of(engine: Engine) -> str:
+    """Return a text that each load, rollback or drop changes."""
+    entries = list_entries(engine)
+    return " ".join(f"{each.name}/{each.generation}/{each.last_load}" for each in entries)
 
 
 @contextmanager
@@ -202,13 +256,10 @@ def renew_feeds(engine: Engine) -> None:
             update.where(WatchFeed.account == account_id).execute(engine)
 
 
-def delete_of_account(engine: Engine, account_id: int) -> tuple[int, int]:
-    """Delete everything about an account's watches; return how many watches and events there were.
-
-    Needs a transaction.
-    """
-    watches, events, _ = (
-        int(model.delete().where(model.account == account_id).execute(engine))
-        for model in (Watch, WatchEvent, WatchFeed)
-    )
-    return watches, events
+def count_of_account(engine: Engine, account_id: int) -> dict[str, int]:
+    """Return how many watches and events an account has, which are deleted with it."""
+    models = {"watches": Watch, "events": WatchEvent}
+    return {
+        name: int(model.select().where(model.account == account_id).count(engine))
+        for name, model in models.items()
+    }

@@ -17,12 +17,12 @@ from peewee import fn
 from app import clock
 from app.accounts.models import Account, Plan
 from app.storage.engine import Engine
-from app.storage.registers import list_entries, read_state
+from app.storage.registers import read_state
 from app.vehicles.facts import Record
 from app.vehicles.reader import VehicleReader
-from app.vehicles.records import Wanted
+from app.vehicles.records import Read, Wanted
 from app.watches.changes import Change, Compared, compare
-from app.watches.repository import HeldWatch, Watches, changing_watches
+from app.watches.repository import HeldWatch, Watches, changing_watches, loads_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from app.watches.told import Seen, body_of, encode
 
@@ -32,6 +32,8 @@ HELD_SHARE = 0.05
 HELD_MIN = 20
 """Changes by loads are held back if they concern at least so many watches, and more of the
 account's watches than this share."""
+_ACCEPTED = "accepted "
+"""What `swept` begins with once an operator has accepted what is held back."""
 WANTED = Wanted(vehicle=False, papers=True, dates=True, in_force_first=True)
 
 
@@ -43,6 +45,8 @@ class Outcome(NamedTuple):
     found: Compared
     has_ended: bool
     """Whether its last day is over."""
+    registers: Read
+    """The registers that it was looked up in."""
 
 
 class Swept(NamedTuple):
@@ -62,11 +66,11 @@ class AccountToSweep(NamedTuple):
     name: str
     is_sandbox: bool
     swept: str | None
-    """The day and the registers of its last whole sweep."""
+    """The day and the registers of its last whole sweep; `accepted` before it (`accept_held`)."""
 
 
-Tell = Callable[[str, Sequence[Outcome]], object]
-"""Records what an account, by name, is told, before it can be read."""
+Tell = Callable[[AccountToSweep, Sequence[Outcome]], object]
+"""Records what an account is told. It is called before the commit, so nobody can read it yet."""
 
 
 def accounts_to_sweep(engine: Engine) -> list[AccountToSweep]:
@@ -107,14 +111,14 @@ class Sweep:
         today = self._reader(account.is_sandbox).day(None)
         if account.is_sandbox:
             return today
-        loads = (f"{e.name}/{e.generation}/{e.last_load}" for e in list_entries(self._engine))
-        return " ".join([today, self._settings, *loads])
+        return " ".join([today, self._settings, loads_of(self._engine)])
 
     def run(self, account: AccountToSweep, *, accepts_loads: bool = False) -> Swept:
         """Sweep the watches of one account.
 
         Args:
-            accepts_loads: report what loads have changed, however much it is.
+            accepts_loads: report what loads have changed, however much it is. So does a sweep of
+                the day and the registers for which an operator has accepted it.
 
         Raises what the engine, the reader and `tell` raise. What was committed before stays.
         """
@@ -123,6 +127,7 @@ class Sweep:
         waiting = [
             plate for piece in one.pieces() for plate in one.sweep(piece, reports_loads=False)
         ]
+        accepts_loads = accepts_loads or account.swept == f"{_ACCEPTED}{state}"
         if accepts_loads or not _is_suspicious(len(waiting), one.watches):
             while waiting:
                 piece, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
@@ -142,6 +147,23 @@ class Sweep:
             noted = {"swept_at": now, "held": held, "held_at": held_at}
             update = WatchFeed.update(noted if state is None else noted | {"swept": state})
             update.where(WatchFeed.account == account_id).execute(self._engine)
+
+
+def accept_held(engine: Engine, account_id: int) -> None:
+    """Have the next sweep of an account report what it holds back. Needs a transaction.
+
+    This counts only for the day and the registers of the last sweep, which somebody has seen: after
+    midnight or another load, changes are judged, and may be held back, again.
+    """
+    update = WatchFeed.update(swept=_ACCEPTED + WatchFeed.swept).where(
+        WatchFeed.account == account_id, WatchFeed.held > 0, ~WatchFeed.swept.startswith(_ACCEPTED)
+    )
+    update.execute(engine)
+
+
+def is_accepted(swept: str | None) -> bool:
+    """Tell whether a next sweep is to report what is held back, given `WatchFeed.swept`."""
+    return swept is not None and swept.startswith(_ACCEPTED)
 
 
 def _is_suspicious(changed: int, watches: int) -> bool:
@@ -187,7 +209,7 @@ class _AccountSweep:
         return [each.watch.terms.registration for each in outcomes if each.found.is_held]
 
     def _has_changed(self, outcome: Outcome) -> bool:
-        watch, found, has_ended = outcome
+        watch, found, has_ended, _ = outcome
         return has_ended or watch.day < self._today or watch.told != found.told
 
     def _outcomes(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> Iterator[Outcome]:
@@ -196,14 +218,14 @@ class _AccountSweep:
             until = watch.terms.until
             if until is not None and until < self._today:
                 ended = Change("watch.ended", watch.told, None)
-                yield Outcome(watch, Compared(None, [ended]), has_ended=True)
+                yield Outcome(watch, Compared(None, [ended]), True, {})
             else:
                 days = (each.day for each in watch.told or () if each.day)
                 by_day[min([watch.day, *days])].append(watch)
         registers = read_state(self._engine)
         for first_day, some in by_day.items():
             plates = [watch.terms.registration for watch in some]
-            records, _ = self._reader.look_up(registers, plates, first_day, WANTED)
+            records, read = self._reader.look_up(registers, plates, first_day, WANTED)
             for watch, each in zip(some, records, strict=True):
                 find = partial(self._find, registers, watch.terms.registration)
                 seen = Seen(each.record, first_day, find)
@@ -212,7 +234,7 @@ class _AccountSweep:
                 found = compare(
                     watch.told, watch.day, leads, seen, today, reports_loads=reports_loads
                 )
-                yield Outcome(watch, found, has_ended=False)
+                yield Outcome(watch, found, False, read)
 
     def _find(self, registers: str, plate: str, day: str) -> Record | None:
         (found,), _ = self._reader.look_up(registers, [plate], day, WANTED)
@@ -229,7 +251,7 @@ class _AccountSweep:
             self.is_whole = self.is_whole and len(same) == len(changed)
             told = [each for each in same if each.found.changes]
             if told:
-                self._tell(account.name, told)
+                self._tell(account, told)
                 self.events += add_events(engine, account.id, told)
             ended = [(each.watch.id,) for each in same if each.has_ended]
             states = [
@@ -248,7 +270,7 @@ def add_events(engine: Engine, account_id: int, outcomes: Sequence[Outcome]) -> 
     is_it = WatchFeed.account == account_id
     number = WatchFeed.select(WatchFeed.last_event).where(is_it).scalar(engine)
     at, rows = clock.now(), []
-    for watch, found, _ in outcomes:
+    for watch, found, *_ in outcomes:
         terms = watch.terms
         for change in found.changes:
             number += 1

@@ -59,7 +59,8 @@ class WatchFeed(peewee.Model):
     last_event = peewee.BigIntegerField(default=0)
     """The number of its newest event."""
     swept = peewee.TextField(null=True)
-    """The day and the registers of the last whole sweep; None before the first."""
+    """The day and the registers of the last whole sweep; None before the first. `accepted` before
+    them has the next sweep report what is held back."""
     swept_at = peewee.BigIntegerField(null=True)
     """When the last whole sweep ended, in Unix seconds."""
     held_at = peewee.BigIntegerField(null=True)

@@ -12,7 +12,7 @@ from app.accounts.usage import counts as module
 from app.accounts.usage.counts import COUNTS_MAX, OTHER, QUARTER_SECONDS, Counts
 from app.routes import OPERATIONS
 
-_PLAN = ("standard", 600, 60, 1_000, 1_000, "off", "", "off")
+_PLAN = ("standard", 600, 60, 1_000, 1_000, 0, "off", "", "off")
 ALICE = Caller(1, "alice", "aaaaaaaa", *_PLAN, only="", networks="", registers="")
 BOB = ALICE._replace(account_id=2, account="bob", key_id="bbbbbbbb")
 INSURANCE = "/v1/vehicle/{registration}/insurance"

@@ -22,6 +22,8 @@ from app.processes import signals_blocked
 from app.storage.engine import Engine, Row, close_quietly
 from app.storage.errors import is_outcome_unknown, message_of
 
+EVENTS = "events"
+"""The operation of events that watches reported. Their number is that of its answers."""
 CLASSES = ("2xx", "4xx", "429", "5xx")
 """The classes of answers. Those of 4xx are without 429."""
 
@@ -124,17 +126,36 @@ def first_hour(hours: int = KEPT_HOURS) -> int:
     return now - now % HOUR_SECONDS - (hours - 1) * HOUR_SECONDS
 
 
+def add_events(engine: Engine, account_id: int, account: str, events: int, zone: tzinfo) -> None:
+    """Add events of an account's watches to its usage: no key has caused them.
+
+    They are in the transaction that reports them. Takes arguments as `write` does.
+    """
+    now, which = clock.now(), ("", EVENTS, "2xx", events, 0)
+    hour, day = now - now % HOUR_SECONDS, clock.day_of(now, zone).isoformat()
+    _upsert(
+        engine, [(account_id, account)], [(account_id, hour, *which)], [(account_id, day, *which)]
+    )
+
+
 def _add(engine: Engine, changes: Sequence[Change], zone: tzinfo) -> None:
     accounts = sorted({each.counted.caller[:2] for each in changes})
+    hours = _summed(changes, lambda began_at: began_at - began_at % HOUR_SECONDS)
+    days = _summed(changes, lambda began_at: clock.day_of(began_at, zone).isoformat())
+    _upsert(engine, accounts, hours, days)
+
+
+def _upsert(
+    engine: Engine, accounts: Sequence[Row], hours: Sequence[Row], days: Sequence[Row]
+) -> None:
+    """Name accounts, and add rows to those with the same keys."""
     statement = (
         f"INSERT INTO usage_account (id, name) VALUES {_places(engine, 2)} "  # noqa: S608 - ours
         "ON CONFLICT (id) DO UPDATE SET name = excluded.name"
     )
     engine.run_many(statement, accounts)
-    hours = _summed(changes, lambda began_at: began_at - began_at % HOUR_SECONDS)
-    engine.run_many(_upsert(engine, "usage_hour", "hour"), hours)
-    days = _summed(changes, lambda began_at: clock.day_of(began_at, zone).isoformat())
-    engine.run_many(_upsert(engine, "usage_day", "day"), days)
+    engine.run_many(_adding(engine, "usage_hour", "hour"), hours)
+    engine.run_many(_adding(engine, "usage_day", "day"), days)
 
 
 def _summed(changes: Sequence[Change], period_of: Callable[[int], int | str]) -> Sequence[Row]:
@@ -155,7 +176,7 @@ def _summed(changes: Sequence[Change], period_of: Callable[[int], int | str]) ->
     return [(*place, *added) for place, added in sorted(sums.items())]
 
 
-def _upsert(engine: Engine, table: str, period: str) -> str:
+def _adding(engine: Engine, table: str, period: str) -> str:
     """Return the statement that adds a row to the one with the same key."""
     key = ("account_id", period, *_WHICH)
     columns = (*key, *_HOW_MANY)

@@ -160,18 +160,12 @@ def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
         if detail.endswith("a string."):
             detail += " It may have been encoded twice."
         return Problem.at("", "invalid_body", detail)
-    fields = msgspec.structs.fields(shape)
-    known = [field.encode_name for field in fields]
-    for name in members:
-        if name not in known:
-            pointer = f"/{name}" if is_plain_name(name) else ""
-            return Problem.at(pointer, "unknown_member", unknown("member", name, known))
-    fault = _first_fault(members, fields)
-    if fault is None:
-        # Of members with the same name only the last one is left.
-        return repeated_member(find_repeated(body, known) or known[0])
-    pointer, detail = fault
-    return Problem.at(pointer, "invalid_body", detail)
+    problem = _object_problem(members, shape)
+    if problem is not None:
+        return problem
+    known = shape.__struct_encode_fields__
+    # Of members with the same name only the last one is left.
+    return repeated_member(find_repeated(body, known) or known[0])
 
 
 def repeated_member(name: str) -> Problem:
@@ -179,23 +173,35 @@ def repeated_member(name: str) -> Problem:
     return Problem.at(f"/{name}", "invalid_body", f"The member {name} is given more than once.")
 
 
-def _first_fault(
-    members: Mapping[str, msgspec.Raw], fields: Sequence[msgspec.structs.FieldInfo]
-) -> tuple[str, str] | None:
-    """Return the first known member that is missing or wrong: a JSON pointer and a sentence."""
+def _object_problem(
+    members: Mapping[str, msgspec.Raw], shape: type[msgspec.Struct], pointer: str = "", of: str = ""
+) -> Problem | None:
+    """Return the refusal of the first member that is unknown, missing or wrong.
+
+    Args:
+        pointer: where the object is.
+        of: what comes before the names of its members in a sentence, such as `add[0].`.
+    """
+    fields = msgspec.structs.fields(shape)
+    known = [field.encode_name for field in fields]
+    for name in members:
+        if name not in known:
+            place = f"{pointer}/{name}" if is_plain_name(name) else pointer
+            return Problem.at(place, "unknown_member", unknown("member", name, known))
     for field in fields:
         name = field.encode_name
         if name in members:
-            fault = _fault(members[name], field.type, f"/{name}", name)
-            if fault is not None:
-                return fault
+            problem = _problem(members[name], field.type, f"{pointer}/{name}", of + name)
+            if problem is not None:
+                return problem
         elif field.required:
-            return f"/{name}", f"The member {name} is missing."
+            detail = f"The member {of}{name} is missing."
+            return Problem.at(f"{pointer}/{name}", "invalid_body", detail)
     return None
 
 
-def _fault(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> tuple[str, str] | None:
-    """Return how a value does not fit a type: a JSON pointer and a sentence; None if it fits.
+def _problem(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> Problem | None:
+    """Return the refusal of a value that does not fit a type; None if it fits.
 
     Args:
         pointer: where the value is.
@@ -207,17 +213,32 @@ def _fault(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> tuple[
         pass
     else:
         return None
-    if get_origin(expected) is list:
-        (item_type,) = get_args(expected)
-        with suppress(msgspec.ValidationError):  # It is no array.
-            items = msgspec.json.decode(value, type=list[msgspec.Raw])
-            for number, item in enumerate(items[:_SEARCHED_ITEMS_MAX]):
-                fault = _fault(item, item_type, f"{pointer}/{number}", f"{name}[{number}]")
-                if fault is not None:
-                    return fault
-            return pointer, f"{_subject(name)} must be {_described(expected)}; one item is not."
+    with suppress(msgspec.ValidationError):  # It is no array, or no object.
+        if get_origin(expected) is list:
+            return _item_problem(value, expected, pointer, name)
+        if isinstance(expected, type) and issubclass(expected, msgspec.Struct):
+            members = msgspec.json.decode(value, type=dict[str, msgspec.Raw])
+            detail = f"{_subject(name)} has a member more than once."
+            problem = _object_problem(members, expected, pointer, f"{name}.")
+            return problem or Problem.at(pointer, "invalid_body", detail)
     got = _kind(bytes(value).decode())
-    return pointer, f"{_subject(name)} must be {_described(expected)}; got {got}."
+    detail = f"{_subject(name)} must be {_described(expected)}; got {got}."
+    return Problem.at(pointer, "invalid_body", detail)
+
+
+def _item_problem(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> Problem:
+    """Return the refusal of an array that has a wrong item.
+
+    Raises msgspec.ValidationError if the value is no array.
+    """
+    (item_type,) = get_args(expected)
+    items = msgspec.json.decode(value, type=list[msgspec.Raw])
+    for number, item in enumerate(items[:_SEARCHED_ITEMS_MAX]):
+        problem = _problem(item, item_type, f"{pointer}/{number}", f"{name}[{number}]")
+        if problem is not None:
+            return problem
+    detail = f"{_subject(name)} must be {_described(expected)}; one item is not."
+    return Problem.at(pointer, "invalid_body", detail)
 
 
 def _subject(name: str) -> str:
@@ -229,15 +250,20 @@ def _kind(text: str) -> str:
     return _KINDS.get(text[:1], "a number")
 
 
+_WORDS = {int: "whole number", str: "string"}
+
+
 def _described(expected: Any) -> str:
     """Return what a member must be, in words of JSON."""
     if get_origin(expected) is list:
-        return "an array of strings"
+        (item_type,) = get_args(expected)
+        return f"an array of {_WORDS.get(item_type, 'object')}s"
     types = get_args(expected) or (expected,)
-    name = "true or false" if bool in types else "a string"
-    if NoneType not in types:
-        return name
-    return "true, false or null" if bool in types else f"{name} or null"
+    if bool in types:
+        return "true, false or null" if NoneType in types else "true or false"
+    name = _WORDS.get(types[0])
+    described = f"a {name}" if name else "an object"
+    return f"{described} or null" if NoneType in types else described
 
 
 def find_repeated(body: bytes, known: Sequence[str]) -> str | None:

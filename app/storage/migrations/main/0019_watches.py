@@ -6,6 +6,7 @@ from peewee import (
     CharField,
     CompositeKey,
     FixedCharField,
+    ForeignKeyField,
     IntegerField,
     Model,
     PostgresqlDatabase,
@@ -23,9 +24,12 @@ def up(migrator, db):
             schema = migrator.schema
             legacy_table_names = False
 
+    class Account(Table):
+        id = AutoField()
+
     class Watch(Table):
         id = AutoField()
-        account_id = IntegerField()
+        account = ForeignKeyField(Account, on_delete="CASCADE", index=False)
         registration = CharField(12, **by_code_point)
         lead_days = CharField(60)
         reference = CharField(64, null=True)
@@ -36,10 +40,10 @@ def up(migrator, db):
         told = TextField()
 
         class Meta:
-            indexes = ((("account_id", "registration"), True),)
+            indexes = ((("account", "registration"), True),)
 
     class WatchEvent(Table):
-        account_id = IntegerField()
+        account = ForeignKeyField(Account, on_delete="CASCADE", index=False)
         number = BigIntegerField()
         at = BigIntegerField(index=True)
         type = CharField(20)
@@ -49,11 +53,11 @@ def up(migrator, db):
         after = TextField()
 
         class Meta:
-            primary_key = CompositeKey("account_id", "number")
+            primary_key = CompositeKey("account", "number")
             indexes = ((("registration",), False),)
 
     class WatchFeed(Table):
-        account_id = IntegerField(primary_key=True)
+        account = ForeignKeyField(Account, on_delete="CASCADE", primary_key=True)
         feed = FixedCharField(8)
         last_event = BigIntegerField(default=0)
         swept = TextField(null=True)

@@ -1,4 +1,4 @@
-"""When the master of a server has the trail sealed (D127)."""
+"""When the master of a server starts the hourly jobs (D127, D185)."""
 
 import signal
 import sys
@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from app import clock
-from app.jobs import sealing
+from app.jobs import hourly
+from app.watches.feed import next_sweep_at
 from tests.rows import each_row
 
 
@@ -22,7 +23,7 @@ from tests.rows import each_row
 )
 def test_it_runs_three_minutes_past_each_hour(now, wanted):
     """The next run is at least a second away, and at most an hour."""
-    assert sealing.seconds_to_next(now) == wanted
+    assert next_sweep_at(now) - now == wanted
 
 
 @pytest.fixture
@@ -34,20 +35,27 @@ def alarm():
     signal.signal(signal.SIGALRM, former)
 
 
-def test_it_first_runs_after_a_minute_and_then_every_hour(alarm, monkeypatch):
-    """Each alarm sets the next one, before anything can fail."""
+@each_row(
+    ("seals", "wanted"),
+    [
+        pytest.param(True, ["audit seal", "sweep"], id="with a trail"),
+        pytest.param(False, ["sweep"], id="without one"),
+    ],
+)
+def test_they_first_run_after_a_minute_and_then_every_hour(alarm, monkeypatch, seals, wanted):
+    """Each alarm sets the next one, before anything can fail; watches need no audit trail."""
     runs = []
-    monkeypatch.setattr(sealing, "_seal", lambda: runs.append(alarm()))
+    monkeypatch.setattr(hourly, "_start", lambda *words: runs.append((" ".join(words), alarm())))
     monkeypatch.setattr(clock, "now", lambda: 3600 * 500_000 + 1800)
-    sealing.start()
+    hourly.start(seals=seals)
     assert 59 < alarm() <= 60
     signal.raise_signal(signal.SIGALRM)
-    (remaining,) = runs
-    assert 1979 < remaining <= 1980
+    assert [words for words, _ in runs] == wanted
+    assert all(1979 < remaining <= 1980 for _, remaining in runs)
 
 
 def test_a_command_that_cannot_be_started_is_logged(monkeypatch, caplog):
     """The server goes on without it."""
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    sealing._seal()
-    assert "the audit trail cannot be sealed" in caplog.text
+    hourly._start("sweep")
+    assert '"verifyd sweep" cannot be started' in caplog.text

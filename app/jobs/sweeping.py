@@ -1,0 +1,226 @@
+"""The sweep of all watches as a job, and as the end of each load (D185, D187)."""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+import peewee
+
+from app import clock
+from app.accounts.administration import require_account
+from app.accounts.states import subject_of
+from app.accounts.usage.store import add_events
+from app.actions import Actor, changing, record, session
+from app.audit.hosts import require_off
+from app.audit.record import Plate, Record, time_of
+from app.audit.state import claim_for_command
+from app.audit.trail import durable
+from app.clock_steps import clock_fault, old_times
+from app.config import Config
+from app.errors import Hindered, OperatorError
+from app.jobs.job import NICENESS, Job, run
+from app.storage.engine import Engine
+from app.storage.registers import require_readable
+from app.storage.session import opened_database
+from app.storage.stores import store_of
+from app.vehicles.reader import VehicleReader
+from app.vehicles.records import Records
+from app.vehicles.sandbox import SandboxRecords
+from app.watches.feed import KEPT_DAYS
+from app.watches.sweep import (
+    AccountToSweep,
+    Outcome,
+    Sweep,
+    Swept,
+    Tell,
+    accept_held,
+    accounts_to_sweep,
+    prune_events,
+)
+from app.watches.tables import Watch, WatchEvent, WatchFeed
+
+SWEEP = "sweep"
+"""The name of the job, and of its records in the trail."""
+_LOCK = ".sweep"  # A lock like those of registers, none of which has such a name.
+_DAY_SECONDS = 86_400
+_log = logging.getLogger("app.jobs.sweeping")
+
+
+class SweepRefused(OperatorError):
+    """Nothing may be reported while the clock is not trusted. The message quotes no record."""
+
+
+@dataclass(kw_only=True)
+class SweepWatches(Job[list[Swept]]):
+    """Sweeps the accounts for whom the day or a register has changed since their last sweep.
+
+    The run is recorded only if there are watches, and if no other sweep runs.
+    """
+
+    name = SWEEP
+    is_alerted = True
+
+    is_scheduled: bool = False
+    is_automatic: bool = False
+    """Whether nobody asked for it, so that another sweep is no failure."""
+    niceness: int = field(default_factory=lambda: max(0, NICENESS - os.nice(0)))
+    """A load that ends with a sweep has its niceness already."""
+
+    def __post_init__(self) -> None:
+        """Log what nobody sees as the output of the command."""
+        self.logs_progress = self.is_automatic
+
+    def do(self) -> list[Swept]:
+        """Sweep. Raises Hindered if another sweep runs, and SweepRefused."""
+        config = Config.from_env()
+        with opened_database(config) as engine, store_of(engine, _LOCK).tried_lock() as is_ours:
+            is_needed = any(each.select().exists(engine) for each in (Watch, WatchEvent))
+            if not is_ours or not is_needed:
+                self.name = ""  # There is no run to be recorded.
+                self.is_alerted = False
+                if is_ours or self.is_automatic:
+                    return []
+                raise Hindered("another sweep is running; it also sweeps what changes meanwhile")
+            if fault := clock_fault(config.data_dir):
+                raise SweepRefused(f"the watches are not swept, because {fault}")
+            try:
+                swept = sweep_all(engine, config)
+            except (peewee.DatabaseError, peewee.InterfaceError):
+                require_readable(engine)
+                raise
+            prune_events(engine, old_times(config.data_dir, KEPT_DAYS * _DAY_SECONDS))
+        # NOTE: one that holds nothing back tells nobody anything new.
+        self.is_alerted = any(each.held for each in swept)
+        return swept
+
+    def faults(self, error: BaseException | None) -> list[str]:
+        """Return why nothing was swept."""
+        if isinstance(error, SweepRefused):
+            return [f"{str(error)[:1].upper()}{str(error)[1:]}."]
+        return super().faults(error)
+
+
+def sweep_after_load() -> None:
+    """Sweep what loads have changed, in the process that made them, after their locks.
+
+    A failure is a warning, because the loads have succeeded. The next sweep does what is left.
+    """
+    try:
+        run(SweepWatches(is_automatic=True))
+    except KeyboardInterrupt:
+        _log.warning("the sweep of the watches was stopped; the next one continues")
+    except (OperatorError, OSError, peewee.DatabaseError, peewee.InterfaceError) as error:
+        _log.warning("the watches could not be swept; the next sweep tries again: %s", error)
+    except Exception as error:
+        # SEC: only the stack is logged, because the message can quote a record.
+        _log.exception("the watches could not be swept: unexpected %s", type(error).__name__)
+
+
+def accept(engine: Engine, name: str, actor: Actor | None = None) -> int:
+    """Let the next sweep of an account report what it holds back; return of how many watches.
+
+    Args:
+        actor: who accepts it; None for the user of this process.
+
+    Raises OperatorError if there is no such account, if it is suspended, or holds nothing back.
+    """
+    with changing(engine):
+        account = require_account(engine, name)
+        held = WatchFeed.select(WatchFeed.held).where(WatchFeed.account == account.id)
+        watches = int(held.scalar(engine) or 0)
+        if not watches:
+            raise OperatorError(f"no change of a watch of account {name} is held back")
+        if account.suspended_at is not None:
+            raise OperatorError(f"account {name} is suspended, so its watches are not swept")
+        accept_held(engine, account.id)
+        record(engine, actor, "watches.accept", subject_of(account), {"held": watches}, {"held": 0})
+    return watches
+
+
+def sweep_all(engine: Engine, config: Config) -> list[Swept]:
+    """Sweep each account that is due, until none is: loads may end meanwhile.
+
+    Raises as `Sweep.run` does; what was committed before stays.
+    """
+    done, swept = dict[int, str](), list[Swept]()
+    readers = [
+        VehicleReader(Records(engine, config.register_order, config.mot_first_years), config),
+        VehicleReader(SandboxRecords(config.timezone), config),
+    ]
+    settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
+    with _telling(engine, config) as tell:
+        sweep = Sweep(engine, lambda is_sandbox: readers[is_sandbox], settings, tell)
+        while True:
+            due = [
+                each
+                for each in accounts_to_sweep(engine)
+                # An account whose watches were changed meanwhile is due again, in the next run.
+                if sweep.state(each) not in (each.swept, done.get(each.id))
+            ]
+            if not due:
+                return swept
+            for each in due:
+                done[each.id] = sweep.state(each)
+                swept.append(sweep.run(each))
+                _note(swept[-1])
+
+
+def _note(swept: Swept) -> None:
+    name, watches, events, held = swept
+    _log.info("watches of account %s swept: %d; events: %d", name, watches, events)
+    if held:
+        _log.warning(
+            "account %s: a load has changed %d of %d watches, which is not reported; "
+            'correct the load, or report it with "verifyd sweep --accept ACCOUNT"',
+            name,
+            held,
+            watches,
+        )
+
+
+@contextmanager
+def _telling(engine: Engine, config: Config) -> Iterator[Tell]:
+    """Yield a function that records and counts the events of an account, except of a sandbox.
+
+    Raises AuditError if they must be recorded, and cannot be.
+    """
+    with ExitStack() as opened:
+        if not config.audit:
+            require_off(engine)
+            trail = None
+        else:
+            owner = claim_for_command(engine, config)
+            trail = opened.enter_context(durable(config.audit_dir, owner))
+
+        def tell(account: AccountToSweep, told: Sequence[Outcome]) -> None:
+            if account.is_sandbox:
+                return
+            if trail is not None:
+                trail.append(*(_record(account.name, each) for each in told))
+            events = sum(len(each.found.changes) for each in told)
+            add_events(engine, account.id, account.name, events, config.timezone)
+
+        yield tell
+
+
+def _record(account: str, outcome: Outcome) -> Record:
+    terms, now = outcome.watch.terms, outcome.found.told
+    plate = Plate(
+        terms.registration,
+        found=None if outcome.has_ended else now is not None,
+        checks={name: each.valid for name, each in now._asdict().items()} if now else {},
+        events=[each.type for each in outcome.found.changes],
+    )
+    return Record(
+        time=time_of(clock.now_ns()),
+        account=account,
+        operation=SWEEP,
+        reason=terms.reason,
+        reference=terms.reference,
+        unverified=True,
+        plates=[plate],
+        registers=outcome.registers,
+        **session()._asdict(),
+    )

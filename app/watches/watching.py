@@ -1,0 +1,74 @@
+"""Changes the watches of clients, and records what they will be told before they are (D187)."""
+
+from collections.abc import Mapping, Sequence
+
+from app.audit.record import Plate, Record
+from app.serve.http.context import Request, caller_of
+from app.serve.http.enquiry import Enquiry
+from app.serve.http.unit import Unit
+from app.storage.engine import Engine
+from app.storage.registers import read_state
+from app.vehicles.audited import record_of
+from app.vehicles.reader import VehicleReader
+from app.vehicles.records import Read
+from app.watches.repository import Changed, Edit, Terms, Watches
+from app.watches.sweep import WANTED
+from app.watches.told import Told, checks_of
+
+
+class Watching:
+    """Changes the watches of clients.
+
+    Args:
+        sandbox: looks up for accounts whose plan is a sandbox.
+        unit: records new watches, if the audit trail is on.
+    """
+
+    def __init__(
+        self, engine: Engine, reader: VehicleReader, sandbox: VehicleReader, unit: Unit[Record]
+    ) -> None:
+        self._engine = engine
+        self._reader = reader
+        self._sandbox = sandbox
+        self._unit = unit
+        self.watches = Watches(engine)
+
+    def today(self) -> str:
+        """Return today as an ISO date."""
+        return self._reader.day(None)
+
+    def change(self, req: Request, operation: str, enquiry: Enquiry, edit: Edit) -> Changed:
+        """Change watches of the caller together, and record and count the new ones (D125, D182).
+
+        Raises Problem service_unavailable if they cannot be recorded; then nothing has changed.
+        """
+        caller, day = caller_of(req), self.today()
+        reader = self._sandbox if caller.is_sandbox else self._reader
+        registers: Read = {}
+
+        def look(plates: Sequence[str]) -> Mapping[str, Told]:
+            nonlocal registers
+            found, registers = reader.look_up(read_state(self._engine), plates, day, WANTED)
+            # They are canonical, so each of them is a registration.
+            return {
+                each.asked: None if each.record is None else checks_of(each.record, day)
+                for each in found
+            }
+
+        def tell(_: Sequence[Terms], told: Mapping[str, Told]) -> None:
+            if self._unit.is_recording and not caller.is_sandbox:
+                plates = [told_plate(plate, state) for plate, state in told.items()]
+                record = record_of(req, operation, enquiry, plates, registers)
+                self._unit.record_at_once(req, record)
+
+        changed = self.watches.change_watches(
+            caller.account_id, edit, caller.watches_max, look, day, tell
+        )
+        req.context.vehicles = len(changed.created)
+        return changed
+
+
+def told_plate(plate: str, told: Told) -> Plate:
+    """Return the entry of a plate whose state an account is told: the verdict of each check."""
+    checks = {} if told is None else {name: each.valid for name, each in told._asdict().items()}
+    return Plate(plate, found=told is not None, checks=checks)

@@ -1,0 +1,76 @@
+"""Watches and events as operators and auditors read them: words, cells, plates of records (D188)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from app import clock
+from app.audit.record import Plate
+from app.watches.feed import Event, id_of
+from app.watches.repository import HeldWatch
+from app.watches.told import Checks
+
+CHECKS: Final = {"insurance": "insurance", "mot": "MOT", "tax": "road tax", "fines": "fines"}
+"""The names of checks in words."""
+_CHECK_CELLS = ("", "_reason", "_last_day")
+WATCH_COLUMNS: Final = (
+    *("registration", "lead_days", "reference", "until", "reason", "created", "as_of", "known"),
+    *(f"{check}{part}" for check in Checks._fields for part in _CHECK_CELLS),
+)
+EVENT_COLUMNS: Final = ("id", "time", "type", "registration", "reference", "before", "after")
+_WORDS = {True: "true", False: "false"}
+
+
+def words_of(state: Any) -> str:
+    """Return the state of a check or of all checks in words, given as answers have it."""
+    if state is None:
+        return "unknown vehicle"
+    if "valid" in state:
+        return _verdict(state)
+    return "; ".join(f"{CHECKS[name]} {_verdict(each)}" for name, each in state.items())
+
+
+def _verdict(check: Mapping[str, Any]) -> str:
+    verdict = "valid" if check["valid"] else "not valid"
+    end = f" until {check['lastDay']}" if check["lastDay"] else ""
+    return f"{verdict} ({check['reason'].replace('_', ' ')}){end}"
+
+
+def watch_cells(watch: HeldWatch) -> list[str]:
+    """Return the cells of WATCH_COLUMNS."""
+    plate, lead_days, reference, reason, until = watch.terms
+    cells = [plate, " ".join(map(str, lead_days)), reference or "", until or "", reason or ""]
+    cells += [clock.iso_utc(watch.created_at), watch.day, _WORDS[watch.told is not None]]
+    for check in watch.told or ():
+        cells += [_WORDS[check.valid], check.reason, check.last_day or ""]
+    return cells + [""] * (len(WATCH_COLUMNS) - len(cells))
+
+
+def event_cells(feed: str, event: Event) -> list[str]:
+    """Return the cells of EVENT_COLUMNS."""
+    about = (event.type, event.registration, event.reference or "")
+    states = (words_of(msgspec.json.decode(each)) for each in (event.before, event.after))
+    return [id_of(feed, event.number), clock.iso_utc(event.at), *about, *states]
+
+
+def plates_of_watches(watches: Iterable[HeldWatch]) -> list[Plate]:
+    """Return what the audit trail has of watches that somebody is shown."""
+    return [
+        Plate(
+            watch.terms.registration,
+            found=watch.told is not None,
+            checks={name: each.valid for name, each in watch.told._asdict().items()}
+            if watch.told
+            else {},
+        )
+        for watch in watches
+    ]
+
+
+def plates_of_events(events: Sequence[Event]) -> list[Plate]:
+    """Return what the audit trail has of events that somebody is shown: each plate once."""
+    types: dict[str, list[str]] = {}
+    for event in events:
+        types.setdefault(event.registration, []).append(event.type)
+    return [Plate(plate, events=list(dict.fromkeys(each))) for plate, each in types.items()]

@@ -90,7 +90,9 @@ class Days:
         told, self.watched.told = self.watched.told, []
         assert told == [(account, each.registration, each.type) for each in events]
         return _sorted(
-            Event(e.type, e.registration, e.reference, *map(msgspec.json.decode, (e.before, e.after)))
+            Event(
+                e.type, e.registration, e.reference, *map(msgspec.json.decode, (e.before, e.after))
+            )
             for e in events
         )
 
@@ -189,7 +191,9 @@ class Days:
         """Replace one kind, with a few rows less."""
         content = self.registers.content.get(name)
         kind = self.chance.choice("vp")
-        rows = [row for row in (content or {}).get(kind, {}).values() if self.chance.random() < 0.95]
+        rows = [
+            row for row in (content or {}).get(kind, {}).values() if self.chance.random() < 0.95
+        ]
         if rows:
             self.registers.load(name, kind, rows, "replace")
 

@@ -6,32 +6,26 @@ import secrets
 import signal
 import time
 from collections import Counter
-from typing import Any
 
 import msgspec
 import pytest
 
-from app.accounts.models import Account
 from app.registers.rules import RULES
-from app.storage.registers import read_state
-from app.vehicles.reader import VehicleReader
-from app.vehicles.records import Records
-from app.watches.feed import Feed
-from app.watches.repository import Terms, Watches
-from app.watches.sweep import PIECE_WATCHES, WANTED
+from app.watches.repository import Terms
+from app.watches.sweep import PIECE_WATCHES
 from app.watches.tables import WatchFeed
-from app.watches.told import checks_of
 from tests.conftest import World
 from tests.system.processes import environment, run_command
 from tests.system.warm import WarmProcess
 from tests.unit.audit_trails import lines
+from tests.unit.watched import Watched
 
 PIECES = 4
 PLATES = [f"AB{number:05}" for number in range(PIECES * PIECE_WATCHES)]
 ENGINES = pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
 
 
-class Watched:
+class Fleet:
     """An account whose watches a load changes all at once, so that they are held back."""
 
     def __init__(self, world: World) -> None:
@@ -41,21 +35,10 @@ class Watched:
             "state_dir": world.config.state_dir,
             "data_dir": world.config.data_dir,
         }
-        self._trail = world.config.audit_dir
-        self._account = Account.select().where(Account.name == "alice").get(world.engine)
-        self._cursor: str | None = None
         self.is_insured = True
         self._load()
-        reader = VehicleReader(Records(world.engine, ("native",), {"*": 0}), world.config)
-        day = reader.day(None)
-
-        def look(plates: Any) -> Any:
-            found, _ = reader.look_up(read_state(world.engine), plates, day, WANTED)
-            return {each.asked: checks_of(each.record, day) for each in found if each.record}
-
-        terms = [Terms(plate, reference="fleet") for plate in PLATES]
-        watches = Watches(world.engine)
-        watches.set_watches(self._account.id, terms, len(PLATES), look, day, lambda *_: None)
+        self._watched = Watched(world.config, world.engine)
+        self._watched.put("alice", [Terms(plate, reference="fleet") for plate in PLATES])
         self.command("sweep")
 
     def _load(self) -> None:
@@ -87,22 +70,21 @@ class Watched:
         return int(WatchFeed.select(WatchFeed.held).scalar(self._world.engine))
 
     def require_each_once(self) -> None:
-        """Fail unless there is one new event of each plate, in the trail too."""
-        page = Feed(self._world.engine).list_events(self._account.id, self._cursor, 2 * len(PLATES))
-        self._cursor = f"{page.feed}-{page.last_event}"
-        assert sorted(each.registration for each in page.events) == PLATES
-        assert {each.type for each in page.events} == {"insurance.changed"}
-        verdicts = Counter(
+        """Fail unless there is one new event of each plate."""
+        events = self._watched.new_events()
+        expected = [("insurance.changed", plate) for plate in PLATES]
+        assert sorted((each.type, each.registration) for each in events) == expected
+        verdicts = {
             tuple(msgspec.json.decode(text)["valid"] for text in (each.before, each.after))
-            for each in page.events
-        )
-        assert verdicts == {(not self.is_insured, self.is_insured): len(PLATES)}
-        numbers = [each.number for each in page.events]
-        assert numbers == list(range(numbers[0], page.last_event + 1))
+            for each in events
+        }
+        assert verdicts == {(not self.is_insured, self.is_insured)}
 
     def require_trail(self, flips: int) -> None:
         """Fail unless each event is in the trail; one that a kill took back can be there twice."""
-        swept = (line for line in lines(self._trail) if line.get("operation") == "sweep")
+        swept = (
+            line for line in lines(self._world.config.audit_dir) if line.get("operation") == "sweep"
+        )
         told = Counter(plate["plate"] for line in swept for plate in line["plates"])
         assert set(told) == set(PLATES)
         assert min(told.values()) >= flips
@@ -113,32 +95,32 @@ def kill_often(world: World, kills: int) -> None:
     seed = secrets.randbits(32)
     chance = random.Random(seed)
     print(f"seed {seed}")
-    watched = Watched(world)
-    watched.flip()
-    watched.command("sweep")
-    assert watched.held() == len(PLATES)
+    fleet = Fleet(world)
+    fleet.flip()
+    fleet.command("sweep")
+    assert fleet.held() == len(PLATES)
     begun_ns = time.monotonic_ns()
-    watched.command("sweep", "--accept", "alice")
+    fleet.command("sweep", "--accept", "alice")
     seconds = (time.monotonic_ns() - begun_ns) / 1e9
-    watched.require_each_once()
+    fleet.require_each_once()
     flips, ends, killed = 1, Counter[str](), 0
     while killed < kills:
-        watched.flip()
+        fleet.flip()
         flips += 1
-        watched.command("sweep")
+        fleet.command("sweep")
         for _ in range(chance.randint(1, 4)):
-            if not watched.held():
+            if not fleet.held():
                 break
-            sweep = watched.begun("sweep", "--accept", "alice")
+            sweep = fleet.begun("sweep", "--accept", "alice")
             time.sleep(chance.uniform(0.1, 1) * seconds)  # This test tries random moments.
             sweep.kill()
             ends["ended" if sweep.wait() == 0 else "killed"] += 1
             assert sweep.returncode in (0, -signal.SIGKILL)
             killed = ends["killed"]
-        if watched.held():
-            watched.command("sweep", "--accept", "alice")
-        watched.require_each_once()
-    watched.require_trail(flips)
+        if fleet.held():
+            fleet.command("sweep", "--accept", "alice")
+        fleet.require_each_once()
+    fleet.require_trail(flips)
     print(f"{world.store.name}: {flips} loads, {dict(ends)}, {seconds:.2f} s")
 
 

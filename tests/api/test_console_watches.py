@@ -24,7 +24,7 @@ from tests.api.console import signed_in
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE, STORAGE
 from tests.unit.audit_trails import lines
-from tests.unit.watched import PLATES, hold, load, sweep, watch
+from tests.unit.held_watches import PLATES, hold, load, sweep, watch
 
 WATCHES = f"{ROOT}/watches"
 

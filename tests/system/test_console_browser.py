@@ -16,7 +16,7 @@ from tests.system.browsers import WIDTHS, Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
 from tests.unit.held import HEADER, begun, held_load, loaded, vehicles
-from tests.unit.watched import hold
+from tests.unit.held_watches import hold
 
 pytestmark = pytest.mark.system_long
 

@@ -1,54 +1,83 @@
-"""Watched plates, loads that change them, and sweeps, for tests."""
+"""Watches of an installation, set and swept without a server or a command."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.accounts.administration import require_account
-from app.jobs.sweeping import sweep_all
-from app.registers.rules import RULES
+from app.accounts.models import Account
+from app.config import Config
+from app.storage.engine import Engine
 from app.storage.registers import read_state
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
+from app.watches.feed import Event, Feed
 from app.watches.repository import Terms, Watches
-from app.watches.sweep import WANTED
-from app.watches.told import checks_of
-
-PLATES = [f"AB{number:02}CDE" for number in range(60)]
+from app.watches.sweep import WANTED, Sweep, Swept, accounts_to_sweep
+from app.watches.told import Told, checks_of
 
 
-def load(world: Any, plates: Iterable[str], valid_to: str = "2999-01-01") -> None:
-    """Load a policy of each plate, whatever the rules say."""
-    path = world.directory / "policies.csv"
-    rows = "".join(f"{plate},1,ACME,2020-01-01,{valid_to}\n" for plate in plates)
-    path.write_text(f"registration,number,insurer,validFrom,validTo\n{rows}")
-    world.load_files(path, accept=list(RULES))
+class Watched:
+    """Accounts with watches, on a connection of its own if the engine is.
 
+    Args:
+        order, first_years: as the settings have them.
+    """
 
-def watch(world: Any, *plates: str, account: str = "alice", **terms: Any) -> int:
-    """Watch plates as a client would; return the number of the account."""
-    reader = VehicleReader(Records(world.engine, ("native",), {"*": 0}), world.config)
-    day = reader.day(None)
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        order: tuple[str, ...] = (),
+        first_years: Mapping[str, int] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.reader = VehicleReader(Records(engine, order, first_years or {"*": 0}), config)
+        self.ids = dict(Account.select(Account.name, Account.id).tuples().execute(engine))
+        self.watches = Watches(engine)
+        self.told: list[tuple[str, str, str]] = []
+        """What was recorded: account, plate and type."""
+        self.sweeper = Sweep(engine, lambda _: self.reader, "", self._tell)
+        self._feed = Feed(engine)
+        self._cursors: dict[str, str] = {}
 
-    def look(missing: Any) -> Any:
-        found, _ = reader.look_up(read_state(world.engine), missing, day, WANTED)
-        return {each.registration: each.record and checks_of(each.record, day) for each in found}
+    def _tell(self, account: Any, outcomes: Sequence[Any]) -> None:
+        for outcome in outcomes:
+            plate = outcome.watch.terms.registration
+            self.told += [(account.name, plate, change.type) for change in outcome.found.changes]
 
-    number = int(require_account(world.engine, account).id)
-    wanted = [Terms(plate, **terms) for plate in plates]
-    Watches(world.engine).set_watches(number, wanted, 1_000, look, day, lambda *_: None)
-    return number
+    def look(self, plates: Sequence[str]) -> dict[str, Told]:
+        """Look plates up today."""
+        day = self.reader.day(None)
+        found, _ = self.reader.look_up(read_state(self.engine), plates, day, WANTED)
+        return {each.asked: each.record and checks_of(each.record, day) for each in found}
 
+    def put(self, account: str, terms: Sequence[Terms]) -> None:
+        """Create or replace watches with one request."""
+        day, tell = self.reader.day(None), lambda *_: None
+        number = self.ids[account]
+        self.watches.set_watches(number, terms, 1_000_000, self.look, day, tell)
 
-def sweep(world: Any) -> None:
-    """Sweep all accounts that are due."""
-    sweep_all(world.engine, world.configured(audit=True))
+    def watch(self, *plates: str, leads: tuple[int, ...] = ()) -> None:
+        """Create or replace watches of the account alice."""
+        self.put("alice", [Terms(plate, leads) for plate in plates])
 
+    def remove(self, account: str, plates: Sequence[str]) -> None:
+        """Remove watches."""
+        self.watches.remove_watches(self.ids[account], plates)
 
-def hold(world: Any) -> int:
-    """Have a sweep hold back that a load has ended the policies of all plates of an account."""
-    load(world, PLATES)
-    number = watch(world, *PLATES)
-    sweep(world)
-    load(world, PLATES, "2021-01-01")
-    sweep(world)
-    return number
+    def sweep(self, **options: Any) -> list[Swept]:
+        """Sweep all accounts, due or not."""
+        return [self.sweeper.run(each, **options) for each in accounts_to_sweep(self.engine)]
+
+    def new_events(self, account: str = "alice") -> list[Event]:
+        """Return the account's events since the last call; their numbers have no gap."""
+        cursor = self._cursors.get(account)
+        page = self._feed.list_events(self.ids[account], cursor, 1_000_000)
+        self._cursors[account] = f"{page.feed}-{page.last_event}"
+        numbers = [each.number for each in page.events]
+        first = page.last_event - len(numbers) + 1
+        assert numbers == list(range(first, page.last_event + 1))
+        return page.events
+
+    def news(self, account: str = "alice") -> list[tuple[str, str]]:
+        """Return the types and plates of the account's new events."""
+        return [(each.type, each.registration) for each in self.new_events(account)]

@@ -39,10 +39,7 @@ def _sweep(args: argparse.Namespace) -> None:
     if args.accept is not None:
         with opened_database() as engine:
             accept(engine, args.accept)
-    job = SweepWatches(
-        is_scheduled=args.scheduled, is_automatic=args.scheduled or args.accept is not None
-    )
-    swept = run(job)
+    swept = run(SweepWatches(is_scheduled=args.scheduled, is_automatic=args.scheduled))
     if args.scheduled:
         return
     events = counted(sum(each.events for each in swept), "event")

@@ -10,18 +10,14 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_account, resume_account, suspend_account
-from app.accounts.models import Account
 from app.registers.formats.changes import PolicyRow
-from app.storage.registers import read_state
-from app.vehicles.reader import VehicleReader
-from app.vehicles.records import Records
-from app.watches.feed import Feed
-from app.watches.repository import Terms, Watches
-from app.watches.sweep import WANTED, Sweep, accounts_to_sweep
-from app.watches.told import answer_of, checks_of
+from app.watches.repository import Terms
+from app.watches.sweep import AccountToSweep, accounts_to_sweep
+from app.watches.told import answer_of
 from tests.conftest import STORAGE, World
 from tests.unit.watch_registers import FIRST_YEARS, NAMES, ORDER, Life, Registers, shifted
-from tests.unit.watches_model import Event, ModelAccount
+from tests.unit.watched import Watched
+from tests.unit.watches_model import CHECKS, Event, ModelAccount
 
 FIRST_DAY = "2028-01-15"
 PLATES = [f"AB{number:02}CDE" for number in range(70)]
@@ -39,82 +35,71 @@ class Days:
         self.registers = Registers(world)
         self.life = Life(self.chance, PLATES)
         create_account(self.engine, "carol", "standard")
-        self.ids = dict(Account.select(Account.name, Account.id).tuples().execute(self.engine))
-        self.models = {name: ModelAccount() for name in self.ids}
+        self.watched = Watched(world.config, self.engine, ORDER, FIRST_YEARS)
+        self.models = {name: ModelAccount() for name in self.watched.ids}
         self.suspended: set[str] = set()
         self.seen: Counter[str] = Counter()
-        self.told: list[tuple[str, str]] = []
-        records = Records(self.engine, ORDER, FIRST_YEARS)
-        self.reader = VehicleReader(records, world.config)
-        self.watches, self.feed = Watches(self.engine), Feed(self.engine)
-        self._sweep = Sweep(self.engine, lambda _: self.reader, "", self._tell)
-        self._cursors: dict[str, str | None] = dict.fromkeys(self.ids)
         self.day = FIRST_DAY
-        noon = {"now": lambda: 1_800_000_000, "today": lambda _: clock.parse_iso_date(self.day)}
-        for name, replacement in noon.items():
-            monkeypatch.setattr(clock, name, replacement)
-
-    def _tell(self, account: str, outcomes: Sequence[Any]) -> None:
-        for each in outcomes:
-            self.told += [(account, change.type) for change in each.found.changes]
+        self.bad = ""
+        """The register that was loaded badly, and must be mended."""
+        monkeypatch.setattr(clock, "now", lambda: 1_800_000_000)
+        monkeypatch.setattr(clock, "today", lambda _: clock.parse_iso_date(self.day))
 
     def put(self, account: str, terms: Sequence[Terms]) -> None:
         """Create or replace watches with one request."""
-
-        def look(missing: Sequence[str]) -> Any:
-            found, _ = self.reader.look_up(read_state(self.engine), missing, self.day, WANTED)
-            return {e.asked: e.record and checks_of(e.record, self.day) for e in found}
-
-        number, tell = self.ids[account], lambda *_: None
-        self.watches.set_watches(number, terms, 1_000, look, self.day, tell)
+        self.watched.put(account, terms)
         for plate, leads, reference, _, until in terms:
-            self.models[account].put(
-                self.registers.judge, self.day, plate, leads, reference, until
-            )
+            about = plate, leads, reference, until
+            self.models[account].put(self.registers.judge, self.day, *about)
 
     def remove(self, account: str, plates: Sequence[str]) -> None:
         """Remove watches."""
-        self.watches.remove_watches(self.ids[account], plates)
+        self.watched.remove(account, plates)
         for plate in plates:
             self.models[account].watches.pop(plate, None)
 
     def sweep(self, accepts: str = "") -> None:
         """Sweep all accounts that need it, and compare the events and the states."""
+        sweeper = self.watched.sweeper
         due = {each.name: each for each in accounts_to_sweep(self.engine)}
         assert due.keys().isdisjoint(self.suspended)
         for name, account in due.items():
-            model, is_accepted = self.models[name], name == accepts
-            if self._sweep.state(account) == account.swept and not is_accepted:
+            is_accepted = name == accepts
+            if sweeper.state(account) == account.swept and not is_accepted:
                 continue
-            swept = self._sweep.run(account, accepts_loads=is_accepted)
-            expected, held = model.sweep(self.registers.judge, self.day, accepts=is_accepted)
-            assert (self.events(name), swept.held) == (_sorted(expected), held), (self.day, name)
-            assert self._sweep.run(account)[2:] == (0, held)
+            expected = self._sweep(account, is_accepted=is_accepted)
+            # NOTE: the lead days of vehicles that have just become known follow.
+            assert {each.type[-7:] for each in self._sweep(account)} <= {".ending"}
             self.seen.update(each.type for each in expected)
-            self.seen["held"] += bool(held)
             self.seen["accepted"] += is_accepted and bool(expected)
         self.require_states()
 
+    def _sweep(self, account: AccountToSweep, *, is_accepted: bool = False) -> list[Event]:
+        """Sweep an account, compare its events and holds with the model's, and return them."""
+        swept = self.watched.sweeper.run(account, accepts_loads=is_accepted)
+        model = self.models[account.name]
+        expected, held = model.sweep(self.registers.judge, self.day, accepts=is_accepted)
+        found = self.events(account.name), swept.held
+        assert found == (_sorted(expected), held), (self.day, account.name)
+        self.seen["held"] += bool(held)
+        return expected
+
     def events(self, account: str) -> list[Event]:
-        """Return the account's events since the last call."""
-        page = self.feed.list_events(self.ids[account], self._cursors[account], 10_000)
-        numbers = [each.number for each in page.events]
-        first = page.last_event - len(numbers) + 1
-        assert numbers == list(range(first, page.last_event + 1))
-        self._cursors[account] = f"{page.feed}-{page.last_event}"
-        assert [kind for name, kind in self.told if name == account] == [
-            each.type for each in page.events
-        ]
-        self.told = [each for each in self.told if each[0] != account]
+        """Return the account's new events; each must be in what was recorded before."""
+        events = self.watched.new_events(account)
+        told, self.watched.told = self.watched.told, []
+        assert told == [(account, each.registration, each.type) for each in events]
         return _sorted(
-            Event(e.type, e.registration, e.reference, *map(_json, (e.before, e.after)))
-            for e in page.events
+            Event(
+                e.type, e.registration, e.reference, *map(msgspec.json.decode, (e.before, e.after))
+            )
+            for e in events
         )
 
     def require_states(self) -> None:
         """Compare all watches with the model's."""
         for name, model in self.models.items():
-            held = self.watches.list_watches(self.ids[name], "", 1_000)
+            held = self.watched.watches.list_watches(self.watched.ids[name], "", 1_000)
             stored = {e.terms.registration: (e.terms[1:], _built(e.told)) for e in held}
             assert stored == {
                 each.plate: ((each.leads, each.reference, None, each.until), each.state())
@@ -135,7 +120,8 @@ class Days:
         self.put("alice", self._terms(PLATES[:60]))
         for plate in PLATES[55:65]:
             self.put("bob", self._terms([plate]))
-        self.put("carol", self._terms([MANY, *PLATES[50:60]]))
+        self.put("carol", self._terms(PLATES[50:60]))
+        self.put("carol", [Terms(MANY, (28, 14))])
 
     def live(self, *, has_bad_load: bool) -> None:
         """Live one day: an hourly sweep, requests, and loads with their sweeps."""
@@ -156,8 +142,17 @@ class Days:
             self._load_badly(chance.choice(("alpha", "alpha", "beta", "gamma")))
             self.sweep()
 
-    def mend(self, name: str) -> None:
-        """End what a bad load did: go back, accept it, or leave it."""
+    def pass_days(self, days: int) -> None:
+        """Let some days pass. Now and then the clock is set back meanwhile."""
+        if self.chance.random() < 0.1:
+            day, self.day = self.day, shifted(self.day, -2)
+            self.sweep()
+            self.day = day
+        self.day = shifted(self.day, days)
+
+    def mend(self) -> None:
+        """End what a bad load did: bring the data back, or accept the load."""
+        name, self.bad = self.bad, ""
         if name not in self.registers.content:
             self.registers.undrop(name)
             self.seen["undropped"] += 1
@@ -196,16 +191,18 @@ class Days:
         """Replace one kind, with a few rows less."""
         content = self.registers.content.get(name)
         kind = self.chance.choice("vp")
-        rows = [row for row in (content or {}).get(kind, {}).values() if self.chance.random() < 0.95]
+        rows = [
+            row for row in (content or {}).get(kind, {}).values() if self.chance.random() < 0.95
+        ]
         if rows:
             self.registers.load(name, kind, rows, "replace")
 
     def _load_badly(self, name: str) -> None:
         """Lose most rows of a register, shorten its policies, or drop it."""
         content = self.registers.content.get(name)
-        self.bad = name
         if content is None:
             return
+        self.bad = name
         what = self.chance.choice(("lose", "lose", "shorten", "drop"))
         if what == "drop":
             self.registers.drop(name)
@@ -223,10 +220,6 @@ class Days:
             self.registers.load(name, kind, rows, "replace")
 
 
-def _json(text: str) -> Any:
-    return msgspec.json.decode(text)
-
-
 def _built(told: Any) -> Any:
     return msgspec.to_builtins(answer_of(told))
 
@@ -238,18 +231,24 @@ def _sorted(events: Any) -> list[Event]:
 def lived(world: World, monkeypatch: pytest.MonkeyPatch, days: int, seed: int) -> Counter[str]:
     """Live some days, and return how often each kind of event and of day was seen."""
     life = Days(world, monkeypatch, seed)
+    chance, last = life.chance, shifted(FIRST_DAY, days)
     life.begin()
-    last = shifted(FIRST_DAY, days)
     while life.day < last:
-        life.day = shifted(life.day, life.chance.choice((1, 1, 1, 1, 1, 2, 3)))
-        life.bad = ""
-        life.live(has_bad_load=life.chance.random() < 0.3)
+        life.pass_days(chance.choice((1, 1, 1, 1, 1, 2, 3)))
+        life.live(has_bad_load=chance.random() < 0.3)
         if life.bad:
-            for _ in range(life.chance.choice((0, 0, 1, 2))):
-                life.day = shifted(life.day, 1)
+            for _ in range(chance.choice((0, 0, 1, 2))):
+                life.pass_days(1)
                 life.sweep()
-            life.mend(life.bad)
+            life.mend()
     return life.seen
+
+
+EVENTS = {
+    *(f"{check}.changed" for check in CHECKS),
+    *("insurance.ending", "mot.ending", "tax.ending"),
+    *("vehicle.known", "vehicle.unknown", "watch.ended"),
+}
 
 
 @pytest.mark.system_long
@@ -257,10 +256,10 @@ def lived(world: World, monkeypatch: pytest.MonkeyPatch, days: int, seed: int) -
 def test_the_events_of_sixty_days_are_those_of_the_model(world, monkeypatch, seed):
     """Events, states and holds are the model's after each sweep, whatever happens to registers."""
     seen = lived(world, monkeypatch, 60, seed)
-    print(seen)
+    assert seen >= Counter({*EVENTS, "held", "accepted", "rolled back", "undropped"})
 
 
 @STORAGE
 def test_the_events_of_ten_days_are_those_of_the_model(world, monkeypatch):
     """The same for ten days."""
-    lived(world, monkeypatch, 10, 0)
+    assert lived(world, monkeypatch, 10, 3)["held"]

@@ -1,64 +1,295 @@
-"""Sweeps of watches: what is reported after loads and after midnight."""
+"""What a sweep reports after loads and after midnight, and what it holds back (D184, D185)."""
 
+from datetime import date
+from typing import Any
+
+import msgspec
 import pytest
 
 from app import clock
-from app.accounts.models import Account
-from app.storage.registers import read_state
-from app.vehicles.reader import VehicleReader
-from app.vehicles.records import Records
-from app.watches.feed import Feed
-from app.watches.repository import Terms, Watches
-from app.watches.sweep import WANTED, Sweep, accounts_to_sweep
-from app.watches.told import checks_of
+from app.accounts.administration import resume_account, suspend_account
+from app.registers.rules import RULES
+from app.registers.undo import drop_register, roll_back
+from app.watches.repository import Terms
+from app.watches.sweep import accounts_to_sweep
+from tests.conftest import World
+from tests.unit.watched import Watched
+
+PLATE = "AB12CDE"
+MANY = tuple(f"AB{number:02}CDE" for number in range(40))
+"""So many that their changes by a load are suspicious."""
 
 
-class Watched:
-    def __init__(self, world):
-        self.world = world
-        engine = self.engine = world.engine
-        self.reader = VehicleReader(Records(engine, ("native",), {"*": 0}), world.config)
-        self.account = Account.select().first(engine)
-        self.watches = Watches(engine)
-        self.told = []
+def policy(
+    last: str, plate: str = PLATE, *, number: str = "1", first: str = "2020-01-01"
+) -> dict[str, str]:
+    policy = {"registration": plate, "number": number, "insurer": "A", "validFrom": first}
+    return {**policy, "validTo": last}
 
-    def watch(self, *plates, leads=()):
-        day = self.reader.day(None)
 
-        def look(missing):
-            found, _ = self.reader.look_up(read_state(self.engine), missing, day, WANTED)
-            return {e.registration: e.record and checks_of(e.record, day) for e in found}
-
-        terms = [Terms(plate, leads) for plate in plates]
-        return self.watches.set_watches(self.account.id, terms, 1000, look, day, lambda *_: None)
-
-    def sweep(self, **options):
-        sweep = Sweep(
-            self.engine, lambda _: self.reader, "", lambda _, some: self.told.extend(some)
-        )
-        return [sweep.run(each, **options) for each in accounts_to_sweep(self.engine)]
-
-    def events(self):
-        page = Feed(self.engine).list_events(self.account.id, None, 1000)
-        return [(e.type, e.registration) for e in page.events]
+def load(world: World, rows: list[Any], mode: str = "replace") -> None:
+    """Load rows, however much they change."""
+    path = world.directory / "rows.ndjson"
+    path.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+    world.load_files(path, mode=mode, accept=tuple(RULES), allow_shrink=True)
 
 
 @pytest.fixture
-def watched(world):
-    return Watched(world)
+def today(monkeypatch):
+    """`today("2027-03-01")` sets the day."""
+
+    def set_day(day: str) -> None:
+        monkeypatch.setattr(clock, "today", lambda _: date.fromisoformat(day))
+
+    set_day("2027-03-01")
+    return set_day
 
 
-def test_a_load_that_ends_a_policy_is_reported(world, watched):
-    """A changed verdict is one event."""
-    policy = {"registration": "AB12CDE", "number": "1", "insurer": "A", "validFrom": "2020-01-01"}
-    world.load([policy | {"validTo": "2999-01-01"}])
-    watched.watch("AB12CDE", "ZZ99ZZZ", leads=(28,))
-    print(watched.sweep())
-    assert watched.events() == []
-    world.load([policy | {"validTo": "2021-01-01"}])
-    print(watched.sweep())
-    assert watched.events() == [("insurance.changed", "AB12CDE")]
-    print(Feed(watched.engine).list_events(watched.account.id, None, 10))
-    world.load([policy | {"validTo": "2999-01-01", "registration": "ZZ99ZZZ"}])
-    print(watched.sweep())
-    assert watched.events()[1:] == [("vehicle.known", "ZZ99ZZZ")]
+@pytest.fixture
+def watched(world, today) -> Watched:
+    """Accounts without watches, on 1 March."""
+    return Watched(world.config, world.engine)
+
+
+@pytest.fixture
+def many(world, watched) -> Watched:
+    """An account that watches 40 vehicles that are insured until 31 December."""
+    load(world, [policy("2027-12-31", plate) for plate in MANY])
+    watched.watch(*MANY, leads=(28, 14))
+    watched.sweep()
+    return watched
+
+
+class TestChanges:
+    def test_a_load_that_ends_a_policy_is_reported(self, world, watched):
+        """A changed verdict is one event, with the verdict and the reason before and after."""
+        load(world, [policy("2027-12-31")])
+        watched.watch(PLATE)
+        load(world, [policy("2027-02-01")])
+        watched.sweep()
+        (event,) = watched.new_events()
+        assert (event.type, event.registration) == ("insurance.changed", PLATE)
+        states = [msgspec.json.decode(text) for text in (event.before, event.after)]
+        assert states == [
+            {"valid": True, "reason": "valid", "lastDay": "2027-12-31"},
+            {"valid": False, "reason": "expired", "lastDay": None},
+        ]
+        watched.sweep()
+        assert watched.news() == []
+
+    def test_a_new_reason_alone_is_none(self, world, watched):
+        """The vehicle is still not insured."""
+        load(world, [policy("2027-02-01")])
+        watched.watch(PLATE)
+        load(world, [policy("2028-02-01", first="2028-01-01")])
+        watched.sweep()
+        assert watched.news() == []
+        (watch,) = watched.watches.list_watches(watched.ids["alice"])
+        assert watch.told.insurance.reason == "future"
+
+    def test_a_vehicle_becomes_unknown_and_known(self, world, watched):
+        """Then there is only this event, with all four checks."""
+        load(world, [policy("2027-03-10")])
+        watched.watch(PLATE, leads=(28,))
+        drop_register(world.engine, "native")
+        watched.sweep()
+        (gone,) = watched.new_events()
+        load(world, [policy("2027-03-10")])
+        watched.sweep()
+        (back,) = watched.new_events()
+        assert (gone.type, back.type) == ("vehicle.unknown", "vehicle.known")
+        assert (gone.before, gone.after) == (back.after, back.before)
+        checks = msgspec.json.decode(back.after)
+        assert {name: each["valid"] for name, each in checks.items()} == {
+            "insurance": True,
+            "mot": False,
+            "tax": False,
+            "fines": True,
+        }
+
+    def test_a_watch_ends_after_its_last_day(self, world, watched, today):
+        """It is still swept on its last day."""
+        load(world, [policy("2027-03-01")])
+        watched.put("alice", [Terms(PLATE, (), "fleet", None, "2027-03-02")])
+        today("2027-03-02")
+        watched.sweep()
+        assert watched.news() == [("insurance.changed", PLATE)]
+        today("2027-03-03")
+        watched.sweep()
+        (event,) = watched.new_events()
+        assert (event.type, event.reference, event.after) == ("watch.ended", "fleet", "null")
+        assert watched.watches.list_watches(watched.ids["alice"]) == []
+
+
+class TestEndings:
+    def test_only_the_smallest_lead_day_that_was_passed_is_reported(self, world, watched, today):
+        """28 days before an end that is not reported, 14 days are."""
+        load(world, [policy("2027-04-30")])
+        watched.watch(PLATE, leads=(28, 14, 3))
+        today("2027-04-20")
+        watched.sweep()
+        assert watched.news() == [("insurance.ending", PLATE)]
+        today("2027-04-27")
+        watched.sweep()
+        assert watched.news() == []
+        today("2027-04-28")
+        watched.sweep()
+        assert watched.news() == [("insurance.ending", PLATE)]
+
+    def test_policies_that_follow_each_other_end_nothing(self, world, watched, today):
+        """The last day is that of the last of them."""
+        next_one = policy("2028-03-31", number="2", first="2027-03-11")
+        load(world, [policy("2027-03-10"), next_one])
+        watched.watch(PLATE, leads=(28,))
+        for day in ("2027-03-05", "2027-03-11"):
+            today(day)
+            watched.sweep()
+        assert watched.news() == []
+
+    def test_a_last_day_that_moves_there_and_back_is_reported_once(self, world, watched, today):
+        """A load that moves it, and its correction, are no reason to repeat a lead day."""
+        load(world, [policy("2027-03-20")])
+        watched.watch(PLATE, leads=(28, 14))
+        watched.sweep()
+        assert watched.news() == [("insurance.ending", PLATE)]
+        load(world, [policy("2027-12-31")])
+        watched.sweep()
+        roll_back(world.engine, "native", None)
+        watched.sweep()
+        assert watched.news() == []
+        today("2027-03-07")
+        watched.sweep()
+        assert watched.news() == [("insurance.ending", PLATE)]
+
+    def test_a_new_last_day_starts_afresh(self, world, watched, today):
+        """After a renewal, the same lead day is reported again."""
+        load(world, [policy("2027-03-20")])
+        watched.watch(PLATE, leads=(28,))
+        watched.sweep()
+        load(world, [policy("2028-03-20")])
+        watched.sweep()
+        watched.new_events()
+        today("2028-02-22")
+        watched.sweep()
+        assert watched.news() == []
+        today("2028-02-22")
+        today("2028-02-23")
+        watched.sweep()
+        assert watched.news() == [("insurance.ending", PLATE)]
+
+    def test_a_replaced_watch_keeps_what_was_told(self, world, watched):
+        """Clients may send their whole list every night; a deleted watch starts afresh."""
+        load(world, [policy("2027-03-20")])
+        watched.watch(PLATE, leads=(28,))
+        watched.sweep()
+        watched.new_events()
+        watched.watch(PLATE, leads=(28,))
+        watched.sweep()
+        assert watched.news() == []
+        load(world, [policy("2027-02-20")])
+        watched.watch(PLATE)
+        watched.sweep()
+        assert watched.news() == [("insurance.changed", PLATE)]
+        load(world, [policy("2027-12-31")])
+        watched.remove("alice", [PLATE])
+        watched.watch(PLATE)
+        watched.sweep()
+        assert watched.news() == []
+
+
+class TestHolds:
+    def test_a_bad_load_is_held_back_until_it_is_rolled_back(self, world, many):
+        """Then nothing has happened."""
+        load(world, [policy("2027-02-01", plate) for plate in MANY])
+        assert [each.held for each in many.sweep()] == [40]
+        roll_back(world.engine, "native", None)
+        assert [each.held for each in many.sweep()] == [0]
+        assert many.news() == []
+
+    def test_an_operator_can_accept_it(self, world, many):
+        """Then each watch has its event."""
+        load(world, [policy("2027-02-01", plate) for plate in MANY])
+        many.sweep()
+        many.sweep(accepts_loads=True)
+        assert many.news() == [("insurance.changed", plate) for plate in MANY]
+
+    def test_a_load_that_mends_most_of_it_releases_the_rest(self, world, many):
+        """Fewer than 20 changes are not suspicious."""
+        load(world, [policy("2027-02-01", plate) for plate in MANY])
+        many.sweep()
+        load(world, [policy("2027-12-31", plate) for plate in MANY[19:]], "merge")
+        assert [each.held for each in many.sweep()] == [0]
+        assert many.news() == [("insurance.changed", plate) for plate in MANY[:19]]
+
+    def test_the_end_of_a_month_is_not_held_back(self, world, watched, today):
+        """What the calendar changes is reported, however much it is."""
+        load(world, [policy("2027-03-31", plate) for plate in MANY])
+        watched.watch(*MANY)
+        today("2027-04-01")
+        watched.sweep()
+        assert watched.news() == [("insurance.changed", plate) for plate in MANY]
+
+    def test_the_calendar_is_reported_beside_what_is_held_back(self, world, watched, today):
+        """The MOT expires as usual while a bad load of policies is held back."""
+        load(world, [policy("2027-12-31", plate) for plate in MANY])
+        world.load([{"registration": plate, "motExpiry": "2027-03-01"} for plate in MANY])
+        watched.watch(*MANY)
+        load(world, [policy("2027-02-01", plate) for plate in MANY])
+        today("2027-03-02")
+        watched.sweep()
+        assert watched.news() == [("mot.changed", plate) for plate in MANY]
+
+    def test_what_a_bad_load_brings_near_is_held_back_when_it_lapses(self, world, many, today):
+        """A check that is held back reports nothing more, neither lead days nor its end."""
+        load(world, [policy("2027-03-16", plate) for plate in MANY])
+        for day in ("2027-03-01", "2027-03-03", "2027-03-17"):
+            today(day)
+            assert [each.held for each in many.sweep()] == [40]
+        assert many.news() == []
+        roll_back(world.engine, "native", None)
+        assert [each.held for each in many.sweep()] == [0]
+        assert many.news() == []
+
+    def test_a_smaller_lead_day_than_that_of_the_load_is_held_back(self, world, many, today):
+        """The load was the reason, although 14 days were reached only later."""
+        load(world, [policy("2027-03-16", plate) for plate in MANY])
+        today("2027-03-04")
+        assert [each.held for each in many.sweep()] == [40]
+        assert many.news() == []
+
+    def test_lead_days_of_new_watches_are_not_held_back(self, world, watched):
+        """No load has changed these vehicles."""
+        load(world, [policy("2027-03-10", plate) for plate in MANY])
+        watched.watch(*MANY, leads=(28,))
+        watched.sweep()
+        assert watched.news() == [("insurance.ending", plate) for plate in MANY]
+
+    def test_nothing_is_held_once_the_watches_are_removed(self, world, many):
+        """The account is swept once more, so that no alert stays."""
+        load(world, [policy("2027-02-01", plate) for plate in MANY])
+        many.sweep()
+        many.remove("alice", MANY)
+        assert [each.held for each in many.sweep()] == [0]
+        assert accounts_to_sweep(world.engine) == []
+
+
+class TestTimes:
+    def test_a_clock_that_is_set_back_reports_nothing_twice(self, world, watched, today):
+        """No day is judged twice."""
+        load(world, [policy("2027-03-05")])
+        watched.watch(PLATE)
+        for day in ("2027-03-06", "2027-03-02", "2027-03-06"):
+            today(day)
+            watched.sweep()
+        assert watched.news() == [("insurance.changed", PLATE)]
+
+    def test_a_suspended_account_learns_the_difference_after_it(self, world, watched, today):
+        """It is not swept meanwhile; one sweep reports what has changed since."""
+        load(world, [policy("2027-03-05")])
+        watched.watch(PLATE)
+        suspend_account(world.engine, "alice")
+        today("2027-03-06")
+        assert watched.sweep() == []
+        resume_account(world.engine, "alice")
+        watched.sweep()
+        assert watched.news() == [("insurance.changed", PLATE)]

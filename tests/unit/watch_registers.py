@@ -183,7 +183,9 @@ class Life:
             *(plate, "MAKE", None, None, "RED", maybe(chance.random() < 0.7)),
             mot_expiry=maybe(soon(), 0.8),
             mot_exempt=maybe(chance.random() < 0.1),
-            first_registered=maybe(shifted(day, chance.randint(5, 60) - round(365.25 * years)), 0.3),
+            first_registered=maybe(
+                shifted(day, chance.randint(5, 60) - round(365.25 * years)), 0.3
+            ),
             tax_status=maybe(chance.choice(("taxed", "taxed", "taxed", "exempt", "sorn"))),
             tax_due=maybe(soon(), 0.8),
             updated=1,

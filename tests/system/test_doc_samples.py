@@ -28,8 +28,8 @@ OPERATIONS = [
     for node in item.values()
     if "Operations" not in node["tags"]
 ]
-# In an order in which each finds what it needs: a domain is deleted last.
-OPERATIONS.sort(key=lambda name: name == "deleteDomain")
+# In an order in which each finds what it needs: a watch is created first, and deletions are last.
+OPERATIONS.sort(key=lambda name: (name.startswith("delete"), name != "putWatch"))
 
 FURTHER = {
     "errors": ["no register knows this vehicle"],

@@ -23,7 +23,7 @@ from datetime import datetime
 from email.message import Message
 from email.utils import formatdate, parsedate_to_datetime
 from http.client import HTTPException, HTTPResponse
-from itertools import count, islice
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPErrorProcessor, Request, build_opener
@@ -85,8 +85,9 @@ class Client:
         """
         if repeat is None:
             repeat = (method, path) != ("POST", "/api/domains")
-        last_start = time.monotonic() + self.patience
-        for number in count(1):
+        number, last_start = 0, time.monotonic() + self.patience
+        while True:
+            number += 1
             try:
                 return self._send(method, path, body)
             except Problem as problem:

@@ -23,6 +23,7 @@ from app.accounts.administration import (
     list_accounts,
     list_keys,
     require_account,
+    require_plan,
     revoke_key,
     set_account_plan,
     set_plan,
@@ -192,7 +193,7 @@ def _require_demo_or_empty(engine: Engine) -> None:
 def _ensure_account(engine: Engine) -> None:
     """Create the account and its domains, as far as they are missing, and allow it watches."""
     account = _account_named(engine, _ACCOUNT)
-    plan = account.plan
+    plan = require_plan(engine, account.plan_id)
     if not plan.watches_max:
         limits = {name: getattr(plan, name) for name in PLAN_LIMITS}
         set_plan(engine, plan.name, **limits | {"watches_max": _WATCHES_MAX})

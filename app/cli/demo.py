@@ -17,11 +17,13 @@ from typing import NamedTuple
 from app import actions, clock
 from app.accounts.administration import (
     DEFAULT_PLAN,
+    PLAN_LIMITS,
     create_account,
     create_key,
     list_accounts,
     list_keys,
     require_account,
+    require_plan,
     revoke_key,
     set_account_plan,
     set_plan,
@@ -59,6 +61,7 @@ _ACCOUNTS = (_ACCOUNT, _LIMITED, _SANDBOX)
 _REGISTER = "demo"
 _LABEL = "demo"
 _DOMAINS = ("example.com", "fleet.example.org")
+_WATCHES_MAX = 1_000
 _LOCK = "demo"
 _ACCESS_LOG = "access.log"
 _PAUSE_SECONDS = 0.1
@@ -188,8 +191,12 @@ def _require_demo_or_empty(engine: Engine) -> None:
 
 
 def _ensure_account(engine: Engine) -> None:
-    """Create the account and its domains, as far as they are missing."""
+    """Create the account and its domains, as far as they are missing, and allow it watches."""
     account = _account_named(engine, _ACCOUNT)
+    plan = require_plan(engine, account.plan_id)
+    if not plan.watches_max:
+        limits = {name: getattr(plan, name) for name in PLAN_LIMITS}
+        set_plan(engine, plan.name, **limits | {"watches_max": _WATCHES_MAX})
     domains = Domains(engine)
     for name in _DOMAINS:
         if domains.find_domain(account.id, name) is None:
@@ -215,6 +222,7 @@ def _ensure_limited_account(engine: Engine) -> None:
 def _ensure_sandbox(engine: Engine) -> None:
     """Create the account whose answers are invented, on a plan of its own."""
     limits = {"requests": 6_000, "window_seconds": 60, "bulk_max": 1_000, "domains_max": 100}
+    limits["watches_max"] = _WATCHES_MAX
     set_plan(engine, _SANDBOX, None, UNCHANGED, "on", "on", **limits)
     _account_named(engine, _SANDBOX, _SANDBOX)
 

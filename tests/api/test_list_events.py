@@ -107,10 +107,11 @@ class Test200:
         assert others.json["events"][0]["reference"] is None
 
     def test_the_next_sweep_is_told(self, alice, monkeypatch):
-        """It is when the server seals the trail, shortly after each hour."""
-        now = clock.now() // 3600 * 3600 + 100
-        monkeypatch.setattr(clock, "now", lambda: now)
-        assert alice.get(EVENTS).json["nextSweep"] == clock.iso_utc(now + 80)
+        """It is shortly after each hour."""
+        hour = clock.now() // 3600 * 3600
+        for passed, due in ((100, 180), (180, 180 + 3600), (3599, 180 + 3600)):
+            monkeypatch.setattr(clock, "now", lambda passed=passed: hour + passed)
+            assert alice.get(EVENTS).json["nextSweep"] == clock.iso_utc(hour + due)
 
     def test_no_reason_is_needed(self, alice, world):
         """It was given with the watch."""

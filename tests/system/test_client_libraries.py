@@ -27,6 +27,7 @@ FINE = {"status": "fine"}
 OK = answer(200, FINE)
 CREATED = answer(201, FINE)
 PROBLEM = {"code": "rate_limit_exceeded", "detail": "Slow down", "request_id": "r1"}
+PAGE = {"hasMore": False, "nextSweep": "2020-01-01T00:03:00Z"}
 TRUNCATED = OK[:-3]
 GARBAGE = b"SSH-2.0-OpenSSH_9.2\r\n"
 UNKNOWN_OUTCOMES: dict[str, Step] = {
@@ -249,6 +250,26 @@ CASES = [
         further={"asOf": "2026-12-31"},
     ),
     Case(
+        "events",
+        [
+            answer(200, PAGE | {"events": ["a", "b"], "next": "f-2", "hasMore": True}),
+            RESET,
+            answer(200, PAGE | {"events": [], "next": "f-2"}),
+            answer(200, PAGE | {"events": ["c", "d"], "next": "f-4"}),
+        ],
+        value(["a", "b", "c"]),
+        method="events",
+        arguments=("f-0", 1),
+        waits=0.3,
+    ),
+    Case(
+        "events that are gone",
+        [answer(410, PROBLEM | {"code": "events_gone"})],
+        {"code": "events_gone", "status": 410, "is_temporary": False},
+        method="events",
+        arguments=("f-0",),
+    ),
+    Case(
         "no plates",
         [answer(200, {"plan": {"bulkMax": 2}})],
         value([]),
@@ -335,6 +356,10 @@ def test_the_requests_are_those_of_the_interface(outcomes: Outcomes) -> None:
         *["/api/domains?limit=2&status=active&after=b.example"] * 2,
     ]
     assert [each.path for each in outcomes.seen["pages"]] == pages
+    assert [each.path for each in outcomes.seen["events"]] == [
+        *("/v1/events?after=f-0", "/v1/events?after=f-2"),
+        *("/v1/events?after=f-2", "/v1/events?after=f-2"),
+    ]
     account, *bulks = outcomes.seen["all_plates"]
     assert account.path == "/v1/account"
     parts = (["A", "B"], ["C", "D"], ["C", "D"], ["E"])

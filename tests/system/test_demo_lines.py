@@ -36,6 +36,7 @@ PROMISED = {
 DEPENDS_ON_THE_DAY = {
     *("id", "request_id", "created_at", "lastUpdated", "lastChecked"),
     *("number", "insurer", "type", "validFrom", "validTo", "requestsRemaining"),
+    *("created", "asOf", "lastDay", "next", "nextSweep"),
 }
 FIRST_FILE = "Load your own first file"
 
@@ -87,7 +88,7 @@ def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
     bind = f"127.0.0.1:{free_port()}"
     text = section("README.md", "The operations")
     shown = re.findall(r"(?m)^\$ (curl .*)\n(\{.*\}|204)$", text)
-    assert len(shown) == text.count("\n$ ") == 13
+    assert len(shown) == text.count("\n$ ") == 16
     settings: dict[str, Any] = {
         "database_url": f"sqlite:///{tmp_path / 'demo.db'}",
         "mot_first_years": 3,

@@ -16,7 +16,7 @@ import pytest
 from app.documentation.reference import LIBRARIES
 from tests.contract.answers import document
 from tests.system.client_tools import node_tools, python_tools
-from tests.system.processes import Service, free_port, run_command, send, until
+from tests.system.processes import Service, environment, free_port, run_command, send, until
 
 COMPILE = (
     "--strict --noUnusedLocals --target es2022 --module nodenext --types node "
@@ -28,8 +28,8 @@ OPERATIONS = [
     for node in item.values()
     if "Operations" not in node["tags"]
 ]
-# In an order in which each finds what it needs: a domain is deleted last.
-OPERATIONS.sort(key=lambda name: name == "deleteDomain")
+# In an order in which each finds what it needs: a watch is created first, and deletions are last.
+OPERATIONS.sort(key=lambda name: (name.startswith("delete"), name != "putWatch"))
 
 FURTHER = {
     "errors": ["no register knows this vehicle"],
@@ -130,6 +130,21 @@ def test_each_curl_sample_gets_the_answer_beside_it(demo, tmp_path):
     assert ended.returncode == 0, ended.stderr
     for name in LIBRARIES:
         assert f'"http://{demo.bind}"' in (tmp_path / name).read_text()
+
+
+@needs_curl
+@pytest.mark.system_long
+def test_the_page_leads_to_a_first_event(demo, tmp_path):
+    """The commands watch a vehicle, load a fine, and show what that has changed."""
+    code = sample(section(page_of(demo), "watching"), "curl")
+    program = f"{sys.executable} -m app"
+    settings = environment(database_url=f"sqlite:///{tmp_path / 'demo.db'}", mot_first_years=3)
+    code = code.replace(".venv/bin/verifyd", program)
+    ended = run(["sh", "-e", "-c", code], tmp_path, KEY=demo.key, **settings)
+    assert ended.returncode == 0, ended.stderr
+    (event,) = json.loads(ended.stdout.splitlines()[-1])["events"]
+    assert (event["type"], event["registration"]) == ("fines.changed", "AB12CDE")
+    assert (event["before"]["valid"], event["after"]["valid"]) == (True, False)
 
 
 @pytest.mark.system_long

@@ -161,12 +161,13 @@ class TestItsOwnAnswers:
         [
             *("/api/domains", "/api/domains/a.example", "/v1/vehicle/bulk-insurance"),
             *("/v1/compliance/AB12CDE", "/v1/compliance/bulk", "/v1/account", "/v1/usage"),
+            *("/v1/watches", "/v1/watches/AB12CDE", "/v1/watches/bulk", "/v1/events"),
         ],
     )
     def test_the_405_to_trace_has_allow(self, installation, keys, path):
         """Nginx's 405 has the same `Allow` as the application's."""
         key = {"X-API-Key": keys[ACCOUNTS[0]].text}
-        expected = send(installation.bind, "PUT", path, headers=key).headers["Allow"]
+        expected = send(installation.bind, "PATCH", path, headers=key).headers["Allow"]
         assert send(installation.bind, "TRACE", path).headers["Allow"] == expected
 
     @pytest.mark.parametrize("length", [8_177, 8_178, 9_000])

@@ -270,11 +270,12 @@ def test_what_a_browser_can_meet_has_a_page(file):
     [
         *("/api/domains", "/api/domains/a.example", "/v1/vehicle/bulk-insurance"),
         *("/v1/compliance/AB12CDE", "/v1/compliance/bulk", "/v1/account", "/v1/usage"),
+        *("/v1/watches", "/v1/watches/AB12CDE", "/v1/watches/bulk", "/v1/events"),
     ],
 )
 def test_the_405_to_trace_has_allow(site, served, path):
     """Nginx's 405 has the same `Allow` as the service's, over HTTP/1.1 and HTTP/2."""
-    expected = send(served.bind, "PUT", path, headers={"X-API-Key": served.key}).headers["Allow"]
+    expected = send(served.bind, "PATCH", path, headers={"X-API-Key": served.key}).headers["Allow"]
     answer = send(site, "TRACE", path)
     require_problem(answer, 405, "method_not_allowed")
     assert answer.headers["Allow"] == expected

@@ -5,17 +5,12 @@
     client = Client()  # with the key in the environment variable KEY
     print(client.ask("GET", "/v1/vehicle/AB12CDE/insurance"))
 
-A request is sent again:
-
-- after 429, 503 and a refused connection. The service has done nothing.
-- after 500, 502, 504, a time-out and a broken connection, unless it creates a domain. The service
-  may have done it. `ask(..., repeat=True)` sends that again, too: then take the error
-  `domain_already_exists` as success.
-
-The client waits as long as `Retry-After` says, and 0.25 to 0.5 seconds at random. The random time
-doubles with each try, up to 8 seconds. The client gives up after `tries` tries, or if the next one
-would begin more than `patience` seconds after the first. It follows no redirects, which would take
-the key elsewhere.
+After 429, 503 and a refused connection, a request is sent again. After 500, 502, 504, a time-out
+and a broken connection the service may have done it: then all but the creation of a domain is sent
+again. `ask(..., repeat=True)` repeats that, too: then take the error `domain_already_exists` as
+success. It waits as long as `Retry-After` says, and a random 0.25 to 0.5 seconds, which double
+with each try, up to 8. It gives up after `tries` tries, or if the next one would begin more than
+`patience` seconds after the first. It follows no redirects: they could get the key.
 """
 
 import json
@@ -24,6 +19,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from email.message import Message
 from email.utils import formatdate, parsedate_to_datetime
 from http.client import HTTPException, HTTPResponse
@@ -42,8 +38,7 @@ class Problem(Exception):
     """A request that failed. Decide by `code`; the text is for people.
 
     Attributes:
-        code: that of the service, such as `vehicle_not_found`; `no_answer` if the connection
-            failed; `unexpected_answer` if the answer is not from the service, but from a proxy.
+        code: that of the service; `no_answer` without one, or `unexpected_answer` from a proxy.
         status: the HTTP status, or None without an answer.
         request_id: what to quote when you ask the operator, or None.
         errors: what is wrong in the body: dicts with `pointer` and `detail`.
@@ -63,19 +58,11 @@ class Problem(Exception):
         self.maybe_done = status is None or not (400 <= status < 500 or status == 503)
 
 
-def _key() -> str:
-    """Return the key in the environment."""
-    key = os.environ.get("KEY")
-    if not key:
-        raise ValueError("KEY is not set. Run: export KEY=vfd_...")
-    return key
-
-
 @dataclass
 class Client:
     """Sends requests with one key. Threads can share it."""
 
-    key: str = field(default_factory=_key, repr=False)
+    key: str = field(default_factory=lambda: os.environ.get("KEY", ""), repr=False)
     url: str = URL
     headers: dict[str, str] = field(default_factory=dict)
     """Sent with every request, such as `Enquiry-Reason`."""
@@ -86,17 +73,19 @@ class Client:
     patience: float = 60
     """The seconds after the first try within which the last one begins."""
 
+    def __post_init__(self) -> None:
+        if not self.key:
+            raise ValueError("KEY is not set. Run: export KEY=vfd_...")
+
     def ask(self, method: str, path: str, body: Any = None, *, repeat: bool | None = None) -> Any:
         """Return the answer, or None if it is empty; raise Problem if the request failed.
 
-        The path has the query, such as `/api/domains?limit=10`. The body is sent as JSON. With
-        `repeat` the request is sent again although the service may have done what it says. That is
-        the default, except to create a domain.
+        The path has the query, such as `/api/domains?limit=10`. The body is sent as JSON. `repeat`
+        sends again what may have been done; that is the default, except to create a domain.
         """
         if repeat is None:
             repeat = (method, path) != ("POST", "/api/domains")
-        last_start = time.monotonic() + self.patience
-        number = 0
+        number, last_start = 0, time.monotonic() + self.patience
         while True:
             number += 1
             try:
@@ -123,13 +112,26 @@ class Client:
     ) -> Iterator[dict[str, Any]]:
         """Yield an item for each plate, in the same order, from as many requests as it takes.
 
-        The path is `INSURANCE` or `COMPLIANCE`. The requests have more members, such as
-        `asOf="2026-12-31"`.
+        The path is `INSURANCE` or `COMPLIANCE`; members are such as `asOf="2026-12-31"`.
         """
         rest = iter(plates)
         bulk_max = self.ask("GET", "/v1/account")["plan"]["bulkMax"]
         while part := list(islice(rest, bulk_max)):
             yield from self.ask("POST", path, {"registrations": part, **members})["results"]
+
+    def events(self, after: str | None = None, pause: float = 600) -> Iterator[dict[str, Any]]:
+        """Yield the events of the account's watches for ever: those after an event, then new ones.
+
+        Keep the `id` of the event that you handled last, and begin with it next time. The client
+        asks again after the next sweep, or after `pause` seconds, and a little later.
+        """
+        while True:
+            page = self.ask("GET", f"/v1/events?after={after}" if after else "/v1/events")
+            yield from page["events"]
+            after = page["next"]
+            if not page["hasMore"]:
+                left = datetime.fromisoformat(page["nextSweep"]).timestamp() - time.time()
+                time.sleep(min(pause, max(0, left)) + pause * random.uniform(0.05, 0.15))
 
     def _send(self, method: str, path: str, body: Any) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -150,11 +152,9 @@ class Client:
 def _value(answer: HTTPResponse, body: bytes) -> Any:
     """Return the value of an answer; raise Problem if it is none."""
     status, headers = answer.status, answer.headers
-    if status == 204:
-        return None
     said = _object(body)
-    if status in (200, 201) and said:
-        return said
+    if status == 204 or (status in (200, 201) and said):
+        return said or None
     if status >= 400 and isinstance(said.get("code"), str):
         problem = Problem(said["code"], str(said.get("detail")), status)
         problem.errors = said.get("errors", [])

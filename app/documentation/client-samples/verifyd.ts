@@ -6,30 +6,23 @@
  *     const client = new Client(); // with the key in the environment variable KEY
  *     console.log(await client.ask("GET", "/v1/vehicle/AB12CDE/insurance"));
  *
- * A request is sent again:
- *
- * - after 429, 503 and a refused connection. The service has done nothing.
- * - after 500, 502, 504, a time-out and a broken connection, unless it creates a domain. The service
- *   may have done it. `ask(..., { repeat: true })` sends that again, too: then take the error
- *   `domain_already_exists` as success.
- *
- * The client waits as long as `Retry-After` says, and 0.25 to 0.5 seconds at random. The random time
- * doubles with each try, up to 8 seconds. The client gives up after `tries` tries, or if the next
- * one would begin more than `patience` seconds after the first. It follows no redirects, which would
- * take the key elsewhere.
+ * After 429, 503 and a refused connection, a request is sent again. After 500, 502, 504, a
+ * time-out and a broken connection the service may have done it: then all but the creation of a
+ * domain is sent again. `ask(..., { repeat: true })` repeats that, too: then take the error
+ * `domain_already_exists` as success. It waits as long as `Retry-After` says, and a random 0.25 to
+ * 0.5 seconds, which double with each try, up to 8. It gives up after `tries` tries, or if the
+ * next one would begin more than `patience` seconds after the first. It follows no redirects: they
+ * could get the key.
  */
 
 const SERVICE = "http://127.0.0.1:8000";
 export const INSURANCE = "/v1/vehicle/bulk-insurance";
 export const COMPLIANCE = "/v1/compliance/bulk";
 const BROKEN = /^(ECONN|EPIPE|ETIMEDOUT|HPE_|UND_ERR_(SOCKET|CONNECT|RES))/;
-
+const sleep = (seconds: number) => new Promise((done) => setTimeout(done, 1000 * seconds));
 /** A request that failed. Decide by `code`; the text is for people. */
 export class Problem extends Error {
-  /**
-   * That of the service, such as `vehicle_not_found`; `no_answer` if the connection failed;
-   * `unexpected_answer` if the answer is not from the service, but from a proxy.
-   */
+  /** That of the service; `no_answer` without one, or `unexpected_answer` from a proxy. */
   code: string;
   /** The HTTP status; undefined without an answer. */
   status?: number;
@@ -88,9 +81,8 @@ export class Client {
   /**
    * Returns the answer, or undefined if it is empty; throws Problem if the request failed.
    *
-   * The path has the query, such as `/api/domains?limit=10`. The body is sent as JSON. With `repeat`
-   * the request is sent again although the service may have done what it says. That is the default,
-   * except to create a domain.
+   * The path has the query, such as `/api/domains?limit=10`. The body is sent as JSON. `repeat`
+   * sends again what may have been done; that is the default, except to create a domain.
    */
   async ask<T = any>(
     method: string,
@@ -105,10 +97,10 @@ export class Client {
       } catch (problem) {
         if (!(problem instanceof Problem)) throw problem;
         const random = Math.min(8, 2 ** number / 4) * (0.5 + Math.random() / 2);
-        const pause = 1000 * (problem.retryAfter + random);
-        const isOver = number >= this.#tries || performance.now() + pause > lastStart;
+        const pause = problem.retryAfter + random;
+        const isOver = number >= this.#tries || performance.now() + 1000 * pause > lastStart;
         if (isOver || !problem.isTemporary || (problem.maybeDone && !repeat)) throw problem;
-        await new Promise((done) => setTimeout(done, pause));
+        await sleep(pause);
       }
     }
   }
@@ -127,14 +119,30 @@ export class Client {
   /**
    * Yields an item for each plate, in the same order, from as many requests as it takes.
    *
-   * The path is `INSURANCE` or `COMPLIANCE`. The requests have more members, such as
-   * `{ asOf: "2026-12-31" }`.
+   * The path is `INSURANCE` or `COMPLIANCE`; members are such as `{ asOf: "2026-12-31" }`.
    */
   async *checkAll(plates: string[], path = INSURANCE, members = {}): AsyncGenerator<any> {
     const { bulkMax } = (await this.ask("GET", "/v1/account")).plan;
     for (let start = 0; start < plates.length; start += bulkMax) {
       const registrations = plates.slice(start, start + bulkMax);
       yield* (await this.ask("POST", path, { registrations, ...members })).results;
+    }
+  }
+
+  /**
+   * Yields the events of the account's watches for ever: those after an event, then new ones.
+   *
+   * Keep the `id` of the event that you handled last, and begin with it next time. The client asks
+   * again after the next sweep, or after `pause` seconds, and a little later.
+   */
+  async *events(after?: string | null, pause = 600): AsyncGenerator<any> {
+    for (;;) {
+      const page = await this.ask("GET", `/v1/events${after ? `?after=${after}` : ""}`);
+      yield* page.events;
+      after = page.next;
+      if (page.hasMore) continue;
+      const left = (Date.parse(page.nextSweep) - Date.now()) / 1000;
+      await sleep(Math.min(pause, Math.max(0, left)) + pause * (0.05 + Math.random() / 10));
     }
   }
 
@@ -158,9 +166,8 @@ export class Client {
 
 /** Returns the value of an answer; throws Problem if it is none. */
 function valueOf({ status, headers }: Response, body: string): any {
-  if (status === 204) return undefined;
   const said = objectIn(body);
-  if ((status === 200 || status === 201) && said) return said;
+  if (status === 204 || ((status === 200 || status === 201) && said)) return said;
   const seen = `status ${status}, ${headers.get("Content-Type")}, ${JSON.stringify(body.slice(0, 100))}`;
   const isOurs = status >= 400 && typeof said?.code === "string";
   const problem = isOurs

@@ -21,7 +21,16 @@ import org.openapitools.client.api.VehiclesApi.APICheckComplianceRequest;
 import org.openapitools.client.api.VehiclesApi.APICheckVehicleInsuranceRequest;
 import org.openapitools.client.api.VehiclesApi.APICheckVehiclesComplianceRequest;
 import org.openapitools.client.api.VehiclesApi.APICheckVehiclesRequest;
+import org.openapitools.client.api.WatchesApi;
+import org.openapitools.client.api.WatchesApi.APIChangeWatchesRequest;
+import org.openapitools.client.api.WatchesApi.APIDeleteWatchRequest;
+import org.openapitools.client.api.WatchesApi.APIGetWatchRequest;
+import org.openapitools.client.api.WatchesApi.APIListEventsRequest;
+import org.openapitools.client.api.WatchesApi.APIListWatchesRequest;
+import org.openapitools.client.api.WatchesApi.APIPutWatchRequest;
+import org.openapitools.client.model.AddedWatch;
 import org.openapitools.client.model.BulkRequest;
+import org.openapitools.client.model.BulkWatchRequest;
 import org.openapitools.client.model.ComplianceBulkRequest;
 import org.openapitools.client.model.Domain;
 import org.openapitools.client.model.DomainRequest;
@@ -29,6 +38,7 @@ import org.openapitools.client.model.DomainStatus;
 import org.openapitools.client.model.OperationUsage;
 import org.openapitools.client.model.Policy;
 import org.openapitools.client.model.Problem;
+import org.openapitools.client.model.WatchRequest;
 
 /**
  * Calls every operation with a client that openapi-generator generated for Java, and prints what
@@ -37,6 +47,7 @@ import org.openapitools.client.model.Problem;
 class WithOpenapiGenerator {
   static final LocalDate DAY = LocalDate.of(2026, 12, 31);
   static final LocalDate UNUSED_DAY = LocalDate.of(2020, 12, 31);
+  static final LocalDate UNTIL = LocalDate.of(2099, 12, 31);
   static final List<String> PLATES = List.of("AB12CDE", "lp63 sed", "ZZ99ZZZ", "?");
 
   interface Call {
@@ -179,6 +190,61 @@ class WithOpenapiGenerator {
     return said;
   }
 
+  static APIGetWatchRequest watchOf(String registration) {
+    return APIGetWatchRequest.newBuilder().registration(registration).build();
+  }
+
+  static Map<String, Object> callWatches(ApiClient client) throws ApiException, IOException {
+    WatchesApi api = new WatchesApi(client);
+    WatchRequest wanted =
+        new WatchRequest().leadDays(List.of(14, 28)).reference("FLEET").until(UNTIL);
+    var watch =
+        api.putWatch(
+            APIPutWatchRequest.newBuilder().registration("AB12CDE").watchRequest(wanted).build());
+    BulkWatchRequest edit =
+        new BulkWatchRequest()
+            .addAddItem(new AddedWatch().registration("so15 rnn"))
+            .addAddItem(new AddedWatch().registration("?"))
+            .addRemoveItem("LP63SED");
+    var answer =
+        api.changeWatches(APIChangeWatchesRequest.newBuilder().bulkWatchRequest(edit).build());
+    List<Object> changed = new ArrayList<>();
+    for (var item : answer.getResults()) {
+      String last = item.getCode() == null ? item.getStatus() : item.getCode();
+      changed.add(List.of(item.getRegistration(), last));
+    }
+    var page = api.listWatches(APIListWatchesRequest.newBuilder().limit(1).build());
+    var rest = api.listWatches(APIListWatchesRequest.newBuilder().after(page.getNext()).build());
+    List<String> plates = new ArrayList<>();
+    page.getWatches().forEach(each -> plates.add(each.getRegistration()));
+    rest.getWatches().forEach(each -> plates.add(each.getRegistration()));
+    var events = api.listEvents(APIListEventsRequest.newBuilder().limit(1).build());
+    APIListEventsRequest old = APIListEventsRequest.newBuilder().after("00000000-1").build();
+    Map<String, Object> said = new LinkedHashMap<>();
+    said.put(
+        "watch",
+        List.of(
+            watch.getRegistration(),
+            watch.getLeadDays(),
+            watch.getUntil().toString(),
+            watch.getKnown(),
+            watch.getChecks().getMot().getValid()));
+    said.put("reference", api.getWatch(watchOf("ab12 cde")).getReference());
+    said.put("changed", changed);
+    said.put("watches", plates);
+    said.put("events", List.of(events.getHasMore(), events.getNext() != null));
+    said.put("old_events", refused(() -> api.listEvents(old)));
+    List<Integer> statuses = new ArrayList<>();
+    for (String plate : List.of("AB12CDE", "SO15RNN")) {
+      APIDeleteWatchRequest deletion =
+          APIDeleteWatchRequest.newBuilder().registration(plate).build();
+      statuses.add(api.deleteWatchWithHttpInfo(deletion).getStatusCode());
+    }
+    said.put("unwatched", statuses);
+    said.put("no_watch", refused(() -> api.getWatch(watchOf("AB12CDE"))));
+    return said;
+  }
+
   static Map<String, Object> callOperations() throws ApiException {
     OperationsApi api = new OperationsApi(new ApiClient());
     Map<String, Object> said = new LinkedHashMap<>();
@@ -217,6 +283,7 @@ class WithOpenapiGenerator {
     said.putAll(callDomains(client, System.getenv("DOMAIN")));
     said.putAll(callVehicles(client));
     said.putAll(callNewOnes(client));
+    said.putAll(callWatches(client));
     said.putAll(callOperations());
     said.putAll(callWithOtherKeys());
     System.out.println(ApiClient.createDefaultObjectMapper().writeValueAsString(said));

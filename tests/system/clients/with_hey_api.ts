@@ -8,6 +8,9 @@ import { client as generated } from "./verifyd/client.gen";
 
 const day = "2026-12-31";
 const unusedDay = "2020-12-31";
+const until = "2099-12-31";
+const edit = { add: [{ registration: "so15 rnn" }, { registration: "?" }], remove: ["LP63SED"] };
+const wanted = { leadDays: [14, 28], reference: "FLEET", until };
 const plates = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"];
 
 function clientWith(key?: string) {
@@ -100,6 +103,37 @@ async function callNewOnes() {
   };
 }
 
+async function callWatches() {
+  const client = clientWith(process.env.KEY);
+  const of = (registration: string) => ({ client, path: { registration } });
+  const watch = known((await api.putWatch({ ...of("AB12CDE"), body: wanted })).data);
+  const found = known((await api.getWatch(of("ab12 cde"))).data);
+  const changed = known((await api.changeWatches({ client, body: edit })).data);
+  const page = known((await api.listWatches({ client, query: { limit: 1 } })).data);
+  const following = { after: known(page.next) };
+  const rest = known((await api.listWatches({ client, query: following })).data);
+  const events = known((await api.listEvents({ client, query: { limit: 1 } })).data);
+  return {
+    watch: [
+      watch.registration,
+      watch.leadDays,
+      watch.until,
+      watch.known,
+      known(watch.checks).mot.valid,
+    ],
+    reference: found.reference,
+    changed: changed.results.map((item) => [item.registration, item.code ?? item.status]),
+    watches: [...page.watches, ...rest.watches].map((each) => each.registration),
+    events: [events.hasMore, events.next !== null],
+    old_events: refused(await api.listEvents({ client, query: { after: "00000000-1" } })),
+    unwatched: [
+      known((await api.deleteWatch(of("AB12CDE"))).response).status,
+      known((await api.deleteWatch(of("SO15RNN"))).response).status,
+    ],
+    no_watch: refused(await api.getWatch(of("AB12CDE"))),
+  };
+}
+
 async function callOperations() {
   const client = clientWith();
   const start = known((await api.getStartPage({ client })).data);
@@ -133,6 +167,7 @@ console.log(
     ...(await callDomains(known(process.env.DOMAIN))),
     ...(await callVehicles()),
     ...(await callNewOnes()),
+    ...(await callWatches()),
     ...(await callOperations()),
     ...(await callWithOtherKeys()),
   }),

@@ -9,6 +9,9 @@ type Problem = components["schemas"]["Problem"];
 const baseUrl = process.env.SERVICE_URL!;
 const day = "2026-12-31";
 const unusedDay = "2020-12-31";
+const until = "2099-12-31";
+const edit = { add: [{ registration: "so15 rnn" }, { registration: "?" }], remove: ["LP63SED"] };
+const wanted = { leadDays: [14, 28], reference: "FLEET", until };
 const plates = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"];
 
 function clientWith(key: string) {
@@ -103,6 +106,40 @@ async function callNewOnes() {
   };
 }
 
+async function callWatches() {
+  const client = clientWith(process.env.KEY!);
+  const of = (registration: string) => ({ params: { path: { registration } } });
+  const path = "/v1/watches/{registration}";
+  const watch = known((await client.PUT(path, { ...of("AB12CDE"), body: wanted })).data);
+  const found = known((await client.GET(path, of("ab12 cde"))).data);
+  const changed = known((await client.POST("/v1/watches/bulk", { body: edit })).data);
+  const first = { params: { query: { limit: 1 } } };
+  const page = known((await client.GET("/v1/watches", first)).data);
+  const following = { params: { query: { after: known(page.next) } } };
+  const rest = known((await client.GET("/v1/watches", following)).data);
+  const events = known((await client.GET("/v1/events", first)).data);
+  const old = { params: { query: { after: "00000000-1" } } };
+  return {
+    watch: [
+      watch.registration,
+      watch.leadDays,
+      watch.until,
+      watch.known,
+      known(watch.checks).mot.valid,
+    ],
+    reference: found.reference,
+    changed: changed.results.map((item) => [item.registration, item.code ?? item.status]),
+    watches: [...page.watches, ...rest.watches].map((each) => each.registration),
+    events: [events.hasMore, events.next !== null],
+    old_events: refused(await client.GET("/v1/events", old)),
+    unwatched: [
+      (await client.DELETE(path, of("AB12CDE"))).response.status,
+      (await client.DELETE(path, of("SO15RNN"))).response.status,
+    ],
+    no_watch: refused(await client.GET(path, of("AB12CDE"))),
+  };
+}
+
 async function callOperations() {
   const client = createClient<paths>({ baseUrl });
   const text = { parseAs: "text" } as const;
@@ -137,6 +174,7 @@ console.log(
     ...(await callDomains(process.env.DOMAIN!)),
     ...(await callVehicles()),
     ...(await callNewOnes()),
+    ...(await callWatches()),
     ...(await callOperations()),
     ...(await callWithOtherKeys()),
   }),

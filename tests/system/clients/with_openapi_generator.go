@@ -17,6 +17,7 @@ import (
 const (
 	day       = "2026-12-31"
 	unusedDay = "2020-12-31"
+	until     = "2099-12-31"
 )
 
 var (
@@ -134,6 +135,53 @@ func callNewOnes(client *verifyd.APIClient) map[string]any {
 	}
 }
 
+func callWatches(client *verifyd.APIClient) map[string]any {
+	api := client.WatchesAPI
+	wanted := verifyd.NewWatchRequest()
+	wanted.SetLeadDays([]int32{14, 28})
+	wanted.SetReference("FLEET")
+	wanted.SetUntil(until)
+	watch := came(api.PutWatch(all, "AB12CDE").WatchRequest(*wanted).Execute())
+	found := came(api.GetWatch(all, "ab12 cde").Execute())
+	edit := verifyd.NewBulkWatchRequest()
+	edit.SetAdd([]verifyd.AddedWatch{*verifyd.NewAddedWatch("so15 rnn"), *verifyd.NewAddedWatch("?")})
+	edit.SetRemove([]string{"LP63SED"})
+	changed := []any{}
+	for _, item := range came(api.ChangeWatches(all).BulkWatchRequest(*edit).Execute()).Results {
+		said := item.Status
+		if item.HasCode() {
+			said = item.GetCode()
+		}
+		changed = append(changed, []any{item.Registration, said})
+	}
+	page := came(api.ListWatches(all).Limit(1).Execute())
+	rest := came(api.ListWatches(all).After(page.GetNext()).Execute())
+	names := []string{}
+	for _, each := range append(page.Watches, rest.Watches...) {
+		names = append(names, each.Registration)
+	}
+	events := came(api.ListEvents(all).Limit(1).Execute())
+	oldEvents := refused(api.ListEvents(all).After("00000000-1").Execute())
+	unwatched := []int{}
+	for _, plate := range []string{"AB12CDE", "SO15RNN"} {
+		deleted, err := api.DeleteWatch(all, plate).Execute()
+		if err != nil {
+			panic(err)
+		}
+		unwatched = append(unwatched, deleted.StatusCode)
+	}
+	return map[string]any{
+		"watch":      []any{watch.Registration, watch.LeadDays, watch.GetUntil(), watch.Known, watch.Checks.Get().Mot.Valid},
+		"reference":  found.GetReference(),
+		"changed":    changed,
+		"watches":    names,
+		"events":     []any{events.HasMore, events.GetNext() != ""},
+		"old_events": oldEvents,
+		"unwatched":  unwatched,
+		"no_watch":   refused(api.GetWatch(all, "AB12CDE").Execute()),
+	}
+}
+
 func callOperations() map[string]any {
 	api := verifyd.NewAPIClient(verifyd.NewConfiguration()).OperationsAPI
 	pages := []bool{}
@@ -174,6 +222,7 @@ func main() {
 		callDomains(client, os.Getenv("DOMAIN")),
 		callVehicles(client),
 		callNewOnes(client),
+		callWatches(client),
 		callOperations(),
 		callWithOtherKeys(),
 	} {

@@ -12,9 +12,11 @@ from typing import TypeVar
 
 from verifyd_client import (
     AccountApi,
+    AddedWatch,
     ApiClient,
     ApiException,
     BulkRequest,
+    BulkWatchRequest,
     ComplianceBulkRequest,
     Configuration,
     DomainRequest,
@@ -24,12 +26,15 @@ from verifyd_client import (
     Policy,
     Problem,
     VehiclesApi,
+    WatchesApi,
+    WatchRequest,
 )
 
 T = TypeVar("T")
 
 DAY = date(2026, 12, 31)
 UNUSED_DAY = date(2020, 12, 31)
+UNTIL = date(2099, 12, 31)
 PLATES = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"]
 
 
@@ -118,6 +123,36 @@ def call_new_ones(client: ApiClient) -> dict[str, object]:
     }
 
 
+def call_watches(client: ApiClient) -> dict[str, object]:
+    watches = WatchesApi(client)
+    wanted = WatchRequest(leadDays=[14, 28], reference="FLEET", until=UNTIL)
+    watch = watches.put_watch("AB12CDE", wanted)
+    added = [AddedWatch(registration=plate) for plate in ("so15 rnn", "?")]
+    changed = watches.change_watches(BulkWatchRequest(add=added, remove=["LP63SED"]))
+    page = watches.list_watches(limit=1)
+    rest = watches.list_watches(after=known(page.next))
+    events = watches.list_events(limit=1)
+    return {
+        "watch": [
+            watch.registration,
+            watch.lead_days,
+            known(watch.until).isoformat(),
+            watch.known,
+            known(watch.checks).mot.valid,
+        ],
+        "reference": watches.get_watch("ab12 cde").reference,
+        "changed": [[item.registration, item.code or item.status] for item in changed.results],
+        "watches": [each.registration for each in [*page.watches, *rest.watches]],
+        "events": [events.has_more, events.next is not None],
+        "old_events": refused(lambda: watches.list_events(after="00000000-1")),
+        "unwatched": [
+            watches.delete_watch_with_http_info(plate).status_code
+            for plate in ("AB12CDE", "SO15RNN")
+        ],
+        "no_watch": refused(lambda: watches.get_watch("AB12CDE")),
+    }
+
+
 def call_operations(client: ApiClient) -> dict[str, object]:
     operations = OperationsApi(client)
     return {
@@ -162,6 +197,7 @@ if __name__ == "__main__":
             call_domains(client, os.environ["DOMAIN"])
             | call_vehicles(client)
             | call_new_ones(client)
+            | call_watches(client)
             | call_operations(ApiClient(Configuration()))
             | call_with_other_keys()
         )

@@ -32,10 +32,21 @@ from verifyd_client.api.vehicles import (
     check_vehicles,
     check_vehicles_compliance,
 )
+from verifyd_client.api.watches import (
+    change_watches,
+    delete_watch,
+    get_watch,
+    list_events,
+    list_watches,
+    put_watch,
+)
 from verifyd_client.models import (
     Account,
+    AddedWatch,
     BulkRequest,
     BulkResponse,
+    BulkWatchRequest,
+    BulkWatchResponse,
     ComplianceBulkRequest,
     ComplianceBulkResponse,
     ComplianceChecks,
@@ -45,6 +56,7 @@ from verifyd_client.models import (
     DomainList,
     DomainRequest,
     DomainStatus,
+    EventList,
     Health,
     InsuranceRecord,
     OpenApiDocument,
@@ -54,6 +66,10 @@ from verifyd_client.models import (
     StartLinks,
     UsageReport,
     Vehicle,
+    Watch,
+    WatchChecks,
+    WatchList,
+    WatchRequest,
 )
 from verifyd_client.types import Response
 
@@ -62,6 +78,7 @@ T = TypeVar("T")
 URL = os.environ["SERVICE_URL"]
 DAY = date(2026, 12, 31)
 UNUSED_DAY = date(2020, 12, 31)
+UNTIL = date(2099, 12, 31)
 PLATES = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"]
 
 
@@ -149,6 +166,38 @@ def call_new_ones(client: AuthenticatedClient) -> dict[str, object]:
     }
 
 
+def call_watches(client: AuthenticatedClient) -> dict[str, object]:
+    wanted = WatchRequest(lead_days=[14, 28], reference="FLEET", until=UNTIL)
+    watch = typed(put_watch.sync("AB12CDE", client=client, body=wanted), Watch)
+    edit = BulkWatchRequest(add=[AddedWatch("so15 rnn"), AddedWatch("?")], remove=["LP63SED"])
+    changed = typed(change_watches.sync(client=client, body=edit), BulkWatchResponse)
+    page = typed(list_watches.sync(client=client, limit=1), WatchList)
+    rest = typed(list_watches.sync(client=client, after=typed(page.next_, str)), WatchList)
+    events = typed(list_events.sync(client=client, limit=1), EventList)
+    return {
+        "watch": [
+            watch.registration,
+            watch.lead_days,
+            typed(watch.until, date).isoformat(),
+            watch.known,
+            typed(watch.checks, WatchChecks).mot.valid,
+        ],
+        "reference": typed(get_watch.sync("ab12 cde", client=client), Watch).reference,
+        "changed": [
+            [item.registration, item.code if isinstance(item.code, str) else item.status]
+            for item in changed.results
+        ],
+        "watches": [each.registration for each in [*page.watches, *rest.watches]],
+        "events": [events.has_more, events.next_ is not None],
+        "old_events": refused(list_events.sync_detailed(client=client, after="00000000-1")),
+        "unwatched": [
+            delete_watch.sync_detailed(plate, client=client).status_code
+            for plate in ("AB12CDE", "SO15RNN")
+        ],
+        "no_watch": refused(get_watch.sync_detailed("AB12CDE", client=client)),
+    }
+
+
 def call_operations(client: AuthenticatedClient) -> dict[str, object]:
     document = typed(get_open_api_document.sync(client=client), OpenApiDocument)
     return {
@@ -182,6 +231,7 @@ if __name__ == "__main__":
             call_domains(client, os.environ["DOMAIN"])
             | call_vehicles(client)
             | call_new_ones(client)
+            | call_watches(client)
             | call_operations(client)
             | call_with_other_keys()
         )

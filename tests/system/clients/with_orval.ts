@@ -7,6 +7,9 @@ import { DomainStatus, getVerifyd, type Problem } from "./verifyd";
 const api = getVerifyd();
 const day = "2026-12-31";
 const unusedDay = "2020-12-31";
+const until = "2099-12-31";
+const edit = { add: [{ registration: "so15 rnn" }, { registration: "?" }], remove: ["LP63SED"] };
+const wanted = { leadDays: [14, 28], reference: "FLEET", until };
 const plates = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"];
 
 function useKey(key: string) {
@@ -91,6 +94,34 @@ async function callNewOnes() {
   };
 }
 
+async function callWatches() {
+  const watch = (await api.putWatch("AB12CDE", wanted)).data;
+  const found = (await api.getWatch("ab12 cde")).data;
+  const changed = (await api.changeWatches(edit)).data;
+  const page = (await api.listWatches({ limit: 1 })).data;
+  const rest = (await api.listWatches({ after: known(page.next) })).data;
+  const events = (await api.listEvents({ limit: 1 })).data;
+  return {
+    watch: [
+      watch.registration,
+      watch.leadDays,
+      watch.until,
+      watch.known,
+      known(watch.checks).mot.valid,
+    ],
+    reference: found.reference,
+    changed: changed.results.map((item) => [item.registration, item.code ?? item.status]),
+    watches: [...page.watches, ...rest.watches].map((each) => each.registration),
+    events: [events.hasMore, events.next !== null],
+    old_events: await refused(api.listEvents({ after: "00000000-1" })),
+    unwatched: [
+      (await api.deleteWatch("AB12CDE")).status,
+      (await api.deleteWatch("SO15RNN")).status,
+    ],
+    no_watch: await refused(api.getWatch("AB12CDE")),
+  };
+}
+
 async function callOperations() {
   const start = (await api.getStartPage()).data;
   return {
@@ -126,6 +157,7 @@ console.log(
     ...(await callDomains(process.env.DOMAIN!)),
     ...(await callVehicles()),
     ...(await callNewOnes()),
+    ...(await callWatches()),
     ...(await callOperations()),
     ...(await callWithOtherKeys()),
   }),

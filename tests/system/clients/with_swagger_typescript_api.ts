@@ -6,6 +6,9 @@ import { Api, DomainStatus, type HttpResponse, type Problem } from "./verifyd";
 const baseUrl = process.env.SERVICE_URL!;
 const day = "2026-12-31";
 const unusedDay = "2020-12-31";
+const until = "2099-12-31";
+const edit = { add: [{ registration: "so15 rnn" }, { registration: "?" }], remove: ["LP63SED"] };
+const wanted = { leadDays: [14, 28], reference: "FLEET", until };
 const plates = ["AB12CDE", "lp63 sed", "ZZ99ZZZ", "?"];
 
 function clientWith(key: string) {
@@ -93,6 +96,35 @@ async function callNewOnes() {
   };
 }
 
+async function callWatches() {
+  const { v1 } = clientWith(process.env.KEY!);
+  const watch = (await v1.putWatch("AB12CDE", wanted)).data;
+  const found = (await v1.getWatch("ab12 cde")).data;
+  const changed = (await v1.changeWatches(edit)).data;
+  const page = (await v1.listWatches({ limit: 1 })).data;
+  const rest = (await v1.listWatches({ after: known(page.next) })).data;
+  const events = (await v1.listEvents({ limit: 1 })).data;
+  return {
+    watch: [
+      watch.registration,
+      watch.leadDays,
+      watch.until,
+      watch.known,
+      known(watch.checks).mot.valid,
+    ],
+    reference: found.reference,
+    changed: changed.results.map((item) => [item.registration, item.code ?? item.status]),
+    watches: [...page.watches, ...rest.watches].map((each) => each.registration),
+    events: [events.hasMore, events.next !== null],
+    old_events: await refused(v1.listEvents({ after: "00000000-1" })),
+    unwatched: [
+      (await v1.deleteWatch("AB12CDE")).status,
+      (await v1.deleteWatch("SO15RNN")).status,
+    ],
+    no_watch: await refused(v1.getWatch("AB12CDE")),
+  };
+}
+
 async function callOperations() {
   const client = new Api({ baseUrl });
   const page = async (answer: Promise<Response>) => (await answer).text();
@@ -126,6 +158,7 @@ console.log(
     ...(await callDomains(process.env.DOMAIN!)),
     ...(await callVehicles()),
     ...(await callNewOnes()),
+    ...(await callWatches()),
     ...(await callOperations()),
     ...(await callWithOtherKeys()),
   }),

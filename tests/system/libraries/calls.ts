@@ -12,9 +12,15 @@ async function valueOf(call: any): Promise<unknown> {
   }
   const found = [];
   const [first, second] = call.arguments;
-  const all =
-    call.method === "pages" ? client.pages(first, second) : client.checkAll(first, second, members);
-  for await (const each of all) found.push(each);
+  const methods: any = {
+    pages: () => client.pages(first, second),
+    check_all: () => client.checkAll(first, second, members),
+    events: () => client.events(first, second),
+  };
+  for await (const each of methods[call.method]()) {
+    found.push(each);
+    if (call.method === "events" && found.length === 3) break;
+  }
   return found;
 }
 

@@ -156,24 +156,26 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
 
     Raises as `Sweep.run` does; what was committed before stays.
     """
-    done, swept = dict[int, str](), list[Swept]()
+    done, swept = dict[int, tuple[str, str | None]](), list[Swept]()
     readers = readers_of(engine, config)
     settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
     with _telling(engine, config) as tell:
         sweep = Sweep(engine, lambda is_sandbox: readers[is_sandbox], settings, tell)
         while True:
+            found = [(each, sweep.state(each)) for each in accounts_to_sweep(engine)]
             due = [
-                each
-                for each in accounts_to_sweep(engine)
-                # An account whose watches were changed meanwhile is due again, in the next run.
-                if sweep.state(each) not in (each.swept, done.get(each.id))
+                (each, state)
+                for each, state in found
+                # An account whose watches were changed meanwhile is due again, in the next run;
+                # one for which something was accepted meanwhile, in this one.
+                if state != each.swept and done.get(each.id) != (state, each.swept)
             ]
             if not due:
                 return swept
-            for each in due:
+            for each, state in due:
                 if store_of(engine, _HOLD_OFF_LOCK).is_locked():
                     return swept
-                done[each.id] = sweep.state(each)
+                done[each.id] = state, each.swept
                 swept.append(sweep.run(each))
                 _note(swept[-1])
 

@@ -46,10 +46,8 @@ from app.serve.limits.store import LimitStore, identity_of
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
 from app.vehicles.audited import LookUps, Recorder
-from app.vehicles.reader import VehicleReader
-from app.vehicles.records import Records
+from app.vehicles.reader import readers_of
 from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
-from app.vehicles.sandbox import SandboxRecords
 from app.watches.feed import Feed
 from app.watches.resources import BulkWatches, EventList, WatchCollection, WatchItem
 from app.watches.watching import Watching
@@ -74,8 +72,7 @@ def create_resources(
 ) -> tuple[object, ...]:
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
-    reader = VehicleReader(Records(engine, config.register_order, config.mot_first_years), config)
-    sandbox = VehicleReader(SandboxRecords(config.timezone), config)
+    reader, sandbox = readers_of(engine, config)
     look_ups = LookUps(reader, sandbox, unit)
     watching = Watching(engine, reader, sandbox, unit)
     return (

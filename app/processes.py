@@ -84,13 +84,13 @@ _SHELL = ("/bin/sh", "-c", '"$@" &', "sh")
 """The shell ends at once, so that init adopts the command, and no worker has to wait for it."""
 
 
-def start(*arguments: str, kept: int) -> None:
+def start(*arguments: str, kept: int | None = None) -> None:
     """Start a command of this program that outlives the request, the worker and the browser (D135).
 
     It has the settings and the user of this process.
 
     Args:
-        kept: a descriptor that stays open in the command.
+        kept: a descriptor that stays open in the command; None for none.
 
     Raises OSError.
     """
@@ -101,7 +101,7 @@ def start(*arguments: str, kept: int) -> None:
     subprocess.run(  # noqa: S603 - our own program, with arguments that the caller makes
         [*_SHELL, *program, *arguments],
         check=False,
-        pass_fds=[kept],
+        pass_fds=[] if kept is None else [kept],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         env=environ,

@@ -22,15 +22,19 @@ class Operations(NamedTuple):
 
 _ONE = frozenset({"insurance", "compliance"})
 _BULK = frozenset({"bulk_insurance", "bulk_compliance"})
+_PUT, _BULK_WATCH = frozenset({"put_watch"}), frozenset({"bulk_watch"})
+_WATCH = frozenset({"get_watch", "delete_watch"}) | _PUT
+_PLATES = _ONE | _BULK | _WATCH | _BULK_WATCH
 _CREATE, _DELETE = frozenset({"create_domain"}), frozenset({"delete_domain"})
 _DOMAINS = frozenset({"list_domains", "get_domain"}) | _CREATE | _DELETE
 
-EVERY: Final = Operations("every operation", _ONE | _BULK | _DOMAINS)
-LOOK_UPS: Final = Operations("look-ups", _ONE | _BULK)
-SINGLE: Final = Operations("look-ups of one vehicle", _ONE)
-BULK: Final = Operations("bulk look-ups", _BULK)
-WITHOUT_BODY: Final = Operations("operations without a body", EVERY.names - _BULK - _CREATE)
-WITH_BODY: Final = Operations("operations with a body", _BULK | _CREATE)
+EVERY: Final = Operations("every operation", _PLATES | _DOMAINS)
+ENQUIRIES: Final = Operations("look-ups and new watches", _ONE | _BULK | _PUT | _BULK_WATCH)
+SINGLE: Final = Operations("look-ups and watches of one vehicle", _ONE | _WATCH)
+BULK: Final = Operations("bulk operations", _BULK | _BULK_WATCH)
+WITH_BODY: Final = Operations("operations with a body", BULK.names | _CREATE | _PUT)
+WITHOUT_BODY: Final = Operations("operations without a body", EVERY.names - WITH_BODY.names)
+WATCHING: Final = Operations("watching a vehicle", _PUT)
 CREATION: Final = Operations("creating a domain", _CREATE)
 DELETION: Final = Operations("deleting a domain", _DELETE)
 
@@ -47,8 +51,8 @@ class Provoked(NamedTuple):
 
     @property
     def plate(self) -> str | None:
-        """The plate, in its canonical form; None if no look-up gives the error."""
-        return f"{_PLATE}{self.key}" if self.operations.names & LOOK_UPS.names else None
+        """The plate, in its canonical form; None if no operation on plates gives the error."""
+        return f"{_PLATE}{self.key}" if self.operations.names & _PLATES else None
 
     @property
     def domain(self) -> str | None:
@@ -87,8 +91,8 @@ ERRORS: Final = (
     Provoked("400PARAM", "invalid_parameter", WITHOUT_BODY),
     Provoked("400QUERY", "unknown_parameter", EVERY),
     Provoked("400PLATE", "invalid_registration", SINGLE),
-    Provoked("400ENQ", "invalid_enquiry", LOOK_UPS),
-    Provoked("400WHY", "enquiry_reason_required", LOOK_UPS),
+    Provoked("400ENQ", "invalid_enquiry", ENQUIRIES),
+    Provoked("400WHY", "enquiry_reason_required", ENQUIRIES),
     Provoked("400NAME", "invalid_domain_name", CREATION),
     Provoked("400JSON", "invalid_json", WITH_BODY),
     Provoked("400BODY", "invalid_body", WITH_BODY),
@@ -97,6 +101,7 @@ ERRORS: Final = (
     Provoked("401", "unauthorized", EVERY),
     Provoked("403", "operation_forbidden", EVERY),
     Provoked("403NET", "address_forbidden", EVERY),
+    Provoked("403FULL", "watch_quota_reached", WATCHING),
     Provoked("403FULL", "domain_quota_reached", CREATION),
     Provoked("405", "method_not_allowed", EVERY),
     Provoked("409", "domain_already_exists", CREATION),
@@ -114,7 +119,8 @@ ERRORS: Final = (
 )
 """Every error that an operation with a plate or a name can give, as the OpenAPI document says.
 
-Without `vehicle_not_found` and `domain_not_found`, which any other plate and name provoke.
+Without `vehicle_not_found`, `watch_not_found` and `domain_not_found`, which any other plate and
+name provoke.
 """
 _OF_MEMBERS = ("invalid_domain_name", "invalid_body", "unknown_member", "too_many_registrations")
 """The codes of errors that name a member of the body."""

@@ -1,4 +1,4 @@
-"""Changes what a plan wants to know about look-ups (D124), and what it shows (D175)."""
+"""Changes what a plan wants to know about look-ups (D124), and what it shows and allows."""
 
 from app.accounts.administration import require_plan, set_plan
 from app.accounts.models import UNCHANGED, Enquiry, EnquiryChange, OnOff, Plan
@@ -15,7 +15,18 @@ def set_suggest(engine: Engine, name: str, suggest: OnOff) -> Plan:
     return _set(engine, name, UNCHANGED, suggest)
 
 
-def _set(engine: Engine, name: str, asking: EnquiryChange, suggest: OnOff | None = None) -> Plan:
+def set_watches_max(engine: Engine, name: str, watches_max: int) -> Plan:
+    """Change how many watches the accounts of a plan may have."""
+    return _set(engine, name, UNCHANGED, watches_max=watches_max)
+
+
+def _set(
+    engine: Engine,
+    name: str,
+    asking: EnquiryChange,
+    suggest: OnOff | None = None,
+    **limits: int,
+) -> Plan:
     plan = require_plan(engine, name)
     return set_plan(
         engine,
@@ -27,4 +38,5 @@ def _set(engine: Engine, name: str, asking: EnquiryChange, suggest: OnOff | None
         window_seconds=plan.window_seconds,
         bulk_max=plan.bulk_max,
         domains_max=plan.domains_max,
+        **limits,
     )

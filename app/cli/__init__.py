@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "limits": ("limits",),
     "usage": ("usage",),
     "domains": ("domains",),
-    "watches": ("sweep",),
+    "watches": ("sweep", "watchlist"),
     "audit": ("audit",),
     "actions": ("actions",),
     "backup": ("backup", "restore"),

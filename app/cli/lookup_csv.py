@@ -18,10 +18,8 @@ from tqdm import tqdm
 
 from app import clock
 from app.actions import session
-from app.audit.hosts import require_off
 from app.audit.record import Plate, Record, time_of
-from app.audit.state import claim_for_command
-from app.audit.trail import durable
+from app.audit.state import opened_for_command
 from app.cli.output import counted, print_item, say_if_terminal_is_read
 from app.cli.parser import Argument
 from app.cli.plate_file import Line, PlateFile
@@ -81,15 +79,13 @@ def recording(
     """
     if fault := reason_fault(args.reason, config.lookup_reasons):
         raise OperatorError(f"{fault}; give it with --reason")
-    if not config.audit:
-        require_off(engine)
-        yield lambda _plates, _registers: None
-        return
     who = session()._asdict()
     first_day, last_day = period or (None, None)
-    with durable(config.audit_dir, claim_for_command(engine, config)) as trail:
+    with opened_for_command(engine, config) as trail:
 
         def record(plates: Iterable[Plate], registers: Read) -> None:
+            if trail is None:
+                return
             trail.append(
                 Record(
                     time=time_of(clock.now_ns()),

@@ -1,16 +1,21 @@
 """`verifyd sweep` and `verifyd watchlist`: the watches of accounts."""
 
 import argparse
+from functools import partial
+from pathlib import Path
 
-from app.cli.output import Table, counted
+from app.cli.output import Table, counted, print_item, waiting_for
 from app.cli.parser import PARENT, Argument, Group, flag
+from app.config import Config
 from app.jobs.job import run
 from app.jobs.sweeping import SweepWatches, accept
+from app.jobs.watchlist import import_watchlist
 from app.processes import end_with_parent
 from app.storage.session import opened_database
 from app.watches.sweep import Swept
 
 commands = Group()
+watchlist = Group("watchlist", "import the watches of an account")
 SWEPT = Table[Swept]("account watches events held")
 
 
@@ -34,11 +39,36 @@ def _sweep(args: argparse.Namespace) -> None:
     if args.accept is not None:
         with opened_database() as engine:
             accept(engine, args.accept)
-    job = SweepWatches(
-        is_scheduled=args.scheduled, is_automatic=args.scheduled or args.accept is not None
-    )
-    swept = run(job)
+    swept = run(SweepWatches(is_scheduled=args.scheduled, is_automatic=args.scheduled))
     if args.scheduled:
         return
     events = counted(sum(each.events for each in swept), "event")
     SWEPT.print_list(args, swept, f"{counted(len(swept), 'account')} swept, {events} reported")
+
+
+@watchlist.command(
+    "import",
+    "create and replace the watches that a CSV file lists, all or none",
+    Argument("FILE", "CSV file (UTF-8) with a header", type=Path),
+    Argument("--account NAME", "account that watches the plates", required=True),
+    Argument("--reason CODE", "reason of rows that have none, for the audit trail"),
+    details="columns: registration*, lead_days (numbers separated by spaces), reference, until\n"
+    "(YYYY-MM-DD), reason. Watches that the file does not list stay.",
+    examples=[
+        "watchlist import fleet.csv --account acme",
+        "watchlist import fleet.csv --account acme --reason FLEET",
+    ],
+)
+def _import(args: argparse.Namespace) -> None:
+    config = Config.from_env()
+    with opened_database(config, waiting=partial(waiting_for, args)) as engine:
+        done = import_watchlist(engine, config, args.account, args.file, args.reason)
+    print_item(
+        args,
+        done._asdict(),
+        f"{counted(done.created, 'watch', 'watches')} of account {done.account} created, "
+        f"{done.replaced:,} replaced",
+    )
+
+
+commands.include(watchlist)

@@ -19,7 +19,8 @@ from app.serve.limits.bucket import rate
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore, account_slot, reset_limit
 from app.storage.engine import Engine
-from app.watches.repository import count_of_account
+from app.watches.repository import Watches, count_of_account
+from app.watches.tables import WatchFeed
 
 ACTIVE = "active"
 STATUSES = (ACTIVE, "suspended")
@@ -89,6 +90,10 @@ class AccountPage(Resource):
             "used": last_days(self.engine, account.id, [key.id for key in latest]),
             "keys_total": keys.count(self.engine),
             "domains": Domains(self.engine).count_domains(account.id),
+            "watches": Watches(self.engine).count(account.id),
+            "held": WatchFeed.select(WatchFeed.held)
+            .where(WatchFeed.account == account.id)
+            .scalar(self.engine),
         }
 
 

@@ -38,16 +38,20 @@ from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, missing, number_in_path, redirect
 from app.jobs.audit_tasks import (
     DIFF,
+    EVENTS,
     EXPORT,
     OF_TRAIL,
+    PLATE,
     REPORT,
     SEARCH,
     VERIFY,
+    WATCHES,
     Changed,
     Found,
     Task,
     Wanted,
 )
+from app.jobs.plate_report import PlateReport
 from app.jobs.results import KEPT_SECONDS, Question, Results
 from app.jobs.tasks import DONE
 from app.serve.http.bodies import FileBody
@@ -111,7 +115,13 @@ def begin_task(
     redirect(req, resp, *place, str(task.id))
 
 
-_NOUNS = {VERIFY: "verification", DIFF: "list of changed answers"}
+_NOUNS = {
+    VERIFY: "verification",
+    DIFF: "list of changed answers",
+    PLATE: "report about a plate",
+    WATCHES: "file of watches",
+    EVENTS: "file of events",
+}
 
 
 class _AuditForm(RowlessForm):
@@ -182,6 +192,13 @@ class AuditReport(_AuditForm):
         return form
 
 
+class AuditPlate(_AuditForm):
+    """GET, POST /console/audit/plate. A report about a plate."""
+
+    kind, template = PLATE, "audit/plate.html"
+    fields = (Field("plate", "Plate", "", 100), *_PERIOD)
+
+
 class AuditVerify(_AuditForm):
     """GET, POST /console/audit/verify. A verification of the whole trail."""
 
@@ -213,10 +230,10 @@ def _criteria(form: Form) -> Criteria:
         return Criteria()
     wanted = {}
     if "by" in values:
-        value = values["value"]
-        if values["by"] == "plate":
-            value = recorded_registration(value)
-        wanted[values["by"]] = value
+        wanted[values["by"]] = values["value"]
+    plate = wanted.get("plate") or values.get("plate")
+    if plate:
+        wanted["plate"] = recorded_registration(plate)
     return Criteria(
         **wanted,
         since=first_moment(since) if since else None,
@@ -239,8 +256,11 @@ _RESULTS: Mapping[str, type[object]] = {
     SEARCH: Found,
     EXPORT: Exported,
     REPORT: Report,
+    PLATE: PlateReport,
     VERIFY: Verdict,
     DIFF: Changed,
+    WATCHES: int,
+    EVENTS: int,
 }
 _TYPES: Mapping[str, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -251,13 +271,17 @@ _TYPES: Mapping[str, str] = {
 _FORMS: Mapping[str, tuple[str, ...]] = {
     SEARCH: ("csv",),
     REPORT: ("html", "json"),
+    PLATE: ("html", "json"),
     VERIFY: (),
     DIFF: ("csv",),
+    WATCHES: ("csv",),
+    EVENTS: ("csv",),
 }
 """The files that can be downloaded; an export has the format of its question."""
 _SOON_SECONDS = 10
 _QUICK_SECONDS = 1
 _SHOWN_MAX = 20
+_ROWS_SHOWN = 200
 _FAULTS_MAX = 100
 
 
@@ -289,6 +313,7 @@ class AuditTaskPage(Resource):
             "version": secrets.token_hex(8),
             "faults_most": _FAULTS_MAX,
             "shown_most": _SHOWN_MAX,
+            "rows_most": _ROWS_SHOWN,
             "listing": _pages_of(req, result),
             "days": _days_of(result),
             "refreshes": refresh(req, resp, is_running=task.is_running, seconds=seconds),

@@ -169,8 +169,8 @@ class Confirmation(Resource, ABC, Generic[T]):
     entity: Entity[T]
     done: str
     """The value of `done` on the next page."""
-    ends_row = False
-    """Whether the row is gone then: the next page is the list."""
+    leads_to_list = False
+    """Whether the next page is the list, as when the row is gone."""
     uses_reserve = False
     """Whether the change must work on a full disk (D57)."""
 
@@ -181,6 +181,9 @@ class Confirmation(Resource, ABC, Generic[T]):
     @abstractmethod
     def _change(self, row: T, actor: Actor) -> None:
         """Change a row, in the transaction that has locked it."""
+
+    def _changed(self) -> None:
+        """Do what follows a change, once it is committed; by default nothing."""
 
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, **segments: str) -> None:
         """Ask for confirmation."""
@@ -199,5 +202,6 @@ class Confirmation(Resource, ABC, Generic[T]):
 
         uses_reserve = self.uses_reserve
         self.entity.change(req, self.engine, segment, checked, uses_reserve=uses_reserve)
-        next_page = (self.entity.place,) if self.ends_row else (self.entity.place, segment)
+        self._changed()
+        next_page = (self.entity.place,) if self.leads_to_list else (self.entity.place, segment)
         redirect(req, resp, *next_page, done=self.done)

@@ -18,6 +18,7 @@ from app.console import (
     registers,
     sign_in,
     usage,
+    watches,
 )
 from app.console.entrance import Rights
 from app.console.rendering import ROOT, MenuItem
@@ -98,10 +99,18 @@ PAGES: tuple[Page, ...] = (
     Page("/domains/{domain_id}", domains.DomainPage, _READ),
     Page("/domains/{domain_id}/suspend", domains.DomainSuspension, _CHANGE),
     Page("/domains/{domain_id}/activate", domains.DomainActivation, _CHANGE),
+    Page("/watches", watches.WatchedAccounts, _READ, "Watches"),
+    Page("/watches/{tag}", watches.AccountWatches, _CHANGE),
+    Page("/watches/{tag}/events", watches.AccountEvents, _CHANGE),
+    Page("/watches/{tag}/accept", watches.HeldAcceptance, _CHANGE),
+    # NOTE: no account has this tag.
+    Page("/watches/files/{audit_task}", watches.WatchFilePage, {"GET": Right.CHANGE}),
+    Page("/watches/files/{audit_task}/{file}", watches.WatchFile, {"GET": Right.CHANGE}),
     Page("/usage", usage.UsagePage, _READ, "Usage"),
     Page("/audit", audit.AuditPage, _AUDIT, "Audit"),
     Page("/audit/export", audit.AuditExport, _AUDIT),
     Page("/audit/report", audit.AuditReport, _AUDIT),
+    Page("/audit/plate", audit.AuditPlate, _AUDIT),
     Page("/audit/verify", audit.AuditVerify, _AUDIT),
     Page("/audit/tasks/{audit_task}", audit.AuditTaskPage, {"GET": Right.AUDIT}),
     Page("/audit/tasks/{audit_task}/{file}", audit.AuditFile, {"GET": Right.AUDIT}),

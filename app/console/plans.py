@@ -233,7 +233,7 @@ def _set_plan(
 class PlanDeletion(Confirmation[Plan]):
     """GET, POST /console/plans/{plan}/delete. Deletes a plan without accounts. Opens the list."""
 
-    entity, done, ends_row = _PLANS, "deleted", True
+    entity, done, leads_to_list = _PLANS, "deleted", True
 
     def _question(self, row: Plan) -> Question:
         accounts = _count_accounts(self.engine, row)

@@ -16,6 +16,7 @@ from app.accounts.models import ApiKey
 from app.accounts.restrictions import Restrictions
 from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
+from app.audit.record import row_of
 from app.console.charts import CLASS_NAMES, columns_chart
 from app.console.sessions import RIGHTS, Right, Session
 from app.documentation import resources as documentation
@@ -25,6 +26,7 @@ from app.serve.http.context import Request, RequestContext
 from app.storage.files import size_text
 from app.storage.tables import Kind
 from app.version import VERSION
+from app.watches.words import words_of
 
 Values = Mapping[str, object]
 """The values of a template, by their names in the template."""
@@ -213,7 +215,9 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "duration": clock.duration_text,
     "in_words": in_words,
     "key_status": status_of_key,
+    "audit_row": row_of,
     "restrictions": _restrictions,
+    "state_words": words_of,
     "number": number,
     "size": size_text,
 }

@@ -69,7 +69,7 @@ def _curl(url: str, method: str, path: str, body: object) -> str:
     if body is not None:
         lines.append("-H 'Content-Type: application/json'")
         lines.append(f"-d {shlex.quote(json.dumps(body, ensure_ascii=False))}")
-    elif method != "GET":
+    if method not in ("GET", "POST"):
         lines.append(f"-X {method}")
     lines.append(shlex.quote(url + path))
     return " \\\n  ".join(lines)

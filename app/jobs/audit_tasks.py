@@ -1,10 +1,11 @@
 """What the console asks of the trail, and a process of its own does (D138).
 
-So are lists of the plates whose answers a load changed, which the trail records (D159).
+So are lists of the plates whose answers a load changed (D159), and files of watches and events
+(D188): the trail records them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -12,17 +13,21 @@ import msgspec
 import peewee
 
 from app import clock, processes
+from app.accounts.administration import require_account
+from app.accounts.models import Account
 from app.audit.comparison import comparison_of
 from app.audit.export import csv_of, write_export
-from app.audit.hosts import require_off
 from app.audit.owner import require_own
-from app.audit.record import AuditError, Plate, Record, Row, row_of, time_of
+from app.audit.record import AuditError, Record, Row, row_of, time_of
 from app.audit.report import refusals_in, report
 from app.audit.search import Period, Query, estimate, search
-from app.audit.trail import Trail, durable, record_use
+from app.audit.trail import record_use
 from app.audit.verify import verify
 from app.audit.view import View, view_of
 from app.config import Config
+from app.csv_cells import csv_line
+from app.jobs.plate_report import PlateReport, render_plate, report_plate
+from app.jobs.recorded_file import Note, Write, recorded_file
 from app.jobs.results import BYTE_ORDER_MARK, KEPT_SECONDS, RESULT, LimitedFile, Question, Results
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
 from app.registers.diff import (
@@ -33,15 +38,29 @@ from app.registers.diff import (
 )
 from app.storage.engine import Engine
 from app.storage.versions import database_id
-from app.vehicles.records import Read
+from app.watches.feed import Feed, id_of
+from app.watches.repository import Watches
+from app.watches.words import (
+    EVENT_COLUMNS,
+    WATCH_COLUMNS,
+    event_cells,
+    plates_of_events,
+    plates_of_watches,
+    watch_cells,
+)
 
 SEARCH: Final = "search"
 EXPORT: Final = "export"
 REPORT: Final = "report"
 VERIFY: Final = "verify"
+PLATE: Final = "plate"
+"""A report about a plate."""
+OF_TRAIL: Final = (SEARCH, EXPORT, REPORT, PLATE, VERIFY)
 DIFF: Final = "diff"
-"""The plates whose answers a load changed: the only kind that does not read the trail."""
-OF_TRAIL: Final = (SEARCH, EXPORT, REPORT, VERIFY)
+"""The plates whose answers a load changed. This kind and the next ones do not read the trail."""
+WATCHES: Final = "watches"
+EVENTS: Final = "events"
+"""The watches or the events of an account."""
 
 
 class AuditTask(TaskModel):
@@ -57,7 +76,7 @@ class Wanted(NamedTuple):
     """A task that somebody asks for."""
 
     kind: str
-    """`search`, `export`, `report`, `verify` or `diff`."""
+    """Such as `search`: one of OF_TRAIL, DIFF, WATCHES or EVENTS."""
     seen: str
     """The same for each click on one form with the same fields."""
     asked_by: str
@@ -153,17 +172,17 @@ class AuditTasks(TaskTable[Task]):
         if question is None:
             raise AuditError("what was asked is not there any more; ask again")
         directory, criteria = self._config.audit_dir, question.criteria
-        if task.kind != DIFF:
+        if task.kind in OF_TRAIL:
             owner = require_own(directory, database_id(self._engine))
         views = list[View]()
-        if task.kind in (SEARCH, EXPORT, REPORT):
+        if task.kind in OF_TRAIL and task.kind != VERIFY:
             # The trail as it is before the record of this use, so that no result has that record.
             views.append(view_of(directory))
             # SEC: the console wrote the name to the row, with the session of the request.
             use = Record(
                 time=time_of(clock.now_ns()),
                 request_id=question.request_id,
-                operation=task.kind,
+                operation=REPORT if task.kind == PLATE else task.kind,
                 user=task.asked_by,
                 criteria=criteria,
             )
@@ -256,6 +275,13 @@ def _report(work: Work) -> object:
     return done
 
 
+def _plate(work: Work) -> PlateReport:
+    done = report_plate(work.views, work.question.criteria.plate or "", work.period, work.engine)
+    with work.results.opened(work.task, "html") as file:
+        file.write(render_plate(done))
+    return done
+
+
 class Changed(NamedTuple):
     """The result of a diff."""
 
@@ -269,43 +295,72 @@ class Changed(NamedTuple):
 
 def _diff(work: Work) -> Changed:
     """Write the plates whose answers a load changed; each is recorded before that."""
-    config, asked, total, first = work.config, work.question, 0, list[Turn]()
-    compared = require_comparable(work.engine, asked.load, config.timezone)
-    with ExitStack() as opened:
-        trail = None
-        if not config.audit:
-            require_off(work.engine)
-        else:
-            owner = require_own(config.audit_dir, database_id(work.engine))
-            trail = opened.enter_context(durable(config.audit_dir, owner))
-        file = opened.enter_context(work.results.opened(work.task, "csv"))
-        limited = LimitedFile(file, f"run “verifyd imports diff {asked.load} --csv” on the host")
-        limited.write(BYTE_ORDER_MARK + CSV_HEADING.encode())
-        for turns in compare(work.engine, compared, config):
-            if trail is not None:
-                for plates, registers in turns.recorded():
-                    _record(trail, work, compared.day, plates, registers)
-            limited.write("".join(turn.csv_line for turn in turns.plates).encode())
+    asked, total, first = work.question, 0, list[Turn]()
+    compared = require_comparable(work.engine, asked.load, work.config.timezone)
+    way_out = f"run “verifyd imports diff {asked.load} --csv” on the host"
+    with _recorded(work, way_out) as (write, note):
+        write(CSV_HEADING)
+        for turns in compare(work.engine, compared, work.config):
+            for plates, registers in turns.recorded():
+                note(plates, as_of=compared.day, registers=registers)
+            write("".join(turn.csv_line for turn in turns.plates))
             total += len(turns.plates)
             first += turns.plates[: PLATES_SHOWN - len(first)]
     return Changed(compared.load_id, compared.register, total, first, compared.note)
 
 
-def _record(trail: Trail, work: Work, day: str, plates: list[Plate], registers: Read) -> None:
-    asked = work.question
-    trail.append(
-        Record(
-            time=time_of(clock.now_ns()),
-            request_id=asked.request_id,
-            operation=DIFF,
-            as_of=day,
-            reason=asked.reason,
-            reference=asked.reference,
-            user=work.task.asked_by,
-            plates=plates,
-            registers=registers,
-        )
+_PIECE = 1_000
+_PAGES = "use the pages of its API"
+
+
+def _watches(work: Work) -> int:
+    """Write the watches of an account, and return how many; each is recorded before that."""
+    account, total, last = _account_of(work), 0, ""
+    watches = Watches(work.engine)
+    with _recorded(work, _PAGES) as (write, note):
+        write(csv_line(WATCH_COLUMNS))
+        while piece := watches.list_watches(account.id, last, _PIECE):
+            note(plates_of_watches(piece))
+            write("".join(csv_line(watch_cells(each)) for each in piece))
+            total, last = total + len(piece), piece[-1].terms.registration
+    return total
+
+
+def _events(work: Work) -> int:
+    """Write the events of an account, the oldest first, and return how many."""
+    account, total, after = _account_of(work), 0, None
+    feed = Feed(work.engine)
+    with _recorded(work, _PAGES) as (write, note):
+        write(csv_line(EVENT_COLUMNS))
+        while (page := feed.list_events(account.id, after, _PIECE)).events:
+            note(plates_of_events(page.events))
+            write("".join(csv_line(event_cells(page.feed, each)) for each in page.events))
+            total, after = total + len(page.events), id_of(page.feed, page.events[-1].number)
+    return total
+
+
+def _account_of(work: Work) -> Account:
+    return require_account(work.engine, work.question.criteria.account or "")
+
+
+@contextmanager
+def _recorded(work: Work, way_out: str) -> Iterator[tuple[Write, Note]]:
+    """Begin the CSV file of a task whose plates are recorded, as `recorded_file` does."""
+    asked, task = work.question, work.task
+    said = Record(
+        time="",
+        request_id=asked.request_id,
+        operation=task.kind,
+        reason=asked.reason,
+        reference=asked.reference,
+        user=task.asked_by,
+        criteria=asked.criteria if asked.criteria.account else None,
     )
+    with (
+        work.results.opened(task, "csv") as file,
+        recorded_file(work.engine, work.config, said, file, way_out) as functions,
+    ):
+        yield functions
 
 
 _WORK: Mapping[str, Callable[[Work], object]] = {
@@ -313,6 +368,9 @@ _WORK: Mapping[str, Callable[[Work], object]] = {
     SEARCH: _search,
     EXPORT: _export,
     REPORT: _report,
+    PLATE: _plate,
+    WATCHES: _watches,
+    EVENTS: _events,
     VERIFY: lambda work: verify(
         work.config.audit_dir, work.question.digest, work.config.audit_keep
     ),

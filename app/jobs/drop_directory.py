@@ -22,6 +22,7 @@ from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import Job, reason_of
 from app.jobs.loads import Ended, LoadProcess, Shown, note_moved, note_refused
+from app.jobs.sweeping import sweeps_held_off
 from app.registers.dropped import kept
 from app.registers.dropped.directory import Batch, batches, keep, put_aside, remove
 from app.registers.dropped.uploads import is_marker
@@ -117,7 +118,8 @@ class DropDirectory(Job[None]):
                     "try again when it has ended"
                 )
             os.utime(path, (clock.now(), clock.now()))
-            yield
+            with opened_database(config) as engine, sweeps_held_off(engine):
+                yield
 
     def do(self) -> None:
         """Load all files. Raises NotAllLoaded at the end if a load failed or was skipped."""

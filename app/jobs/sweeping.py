@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import peewee
@@ -12,11 +12,9 @@ from app import clock
 from app.accounts.administration import require_account
 from app.accounts.states import subject_of
 from app.accounts.usage.store import add_events
-from app.actions import Actor, changing, record, session
-from app.audit.hosts import require_off
+from app.actions import Actor, Session, changing, record, session
 from app.audit.record import Plate, Record, time_of
-from app.audit.state import claim_for_command
-from app.audit.trail import durable
+from app.audit.state import opened_for_command
 from app.clock_steps import clock_fault, old_times
 from app.config import Config
 from app.errors import Hindered, OperatorError
@@ -25,10 +23,10 @@ from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.storage.stores import store_of
-from app.vehicles.reader import VehicleReader
-from app.vehicles.records import Records
-from app.vehicles.sandbox import SandboxRecords
+from app.vehicles.reader import readers_of
+from app.vehicles.records import Read
 from app.watches.feed import KEPT_DAYS
+from app.watches.repository import Terms
 from app.watches.sweep import (
     AccountToSweep,
     Outcome,
@@ -40,10 +38,12 @@ from app.watches.sweep import (
     prune_events,
 )
 from app.watches.tables import Watch, WatchEvent, WatchFeed
+from app.watches.watching import told_plate
 
 SWEEP = "sweep"
 """The name of the job, and of its records in the trail."""
-_LOCK = ".sweep"  # A lock like those of registers, none of which has such a name.
+# Locks like those of registers, none of which has such a name.
+_LOCK, _HOLD_OFF_LOCK = ".sweep", ".drop"
 _DAY_SECONDS = 86_400
 _log = logging.getLogger("app.jobs.sweeping")
 
@@ -56,7 +56,7 @@ class SweepRefused(OperatorError):
 class SweepWatches(Job[list[Swept]]):
     """Sweeps the accounts for whom the day or a register has changed since their last sweep.
 
-    The run is recorded only if there are watches, and if no other sweep runs.
+    The run is recorded only if there are watches, and if nothing runs that sweeps by itself.
     """
 
     name = SWEEP
@@ -77,12 +77,14 @@ class SweepWatches(Job[list[Swept]]):
         config = Config.from_env()
         with opened_database(config) as engine, store_of(engine, _LOCK).tried_lock() as is_ours:
             is_needed = any(each.select().exists(engine) for each in (Watch, WatchEvent))
-            if not is_ours or not is_needed:
+            is_held_off = store_of(engine, _HOLD_OFF_LOCK).is_locked()
+            if not is_ours or is_held_off or not is_needed:
                 self.name = ""  # There is no run to be recorded.
                 self.is_alerted = False
-                if is_ours or self.is_automatic:
+                if self.is_automatic or not is_needed:
                     return []
-                raise Hindered("another sweep is running; it also sweeps what changes meanwhile")
+                what = "a load of the drop directory" if is_held_off else "another sweep"
+                raise Hindered(f"{what} is running, which also sweeps what has changed until then")
             if fault := clock_fault(config.data_dir):
                 raise SweepRefused(f"the watches are not swept, because {fault}")
             try:
@@ -118,6 +120,16 @@ def sweep_after_load() -> None:
         _log.exception("the watches could not be swept: unexpected %s", type(error).__name__)
 
 
+@contextmanager
+def sweeps_held_off(engine: Engine) -> Iterator[None]:
+    """Let no sweep begin, on any host, because loads follow that belong together."""
+    store = store_of(engine, _HOLD_OFF_LOCK)
+    with store.tried_lock():
+        if store.lock_outlives_connection:
+            engine.close()  # NOTE: a load that is forked must not find an open SQLite file.
+        yield
+
+
 def accept(engine: Engine, name: str, actor: Actor | None = None) -> int:
     """Let the next sweep of an account report what it holds back; return of how many watches.
 
@@ -145,10 +157,7 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
     Raises as `Sweep.run` does; what was committed before stays.
     """
     done, swept = dict[int, str](), list[Swept]()
-    readers = [
-        VehicleReader(Records(engine, config.register_order, config.mot_first_years), config),
-        VehicleReader(SandboxRecords(config.timezone), config),
-    ]
+    readers = readers_of(engine, config)
     settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
     with _telling(engine, config) as tell:
         sweep = Sweep(engine, lambda is_sandbox: readers[is_sandbox], settings, tell)
@@ -162,6 +171,8 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
             if not due:
                 return swept
             for each in due:
+                if store_of(engine, _HOLD_OFF_LOCK).is_locked():
+                    return swept
                 done[each.id] = sweep.state(each)
                 swept.append(sweep.run(each))
                 _note(swept[-1])
@@ -186,41 +197,41 @@ def _telling(engine: Engine, config: Config) -> Iterator[Tell]:
 
     Raises AuditError if they must be recorded, and cannot be.
     """
-    with ExitStack() as opened:
-        if not config.audit:
-            require_off(engine)
-            trail = None
-        else:
-            owner = claim_for_command(engine, config)
-            trail = opened.enter_context(durable(config.audit_dir, owner))
+    with opened_for_command(engine, config) as trail:
+        who = session()
 
         def tell(account: AccountToSweep, told: Sequence[Outcome]) -> None:
             if account.is_sandbox:
                 return
             if trail is not None:
-                trail.append(*(_record(account.name, each) for each in told))
+                trail.append(*(_record(account.name, each, who) for each in told))
             events = sum(len(each.found.changes) for each in told)
             add_events(engine, account.id, account.name, events, config.timezone)
 
         yield tell
 
 
-def _record(account: str, outcome: Outcome) -> Record:
-    terms, now = outcome.watch.terms, outcome.found.told
-    plate = Plate(
-        terms.registration,
-        found=None if outcome.has_ended else now is not None,
-        checks={name: each.valid for name, each in now._asdict().items()} if now else {},
-        events=[each.type for each in outcome.found.changes],
-    )
+def _record(account: str, outcome: Outcome, who: Session) -> Record:
+    terms = outcome.watch.terms
+    plate = told_plate(terms.registration, outcome.found.told)
+    plate.events = [each.type for each in outcome.found.changes]
+    if outcome.has_ended:
+        plate.found = None
+    return watch_record(SWEEP, account, terms, plate, outcome.registers, who)
+
+
+def watch_record(
+    operation: str, account: str, terms: Terms, plate: Plate, registers: Read, who: Session
+) -> Record:
+    """Return what the trail has of one watch of an account, if a command tells it something."""
     return Record(
         time=time_of(clock.now_ns()),
         account=account,
-        operation=SWEEP,
+        operation=operation,
         reason=terms.reason,
         reference=terms.reference,
         unverified=True,
         plates=[plate],
-        registers=outcome.registers,
-        **session()._asdict(),
+        registers=registers,
+        **who._asdict(),
     )

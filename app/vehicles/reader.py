@@ -6,6 +6,7 @@ import msgspec
 
 from app import clock
 from app.config import Config
+from app.storage.engine import Engine
 from app.vehicles.facts import Record
 from app.vehicles.records import EVERYTHING, Read, Records, Wanted
 from app.vehicles.registration import canonical_registration
@@ -72,3 +73,9 @@ class VehicleReader:
             for text, plate in zip(asked, plates, strict=True)
         ]
         return found, read
+
+
+def readers_of(engine: Engine, config: Config) -> tuple[VehicleReader, VehicleReader]:
+    """Return the reader of the registers, and that of accounts whose plan is a sandbox."""
+    records = Records(engine, config.register_order, config.mot_first_years)
+    return VehicleReader(records, config), VehicleReader(SandboxRecords(config.timezone), config)

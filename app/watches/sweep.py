@@ -17,9 +17,9 @@ from peewee import fn
 from app import clock
 from app.accounts.models import Account, Plan
 from app.storage.engine import Engine
-from app.storage.registers import read_state
+from app.storage.registers import with_current_registers
 from app.vehicles.facts import Record
-from app.vehicles.reader import VehicleReader
+from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import Read, Wanted
 from app.watches.changes import Change, Compared, compare
 from app.watches.repository import HeldWatch, Watches, changing_watches, loads_of
@@ -120,18 +120,24 @@ class Sweep:
             accepts_loads: report what loads have changed, however much it is. So does a sweep of
                 the day and the registers for which an operator has accepted it.
 
+        A load that ends meanwhile ends the sweep, because it may be one of many that belong
+        together. Then the account is still due.
+
         Raises what the engine, the reader and `tell` raise. What was committed before stays.
         """
         state = self.state(account)
         one = _AccountSweep(self._engine, self._reader(account.is_sandbox), account, self._tell)
-        waiting = [
-            plate for piece in one.pieces() for plate in one.sweep(piece, reports_loads=False)
-        ]
-        accepts_loads = accepts_loads or account.swept == f"{_ACCEPTED}{state}"
-        if accepts_loads or not _is_suspicious(len(waiting), one.watches):
-            while waiting:
-                piece, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
-                one.sweep(one.find(piece), reports_loads=True)
+        waiting: list[str] = []
+        try:
+            for piece in one.pieces():
+                waiting += one.sweep(piece, reports_loads=False)
+            accepts_loads = accepts_loads or account.swept == f"{_ACCEPTED}{state}"
+            if accepts_loads or not _is_suspicious(len(waiting), one.watches):
+                while waiting:
+                    some, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
+                    one.sweep(one.find(some), reports_loads=True)
+        except _LoadEnded:
+            return Swept(account.name, one.watches, one.events, 0)
         self._note(account.id, state if one.is_whole else None, len(waiting))
         return Swept(account.name, one.watches, one.events, len(waiting))
 
@@ -171,6 +177,10 @@ def _is_suspicious(changed: int, watches: int) -> bool:
     return changed >= HELD_MIN and changed > HELD_SHARE * watches
 
 
+class _LoadEnded(Exception):
+    """A load, rollback or drop has ended since the sweep began."""
+
+
 class _AccountSweep:
     """The sweep of one account, a few watches at a time."""
 
@@ -183,6 +193,7 @@ class _AccountSweep:
         self._account = account
         self._tell = tell
         self._today = reader.day(None)
+        self._loads = loads_of(engine)
         self.watches = 0
         self.events = 0
         self.is_whole = True
@@ -222,12 +233,11 @@ class _AccountSweep:
             else:
                 days = (each.day for each in watch.told or () if each.day)
                 by_day[min([watch.day, *days])].append(watch)
-        registers = read_state(self._engine)
         for first_day, some in by_day.items():
             plates = [watch.terms.registration for watch in some]
-            records, read = self._reader.look_up(registers, plates, first_day, WANTED)
+            records, read = self._look_up(plates, first_day)
             for watch, each in zip(some, records, strict=True):
-                find = partial(self._find, registers, watch.terms.registration)
+                find = partial(self._find, watch.terms.registration)
                 seen = Seen(each.record, first_day, find)
                 # NOTE: after the clock was set back, no day is judged twice.
                 today, leads = max(self._today, watch.day), watch.terms.lead_days
@@ -236,14 +246,21 @@ class _AccountSweep:
                 )
                 yield Outcome(watch, found, False, read)
 
-    def _find(self, registers: str, plate: str, day: str) -> Record | None:
-        (found,), _ = self._reader.look_up(registers, [plate], day, WANTED)
+    def _look_up(self, plates: Sequence[str], day: str) -> tuple[list[Found], Read]:
+        return with_current_registers(
+            self._engine, lambda state: self._reader.look_up(state, plates, day, WANTED)
+        )
+
+    def _find(self, plate: str, day: str) -> Record | None:
+        (found,), _ = self._look_up([plate], day)
         return found.record
 
     def _write(self, changed: Sequence[Outcome]) -> None:
         """Commit events together with the states that they lead to."""
         engine, account = self._engine, self._account
         with changing_watches(engine, account.id):
+            if loads_of(engine) != self._loads:
+                raise _LoadEnded
             plates = [each.watch.terms.registration for each in changed]
             now = self._watches.find_watches(account.id, plates)
             pairs = zip(plates, changed, strict=True)

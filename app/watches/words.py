@@ -1,4 +1,4 @@
-"""Watches and events as operators and auditors read them: words, cells, plates of records (D188)."""
+"""Watches and events as people read them: words, cells, and plates of records (D188)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -47,11 +47,15 @@ def watch_cells(watch: HeldWatch) -> list[str]:
     return cells + [""] * (len(WATCH_COLUMNS) - len(cells))
 
 
+def states_of(event: Event) -> list[str]:
+    """Return the states before and after an event in words."""
+    return [words_of(msgspec.json.decode(each)) for each in (event.before, event.after)]
+
+
 def event_cells(feed: str, event: Event) -> list[str]:
     """Return the cells of EVENT_COLUMNS."""
     about = (event.type, event.registration, event.reference or "")
-    states = (words_of(msgspec.json.decode(each)) for each in (event.before, event.after))
-    return [id_of(feed, event.number), clock.iso_utc(event.at), *about, *states]
+    return [id_of(feed, event.number), clock.iso_utc(event.at), *about, *states_of(event)]
 
 
 def plates_of_watches(watches: Iterable[HeldWatch]) -> list[Plate]:

@@ -6,6 +6,7 @@ from app import clock
 from app.accounts.administration import create_key, set_plan
 from app.accounts.models import EnquiryChange
 from tests.conftest import engine_independent
+from tests.enquiry import set_watches_max
 
 PATH = "/v1/account"
 
@@ -14,6 +15,9 @@ class Test200:
     def test_the_account_its_plan_and_its_key(self, alice, world):
         """The answer names the account, its limits, what is left and used, and the key."""
         alice.post("/api/domains", {"name": "a.example"})
+        set_watches_max(world.engine, "standard", 5)
+        sent = {"add": [{"registration": "A1"}, {"registration": "A2"}]}
+        alice.post("/v1/watches/bulk", sent)
         response = alice.get(PATH)
         assert response.status_int == 200
         assert response.json == {
@@ -24,6 +28,7 @@ class Test200:
                 "windowSeconds": 60,
                 "bulkMax": 1_000,
                 "domainsMax": 1_000,
+                "watchesMax": 5,
                 "enquiry": "off",
                 "enquiryReasons": [],
                 "suggest": False,
@@ -31,6 +36,7 @@ class Test200:
             },
             "requestsRemaining": int(response.headers["X-RateLimit-Remaining"]),
             "domainsUsed": 1,
+            "watchesUsed": 2,
             "key": {
                 # A key is `vfd_`, six characters of the account, and then its id (D3).
                 "id": world.alice_key[10:18],

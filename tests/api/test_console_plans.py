@@ -24,6 +24,7 @@ from tests.rows import each_row
 
 PLANS = f"{ROOT}/plans"
 LIMITS = {"requests": "7", "window_seconds": "60", "bulk_max": "10", "domains_max": "0"}
+LIMITS |= {"watches_max": "3"}
 FIELDS = {**LIMITS, "enquiry": "off", "enquiry_reasons": "", "suggest": "off", "sandbox": "off"}
 NO_TEXT = [None, "", " ", "x" * 101, "a\nb", "9" * 5000, MARKUP]
 NO_NUMBERS = ["-1", "1.5", "x", "²"]
@@ -37,7 +38,7 @@ def browser(world):
 
 
 def values_of(plan):
-    names = ("requests", "window_seconds", "bulk_max", "domains_max")
+    names = ("requests", "window_seconds", "bulk_max", "domains_max", "watches_max")
     return {name: str(getattr(plan, name)) for name in names}
 
 
@@ -169,6 +170,7 @@ class TestCreate:
             ("bulk_max", "0"),
             ("bulk_max", "10001"),
             ("domains_max", "1000001"),
+            ("watches_max", "1000001"),
         ],
     )
     def test_limits_have_the_ranges_of_the_command(self, browser, field, value):

@@ -8,9 +8,10 @@ from app.console.pages import PAGES
 from app.console.rendering import ROOT
 from app.console.sessions import RIGHTS, Right, Role, create_link, list_sessions
 from app.domains.repository import Domains
-from app.jobs.audit_tasks import DIFF, SEARCH, AuditTask, AuditTasks, Wanted
+from app.jobs.audit_tasks import DIFF, SEARCH, WATCHES, AuditTask, AuditTasks, Wanted
 from app.jobs.register_tasks import RegisterTask
 from app.jobs.results import Question
+from app.watches.repository import ensure_feed
 from tests.api.console import Browser, signed_in, stored
 from tests.conftest import ON_SQLITE, STORAGE
 from tests.rows import each_row
@@ -37,9 +38,15 @@ def operator(world, application):
     return signed_in(world, application, Role.OPERATOR)
 
 
+_KINDS = {"loads": DIFF, "watches": WATCHES}
+"""The kinds of tasks that do not read the trail, by the place of their pages."""
+
+
 def path_of(page, world):
     """Return the path of a page, about something that exists."""
     account, domains = require_account(world.engine, "alice"), Domains(world.engine)
+    with world.engine.atomic():
+        ensure_feed(world.engine, account.id)
     name = "example.com"
     domain = domains.find_domain(account.id, name) or domains.create_domain(account.id, name, 10)
     values = {
@@ -52,7 +59,7 @@ def path_of(page, world):
         "name": "native",
         "load_id": 1,
         "task_id": _task_of(world),
-        "audit_task": _audit_task_of(world, DIFF if "/loads/" in page.path else SEARCH),
+        "audit_task": _audit_task_of(world, _KINDS.get(page.path.split("/")[2], SEARCH)),
         "file": "csv",
     }
     sessions = list_sessions(world.engine)

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app import clock
 from app.accounts.administration import set_plan
-from app.alerts.nightly import Run, record
+from app.alerts.nightly import JobRun, Run, record
 from app.errors import OperatorError
 from app.registers.generations import locked
 from app.registers.history import insert_line, note_refused
@@ -16,6 +16,7 @@ from app.registers.undo import drop_register, purge_register, roll_back
 from app.routes import ENDPOINTS
 from app.serve.http.metrics import ANONYMOUS, NO_ROUTE
 from app.version import VERSION
+from app.watches.tables import Watch, WatchFeed
 from tests.system.nginx import make_certificate
 from tests.unit.held import held_load
 
@@ -310,6 +311,24 @@ class TestInstallation:
         samples = read(alice)
         assert counted(samples, "backup_size_bytes") == 4321
         assert counted(samples, "backup_last_success_timestamp_seconds") == at > 1.7e9
+
+    def test_watches_and_their_sweeps_are_metrics(self, world, alice):
+        """How many there are, how many are held back, and when the last sweep ended well."""
+        samples = read(alice)
+        assert counted(samples, "watches") == counted(samples, "watches_held") == 0
+        assert ("verifyd_sweep_last_success_timestamp_seconds",) not in samples
+        WatchFeed.insert(account=1, feed="0123abcd", held=30, held_at=1).execute(world.engine)
+        about = {"account": 1, "registration": "AB12CDE", "lead_days": "", "told": "null"}
+        Watch.insert(**about, created_at=1, day="2026-11-25").execute(world.engine)
+        record(world.engine, world.config.data_dir, Run("sweep", True, 1))
+        record(world.engine, world.config.data_dir, Run("sweep", True, 2, ("It failed.",)))
+        samples = read(alice)
+        assert counted(samples, "watches") == 1
+        assert counted(samples, "watches_held") == 30
+        (ended,) = [
+            run.finished_at for run in JobRun.select().where(JobRun.is_done).execute(world.engine)
+        ]
+        assert counted(samples, "sweep_last_success_timestamp_seconds") == ended
 
     def test_certificate_disk_and_build_need_no_database(self, world):
         """These metrics do not depend on the database."""

@@ -15,16 +15,17 @@ from app.sandbox_errors import ERRORS
 from app.vehicles.sandbox import VEHICLES
 from tests.api.test_metrics import read
 from tests.api.test_usage import used
+from tests.api.watches import put, sweep
 from tests.conftest import ON_SQLITE, SHARED, STORAGE
 from tests.contract.answers import document, resolved
-from tests.enquiry import set_enquiry, set_suggest
+from tests.enquiry import set_enquiry, set_suggest, set_watches_max
 from tests.rows import each_row
 from tests.unit.audit_trails import lines
 
 LIMITS = {"requests": 1_000_000, "window_seconds": 60, "bulk_max": 1_000, "domains_max": 2}
 INSURANCE, COMPLIANCE = "/v1/vehicle/{}/insurance", "/v1/compliance/{}"
 BULKS = {"bulk_insurance": "/v1/vehicle/bulk-insurance", "bulk_compliance": "/v1/compliance/bulk"}
-DOMAINS = "/api/domains"
+DOMAINS, WATCHES = "/api/domains", "/v1/watches"
 PAGE = {
     "TESTOK": "valid valid valid none",
     "TESTLAPSED": "expired valid valid none",
@@ -205,6 +206,10 @@ def request(client, operation, sent):
         "compliance": lambda: client.get(COMPLIANCE.format(sent)),
         "bulk_insurance": lambda: bulk(client, operation, sent),
         "bulk_compliance": lambda: bulk(client, operation, sent),
+        "put_watch": lambda: put(client, f"{WATCHES}/{sent}"),
+        "get_watch": lambda: client.get(f"{WATCHES}/{sent}"),
+        "delete_watch": lambda: client.request("DELETE", f"{WATCHES}/{sent}"),
+        "bulk_watch": lambda: client.post(f"{WATCHES}/bulk", {"add": [{"registration": sent}]}),
         "list_domains": lambda: client.get(f"{DOMAINS}?after={sent}"),
         "create_domain": lambda: client.post(DOMAINS, {"name": sent}),
         "get_domain": lambda: client.get(f"{DOMAINS}/{sent}"),
@@ -230,7 +235,7 @@ def of_operation(operation):
 
 
 OPERATIONS_WITH_ERRORS = sorted({name for each in ERRORS for name in each.operations.names})
-NATURAL = {(404, "vehicle_not_found"), (404, "domain_not_found")}
+NATURAL = {(404, f"{each}_not_found") for each in ("vehicle", "watch", "domain")}
 """Errors that every other plate and name provoke."""
 
 
@@ -285,6 +290,39 @@ class TestErrors:
         """HEAD answers like GET, without a body."""
         answer = tester.request("HEAD", INSURANCE.format("TEST503"))
         assert (answer.status_int, answer.body) == (503, b"")
+
+
+class TestWatches:
+    @pytest.fixture
+    def tester(self, world, tester):
+        set_watches_max(world.engine, "sandbox", 5)
+        return tester
+
+    def test_a_watch_has_the_state_of_the_table(self, tester):
+        """The verdicts and reasons of its plate."""
+        for plate, reasons in [("TESTLAPSED", PAGE["TESTLAPSED"]), ("TESTFINE", PAGE["TESTFINE"])]:
+            checks = put(tester, f"{WATCHES}/{plate}").json["checks"]
+            assert " ".join(each["reason"] for each in checks.values()) == reasons
+        assert put(tester, f"{WATCHES}/TEST404").json["known"] is False
+
+    def test_a_lead_day_brings_an_event_every_night(self, world, tester, monkeypatch):
+        """The last day moves with today, so that each night it is a new one."""
+        put(tester, f"{WATCHES}/TESTGAP", leadDays=[14])
+        today = clock.today(UTC)
+        for days in range(3):
+            monkeypatch.setattr(clock, "today", lambda zone, days=days: today + timedelta(days))
+            sweep(world)
+        events = tester.get("/v1/events").json["events"]
+        assert [each["type"] for each in events] == ["insurance.ending"] * 3
+
+    def test_a_fault_of_a_bulk_names_the_plate(self, tester):
+        """Those to add and those to remove."""
+        added = [{"registration": "TESTOK"}, {"registration": "TEST400BODY"}]
+        answer = tester.post(f"{WATCHES}/bulk", {"add": added})
+        assert answer.json["errors"][0]["pointer"] == "/add/1/registration"
+        answer = tester.post(f"{WATCHES}/bulk", {"remove": ["TESTOK", "TEST400BODY"]})
+        assert answer.json["errors"][0]["pointer"] == "/remove/1"
+        assert tester.get(WATCHES).json["watches"] == []
 
 
 class TestDomains:

@@ -15,6 +15,7 @@ from app.accounts.administration import create_key
 from app.accounts.restrictions import Restrictions
 from tests.conftest import World
 from tests.contract.answers import lasting_headers
+from tests.enquiry import set_watches_max
 from tests.stores import Template
 
 # By code point, upper case precedes lower case, digits precede letters, and hyphens precede both;
@@ -165,6 +166,30 @@ def test_both_databases_refuse_alike(worlds):
         assert answers[0] == answers[1], (method, path)
         assert answers[0][0].startswith(str(status)), (method, path, answers[0])
     assert on_postgres.get("/api/domains").json == {"domains": []}
+
+
+def test_both_databases_watch_alike(worlds):
+    """Watches and their lists are equal to the byte, in the same order."""
+    clients = [world.client(world.alice_key) for world in worlds]
+    for world in worlds:
+        set_watches_max(world.engine, "standard", len(PLATES))
+    added = [{"registration": each, "leadDays": [7, 28]} for each in PLATES]
+    for path, document in (
+        ("/v1/watches/bulk", {"add": added, "remove": ["ZZ2"]}),
+        ("/v1/watches/bulk", {"add": [added[0]], "remove": ["AA1"]}),
+        ("/v1/watches", None),
+        ("/v1/watches?limit=2&after=AA1", None),
+        ("/v1/watches/AB12CDE", None),
+        ("/v1/watches/AA1", None),
+        ("/v1/events?after=00000000-1", None),
+    ):
+        answers = [
+            masked(each.get(path) if document is None else each.post(path, document))
+            for each in clients
+        ]
+        assert answers[0] == answers[1], path
+    plates = [each["registration"] for each in clients[0].get("/v1/watches").json["watches"]]
+    assert plates == ["0", "AB12CDE", "MÜAB123", "NONE1", "ZZ1", "É"]
 
 
 def test_both_databases_restrict_alike(worlds):

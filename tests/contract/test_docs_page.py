@@ -259,7 +259,7 @@ class TestDocumentation:
         text = page(client, "/docs").text
         for name in ("Enquiry-Reason", "Enquiry-Reference", "Enquiry-User"):
             assert text.count(f"<dt><code>{name}</code>") == 1
-        assert text.count('<a href="#reasons">Enquiry headers</a>') == 4
+        assert text.count('<a href="#reasons">Enquiry headers</a>') == 6
 
     def test_the_limits_on_the_page_are_those_of_the_program(self, client: webtest.TestApp) -> None:
         """The page names the length of a plate, of a body and of a page of domains."""
@@ -303,7 +303,7 @@ class TestDocumentation:
         """The operator's part and the promises end the guide; vehicles are the first operations."""
         found = page(client, "/docs").ids
         places = ["start", "days", "errors", "changes", "browsers", "loading"]
-        places += ["vehicles", "domains"]
+        places += ["vehicles", "watches", "domains"]
         assert sorted(places, key=found.index) == places
         contents = client.get("/docs").text.partition('<nav class="contents"')[2]
         linked = re.findall(r'href="#(\w+)"', contents.partition("</nav>")[0])

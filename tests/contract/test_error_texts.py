@@ -18,6 +18,8 @@ BULK = "/v1/vehicle/bulk-insurance"
 DOMAINS = "/api/domains"
 INSURANCE = "/v1/vehicle/AB12CDE/insurance"
 COMPLIANCE = "/v1/compliance/AB12CDE"
+WATCH = "/v1/watches/AB12CDE"
+JSON = {"Content-Type": "application/json"}
 KNOWN = '{"registrations": ["AB12CDE"]'
 
 
@@ -199,11 +201,12 @@ def test_a_parameter_that_is_wrong(alice, address, detail):
 
 def test_no_operation_ignores_a_parameter(alice):
     """Reading or writing, an operation refuses what it does not know; OPTIONS asks for nothing."""
-    for path in (DOMAINS, f"{DOMAINS}/a.example", INSURANCE, COMPLIANCE):
+    reads = (DOMAINS, f"{DOMAINS}/a.example", INSURANCE, COMPLIANCE)
+    for path in (*reads, WATCH, "/v1/watches", "/v1/events"):
         assert alice.get(f"{path}?x=1").json["code"] == "unknown_parameter"
         assert alice.request("HEAD", f"{path}?x=1").status_int == 400
         assert alice.request("OPTIONS", f"{path}?x=1").status_int == 204
-    for path in (DOMAINS, BULK):
+    for path in (DOMAINS, BULK, "/v1/watches/bulk"):
         assert alice.post(f"{path}?x=1", {}).json["code"] == "unknown_parameter"
 
 
@@ -393,6 +396,9 @@ def refusals(world, alice):
     Domains(world.engine).set_status(account.id, "a.example", "suspended")
     yield "domain_suspended", alice.request("DELETE", f"{DOMAINS}/a.example")
     yield "vehicle_not_found", alice.get(INSURANCE)
+    yield "watch_quota_reached", alice.request("PUT", WATCH, body="{}", headers=JSON)
+    yield "watch_not_found", alice.get(WATCH)
+    yield "events_gone", alice.get("/v1/events?after=00000000-1")
     yield "too_many_registrations", alice.post(BULK, {"registrations": ["A1", "A2"]})
     yield "body_too_large", alice.post(BULK, b"x" * (1024 * 1024 + 1))
     yield "invalid_request", alice.get(DOMAINS, environ={"HTTP_TRANSFER_ENCODING": "chunked"})
@@ -418,6 +424,9 @@ TEXTS = {
     "domain_not_found": "The account has no such domain.",
     "domain_suspended": "The domain a.example is suspended. Only the operator can lift that.",
     "vehicle_not_found": "Vehicle not found",
+    "watch_quota_reached": "The account has all 0 watches that its plan allows.",
+    "watch_not_found": "The account has no such watch.",
+    "events_gone": "The events after this one are no longer kept, or the feed has begun again ",
     "too_many_registrations": "The account's plan allows 1 registrations in one request; got 2.",
     "body_too_large": "A body has at most 1,048,576 bytes; got more.",
     "invalid_request": "A body must be sent with its Content-Length and without Transfer-Encoding.",

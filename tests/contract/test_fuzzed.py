@@ -11,7 +11,7 @@ OPERATIONS = [
     (path, method.upper())
     for path, item in document()["paths"].items()
     for method in item
-    if method in ("get", "post")
+    if method in ("get", "post", "put")
 ]
 
 

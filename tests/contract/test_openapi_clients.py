@@ -20,6 +20,7 @@ def test_answers_are_open() -> None:
     """Objects and values of answers are open, so that later ones break no client (D95)."""
     schemas = DOCUMENT["components"]["schemas"]
     requests = {"DomainRequest", "BulkRequest", "ComplianceBulkRequest", "DomainStatus"}
+    requests |= {"WatchRequest", "AddedWatch", "BulkWatchRequest"}
     for name in schemas.keys() - requests:
         for steps, node in places(schemas[name]):
             if steps[-1:] != ("properties",):
@@ -33,6 +34,7 @@ def test_operations_keep_their_names() -> None:
     assert ids == [
         *("listDomains", "createDomain", "getDomain", "deleteDomain"),
         *("checkVehicleInsurance", "checkVehicles", "checkCompliance", "checkVehiclesCompliance"),
+        *("listWatches", "getWatch", "putWatch", "deleteWatch", "changeWatches", "listEvents"),
         *("getAccount", "getUsage"),
         *("getHealth", "getReadiness", "getOpenApiDocument", "getStartPage"),
         *("getDocumentationPage", "getErrorsPage", "getTryPage", "getMetrics"),

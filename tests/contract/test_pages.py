@@ -134,9 +134,12 @@ def test_the_paths_table_is_complete():
     ]
 
 
+_METHODS = ("GET", "POST", "PUT", "DELETE")
+
+
 def methods(resource: type) -> list[str]:
     """Return the methods of a resource; HEAD belongs to GET and is listed once."""
-    return [name for name in ("GET", "POST", "DELETE") if hasattr(resource, f"on_{name.lower()}")]
+    return [name for name in _METHODS if hasattr(resource, f"on_{name.lower()}")]
 
 
 def test_the_open_paths_are_those_that_need_no_key():

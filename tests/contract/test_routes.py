@@ -52,8 +52,9 @@ def test_every_route_is_documented_and_the_other_way_round():
         for method in methods_of(endpoint.resource)
         if endpoint.path not in UNDOCUMENTED
     }
-    # It answers for the plate BULK, as `/v1/compliance/{registration}` describes (D92).
+    # They are about the plate BULK, as the path with `{registration}` describes (D92).
     routed.remove(("/v1/compliance/bulk", "GET"))
+    routed -= {("/v1/watches/bulk", method) for method in ("GET", "PUT", "DELETE")}
     documented = {
         (path, method.upper()) for path, item in document()["paths"].items() for method in item
     }
@@ -109,7 +110,8 @@ def test_a_responder_takes_what_its_path_names(endpoint):
 def test_a_restricted_key_opens_only_paths_of_its_area():
     """Each path that needs a key names its areas; one that names none is for other keys (D178)."""
     areas = {each.path: tuple(each.areas) for each in ENDPOINTS if not is_open(each.path)}
-    vehicles = [path for path in areas if path.startswith(("/v1/vehicle/", "/v1/compliance/"))]
+    of_vehicles = ("/v1/vehicle/", "/v1/compliance/", "/v1/watches", "/v1/events")
+    vehicles = [path for path in areas if path.startswith(of_vehicles)]
     expected: dict[str, tuple[Area, ...]] = dict.fromkeys(vehicles, ("vehicles",))
     expected |= dict.fromkeys(("/api/domains", "/api/domains/{domain}"), ("domains",))
     expected |= {"/v1/account": ("domains", "vehicles"), "/v1/usage": (), "/metrics": ()}

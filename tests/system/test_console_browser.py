@@ -16,6 +16,7 @@ from tests.system.browsers import WIDTHS, Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site
 from tests.unit.held import HEADER, begun, held_load, loaded, vehicles
+from tests.unit.held_watches import hold
 
 pytestmark = pytest.mark.system_long
 
@@ -63,9 +64,16 @@ VISITED = {
     f"{ROOT}/domains/{{domain_id}}/suspend",
     f"{ROOT}/domains/{{domain_id}}/activate",
     f"{ROOT}/look-up",
+    f"{ROOT}/watches",
+    f"{ROOT}/watches/{{tag}}",
+    f"{ROOT}/watches/{{tag}}/events",
+    f"{ROOT}/watches/{{tag}}/accept",
+    f"{ROOT}/watches/files/{{audit_task}}",
+    f"{ROOT}/watches/files/{{audit_task}}/{{file}}",
     f"{ROOT}/usage",
     f"{ROOT}/audit",
     f"{ROOT}/audit/export",
+    f"{ROOT}/audit/plate",
     f"{ROOT}/audit/report",
     f"{ROOT}/audit/verify",
     f"{ROOT}/audit/tasks/{{audit_task}}",
@@ -508,6 +516,31 @@ def test_a_viewer_can_see_what_was_used(world, visit, scheme, has_javascript):
 
 
 @EVERY_WAY
+def test_an_operator_sees_watches_and_accepts_what_is_held_back(
+    world, visit, scheme, has_javascript
+):
+    """From the account's page to the lists and a file; the accepted changes are then events."""
+    hold(world)
+    visitor = visit(scheme, has_javascript)
+    page = visitor.page
+    sign_in(world, visitor, Role.OPERATOR)
+    visitor.click("Watches")
+    visitor.click("Accept the changes of alice")
+    visitor.click("Cancel")
+    visitor.click("Watches")
+    visitor.click("Accept the changes of alice")
+    page.get_by_role("button", name="Accept and report").click()
+    page.get_by_role("row", name="alice 60 60").wait_for()
+    visitor.check()
+    visitor.click("alice")
+    visitor.click("Next")
+    visitor.click("Events")
+    assert page.get_by_text("60 events").is_visible()
+    asked(visitor, "Download all as CSV", "60 events")
+    downloaded(page, "CSV")
+
+
+@EVERY_WAY
 def test_an_auditor_can_ask_the_trail(world, visit, scheme, has_javascript):
     """A search, an export, a report and a verification: each form, its result and its file."""
     visitor = visit(scheme, has_javascript)
@@ -537,6 +570,11 @@ def test_an_auditor_can_ask_the_trail(world, visit, scheme, has_javascript):
     visitor.click("Audit")
     visitor.click("Report")
     asked(visitor, "Make the report", "The trail verifies")
+    downloaded(page, "one page")
+    visitor.click("Audit")
+    visitor.click("Report about a plate")
+    page.get_by_label("Plate").fill("AB12CDE")
+    asked(visitor, "Make the report", "No account watches this plate")
     downloaded(page, "one page")
     visitor.click("Audit")
     visitor.click("Verify")

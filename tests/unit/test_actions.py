@@ -518,8 +518,8 @@ class TestList:
             ("accounts suspend acme", f"status: active -> suspended; suspended_at: - -> {TIME}"),
             (
                 "plans delete tiny",
-                "requests: 1; window_seconds: 60; bulk_max: 2; domains_max: 3; enquiry: off; "
-                "suggest: off; sandbox: off",
+                "requests: 1; window_seconds: 60; bulk_max: 2; domains_max: 3; watches_max: 0; "
+                "enquiry: off; suggest: off; sandbox: off",
             ),
             ("keys revoke {key}", f"revoked_at: - -> {TIME}"),
             ("imports drop failed --purge --yes", "-"),

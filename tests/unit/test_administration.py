@@ -133,6 +133,8 @@ class TestPlans:
             {"bulk_max": 10_001},
             {"domains_max": -1},
             {"domains_max": 1_000_001},
+            {"watches_max": -1},
+            {"watches_max": 1_000_001},
         ],
     )
     def test_numbers_out_of_range_are_refused_by_name(self, engine, limit):

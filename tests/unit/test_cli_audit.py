@@ -442,3 +442,33 @@ class TestReporting:
         document = cli.json("audit", "report", "--from", "2020-01-01")
         assert document["from"] == "2020-01-01T00:00:00.000000Z"
         assert document["look_ups"] == 3
+
+    def test_one_about_a_plate_has_no_other_plate(self, cli, trail, directory):
+        """Its records, watches and events are a page or a document, and its use is recorded."""
+        ended = cli.run("audit", "report", "--plate", "ab12 cde")
+        assert ended.stdout.startswith("<!doctype html>")
+        assert ended.stderr == "2 records, 0 watches, 0 events reported\n"
+        use = last(directory)
+        assert (use["operation"], use["criteria"]) == ("report", {"plate": "AB12CDE"})
+        document = cli.json("audit", "report", "--plate", "AB12CDE", "--to", "2100-01-01")
+        assert {plate["plate"] for each in document["records"] for plate in each["plates"]} == {
+            "AB12CDE"
+        }
+        assert (document["watches"], document["events"]) == ([], [])
+
+    def test_one_about_a_plate_is_made_of_a_copy_without_the_database(
+        self, cli, trail, monkeypatch
+    ):
+        """Then it says that watches and events are not known."""
+        monkeypatch.setattr("app.cli.audit_search.record_use", lambda *_: None)
+        monkeypatch.setenv("VERIFYD_DATABASE_URL", "sqlite:////nowhere/verifyd.db")
+        ended = cli.run("audit", "report", "--plate", "AB12CDE")
+        assert ended.stderr == "2 records reported\n"
+        assert ended.stdout.count("not known here") == 2
+
+    def test_one_about_a_plate_says_if_it_has_only_the_newest(self, cli, trail, monkeypatch):
+        """It names the search that finds all."""
+        monkeypatch.setattr("app.jobs.plate_report.ROWS_MAX", 1)
+        ended = cli.run("audit", "report", "--plate", "AB12CDE")
+        assert ended.stderr == "1 record, 0 watches, 0 events reported\n"
+        assert "audit search --plate AB12CDE --all" in ended.stdout

@@ -32,6 +32,7 @@ def test_a_plan_is_added(cli):
         "window_seconds": 60,
         "bulk_max": 10,
         "domains_max": 3,
+        "watches_max": 0,
         "enquiry": "off",
         "enquiry_reasons": [],
         "suggest": "off",
@@ -46,6 +47,13 @@ def test_a_plan_is_changed(cli):
     assert len(cli.json("plans", "list")) == 3
 
 
+def test_watches_stay_as_they_are_unless_they_are_given(cli):
+    """A command of the former release changes nothing about them."""
+    assert cli.json("plans", "set", "free", *options(watches_max=9))["watches_max"] == 9
+    assert cli.json("plans", "set", "free", *options())["watches_max"] == 9
+    assert cli.json("plans", "set", "free", *options(watches_max=0))["watches_max"] == 0
+
+
 @ON_SQLITE
 @each_row(
     ("limit", "value"),
@@ -58,6 +66,7 @@ def test_a_plan_is_changed(cli):
         ("bulk_max", 10_001),
         ("domains_max", -1),
         ("domains_max", 1_000_001),
+        ("watches_max", 1_000_001),
     ],
 )
 def test_a_limit_out_of_range_is_refused(cli, limit, value):

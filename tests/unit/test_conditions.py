@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from app import clock
+from app.accounts.administration import suspend_account
 from app.alerts import certificate as certificates
 from app.alerts.certificate import certificate_conditions, expires_at
 from app.alerts.conditions import conditions_of, gathered
@@ -32,6 +33,7 @@ from app.registers.reading.rejects import RejectLimit
 from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
+from app.watches.tables import Watch, WatchFeed
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.unit.held import begun
 
@@ -207,6 +209,56 @@ class TestLoads:
         assert sorted(found(world)) == ["stale:native"]
         assert found(world, stale_after={}) == {}
         drop_register(world.engine, "native")
+        assert found(world) == {}
+
+
+class TestSweeps:
+    @pytest.fixture
+    def watch(self, world):
+        """A watch that is three hours old, of a plate that nobody knows."""
+        WatchFeed.insert(account=1, feed="0123abcd").execute(world.engine)
+        about = {"account": 1, "registration": "SECRET", "lead_days": "", "told": "null"}
+        Watch.insert(**about, created_at=NOW - 3 * 3600, day="2026-11-25").execute(world.engine)
+
+    def test_sweeps_that_do_not_come_are_late(self, world, watch):
+        """After three hours, which is two missed runs; any host's run counts."""
+        assert found(world) == {}
+        Watch.update(created_at=NOW - 3 * 3600 - 1).execute(world.engine)
+        assert found(world)["sweep:late"].warning.startswith(
+            "The watches were last swept 3 h ago, which should happen every hour."
+        )
+        record(world.engine, world.config.data_dir, Run("sweep", True, NOW - 5))
+        JobRun.update(host="other").execute(world.engine)
+        assert found(world) == {}
+        JobRun.update(finished_at=NOW - 4 * 3600).execute(world.engine)
+        assert sorted(found(world)) == ["sweep:late"]
+        Watch.delete().execute(world.engine)
+        assert found(world) == {}
+
+    def test_failed_runs_are_the_details_of_late_ones(self, world, watch):
+        """An alert each hour for one fault would be too many."""
+        failed = Run("sweep", True, NOW - 5, ("It failed: the disk is full.",))
+        record(world.engine, world.config.data_dir, failed)
+        assert found(world) == {}
+        assert gathered(world.engine, world.config, failed).conditions == []
+        Watch.update(created_at=NOW - 4 * 3600).execute(world.engine)
+        assert found(world)["sweep:late"].details == failed.faults
+
+    def test_a_host_that_has_just_booted_is_not_late(self, world, watch, monkeypatch):
+        """Nor does anybody know whether it is."""
+        Watch.update(created_at=NOW - 4 * 3600).execute(world.engine)
+        monkeypatch.setattr(clock, "monotonic_ns", lambda: 60 * 10**9)
+        assert found(world) == {}
+        assert "sweep" in conditions_of(world.engine, world.config).unknown
+
+    def test_what_is_held_back_names_the_accounts(self, world, watch):
+        """And how many watches; no plates. A suspended account has none."""
+        WatchFeed.update(held=1_200, held_at=NOW - 60).execute(world.engine)
+        condition = found(world)["sweep:held"]
+        assert condition.details == ("alice: 1,200 watches",)
+        assert condition.remedy.endswith("sudo verifyd sweep --accept alice")
+        assert "SECRET" not in str(condition)
+        suspend_account(world.engine, "alice")
         assert found(world) == {}
 
 

@@ -37,6 +37,7 @@ from app.storage.registers import in_precedence, read_state
 from app.storage.stores import migrate, store_of
 from app.storage.tables import Kind, qualified
 from app.storage.versions import SCRIPTS, Installation, program_schema, versions
+from app.watches.tables import Watch, WatchEvent, WatchFeed
 from tests.conftest import ON_SQLITE, STORAGE, Client, World
 from tests.enquiry import set_enquiry, set_suggest
 
@@ -129,6 +130,17 @@ def held(engine: Engine, table: str) -> list[tuple[object, ...]]:
     return sorted(rows, key=str)
 
 
+def watched(engine: Engine) -> None:
+    """Let the first account watch a plate, of which it was told something."""
+    about = {"account": 1, "registration": "AB12CDE"}
+    WatchFeed.insert(account=1, feed="0123abcd", last_event=1).execute(engine)
+    Watch.insert(**about, lead_days="28,14", created_at=1, day="2026-11-25", told="null").execute(
+        engine
+    )
+    event = {"number": 1, "at": 1, "type": "vehicle.unknown", "before": "null", "after": "null"}
+    WatchEvent.insert(**about, **event).execute(engine)
+
+
 class TestContent:
     def test_the_demo_answers_alike(self, world, copy, target, target_url, tmp_path):
         """Both databases answer every demo vehicle and domain with the same bytes (D46)."""
@@ -173,6 +185,7 @@ class TestContent:
         world.key_of("carol", "own", label="\u00fc")
         set_plan(world.engine, "trial", None, UNCHANGED, None, "on", **TINY)
         world.key_of("tester", "trial")
+        watched(world.engine)
         assert copy().status == 0
         for table in MAIN_TABLES:
             assert held(target, table) == held(world.engine, table), table

@@ -29,6 +29,7 @@ from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
 from app.storage.stores import migrate, store_of
+from app.watches.tables import WatchFeed
 from tests.conftest import STORAGE
 
 pytestmark = STORAGE
@@ -198,3 +199,17 @@ def test_no_plan_becomes_a_sandbox(engine, at_schema):
     assert not any(plan.is_sandbox for plan in list_plans(engine))
     assert Authenticator(engine).find_caller(token.text)
     assert versions.versions(engine)._replace(program=15).is_served
+
+
+def test_no_plan_allows_watches_until_it_is_told_to(engine, at_schema):
+    """Nor does one that the former program creates; what it deletes takes its watches with it."""
+    at_schema(18)
+    engine.execute_sql(FORMER[0])
+    assert "0019_watches" in migrate(engine)
+    insert = "INSERT INTO plan (name, requests, window_seconds, bulk_max, domains_max) VALUES"
+    engine.execute_sql(f"{insert} ('later', 7, 60, 5, 1)")
+    assert not any(plan.watches_max for plan in list_plans(engine))
+    WatchFeed.insert(account=1, feed="0123abcd").execute(engine)
+    engine.execute_sql("DELETE FROM account WHERE id = 1")
+    assert WatchFeed.select().count(engine) == 0
+    assert versions.versions(engine)._replace(program=18).is_served

@@ -15,6 +15,7 @@ from app.serve import service_lock
 from app.serve.limits.file import FILE_NAME
 from app.storage.engine import closed_afterwards, open_engine
 from app.storage.versions import main_scripts
+from app.watches.feed import CursorGone, Feed, id_of
 from tests.system.processes import environment
 
 OPEN = """
@@ -104,6 +105,30 @@ def test_a_sandbox_comes_back(stocked):
         caller = Authenticator(engine).find_caller(key)
     assert caller
     assert caller.is_sandbox
+
+
+def test_watches_come_back_and_cursors_of_before_are_refused(stocked):
+    """The numbers of events that were told after the backup are given again (D186)."""
+    limits = ("--requests", 1, "--window", 1, "--bulk-max", 1, "--domains-max", 1)
+    stocked.run("plans", "set", "standard", *limits, "--watches-max", 1)
+    file = stocked.file("watches.csv", "registration", "ZZ9")
+    stocked.json("watchlist", "import", file, "--account", "acme")
+    backup = stocked.json("backup", stocked.directory / "backups")["backup"]
+    load(stocked, "ZZ9,FORD")
+    feed = last_event(stocked)
+    stocked.json("restore", backup)
+    load(stocked, "ZZ9,FIAT")
+    assert last_event(stocked) != feed
+    with closed_afterwards(open_engine(stocked.database_url)) as engine, pytest.raises(CursorGone):
+        Feed(engine).list_events(1, feed, 1)
+
+
+def last_event(cli) -> str:
+    """Return the id of the newest event of acme, which has one."""
+    with closed_afterwards(open_engine(cli.database_url)) as engine:
+        page = Feed(engine).list_events(1, None, 10)
+    assert page.last_event == 1
+    return id_of(page.feed, page.last_event)
 
 
 def test_a_restricted_key_is_restored_as_it_was(stocked):

@@ -197,5 +197,5 @@ def allowed_methods(resource: object) -> Sequence[str]:
 # PERF: finding the methods takes 3 % of a look-up.
 @cache
 def _methods_of(kind: type) -> tuple[str, ...]:
-    methods = ("GET", "HEAD", "POST", "DELETE")
+    methods = ("GET", "HEAD", "POST", "PUT", "DELETE")
     return (*(m for m in methods if hasattr(kind, f"on_{m.lower()}")), "OPTIONS")

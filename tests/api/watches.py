@@ -1,0 +1,55 @@
+"""Watches in tests: a known vehicle, requests, and a sweep as a load starts it."""
+
+import json
+from datetime import timedelta
+
+from app import clock
+from app.vehicles.reader import VehicleReader
+from app.vehicles.records import Records
+from app.vehicles.sandbox import SandboxRecords
+from app.watches.sweep import Sweep, accounts_to_sweep
+from tests.conftest import Client, World
+
+PLATE = "AB12CDE"
+PATH = "/v1/watches"
+ITEM = f"{PATH}/{PLATE}"
+EVENTS = "/v1/events"
+LONG = {"validFrom": "2020-01-01", "validTo": "2999-12-31"}
+
+
+def in_days(days: int, world: World) -> str:
+    """Return the day that is some days from today."""
+    return (clock.today(world.config.timezone) + timedelta(days)).isoformat()
+
+
+def load_policy(world: World, plate: str = PLATE, **members: str) -> None:
+    """Load a policy of a vehicle; the same one each time, with other members."""
+    policy = {"registration": plate, "number": "P-1", "insurer": "A"}
+    world.load([policy | LONG | members])
+
+
+def cancel(world: World, plate: str = PLATE) -> None:
+    """Load the policy's cancellation, which took effect long ago."""
+    load_policy(world, plate, cancelledOn="2021-01-01")
+
+
+def put(client: Client, path: str = ITEM, headers: dict[str, str] | None = None, **members: object):
+    """Set a watch."""
+    sent = {"Content-Type": "application/json", **(headers or {})}
+    return client.request("PUT", path, body=json.dumps(members), headers=sent)
+
+
+def sweep(world: World) -> None:
+    """Sweep the watches of all accounts."""
+    config = world.config
+    records = Records(world.engine, config.register_order, config.mot_first_years)
+    readers = [VehicleReader(each, config) for each in (records, SandboxRecords(config.timezone))]
+    job = Sweep(world.engine, readers.__getitem__, "", lambda *_: None)
+    for account in accounts_to_sweep(world.engine):
+        job.run(account)
+
+
+def refusal(response) -> tuple[int, str, str | None]:
+    """Return the status, the code and the pointer of a refusal."""
+    (fault,) = response.json.get("errors", [{"pointer": None}])
+    return response.status_int, response.json["code"], fault["pointer"]

@@ -1,0 +1,425 @@
+"""`verifyd sweep`, `verifyd watchlist`, and the sweep at the end of each load (D185, D187)."""
+
+import os
+from datetime import UTC
+
+import msgspec
+import pytest
+
+from app import clock
+from app.accounts.administration import resume_account, suspend_account
+from app.accounts.models import Account
+from app.actions import list_actions
+from app.alerts.nightly import JobRun
+from app.clock_steps import look
+from app.jobs import sweeping
+from app.jobs.sweeping import sweeps_held_off
+from app.storage.engine import close_quietly, open_engine
+from app.storage.stores import store_of
+from app.watches.feed import Feed
+from app.watches.repository import Watches
+from app.watches.tables import WatchEvent
+from tests.rows import each_row
+from tests.unit.audit_trails import lines
+
+HEADER = "registration,number,insurer,validFrom,validTo"
+LIMITS = ("--requests", 600, "--window", 60, "--bulk-max", 1000, "--domains-max", 1000)
+SWEPT = {"account": "acme", "watches": 1, "events": 0, "held": 0}
+CHANGED = ("insurance.changed", "AB12CDE")
+
+
+class Installation:
+    """An installation whose account acme may have 100 watches."""
+
+    def __init__(self, cli):
+        self.cli = cli
+        self.engine = open_engine(cli.database_url)
+        cli.json("accounts", "create", "acme")
+        cli.json("plans", "set", "standard", *LIMITS, "--watches-max", 100)
+
+    @property
+    def account(self):
+        return Account.select().where(Account.name == "acme").get(self.engine)
+
+    def policies(self, valid_to, *plates, name="policies.csv"):
+        """Write a file of policies that end on a day."""
+        rows = (f"{plate},{plate},A,2020-01-01,{valid_to}" for plate in plates)
+        return self.cli.file(name, HEADER, *rows)
+
+    def load(self, valid_to, *plates, mode="merge"):
+        """Load policies, whatever they change, and return how the command ended."""
+        rules = ("rows", "dates", "insurers", "insured")
+        accepted = [word for rule in rules for word in ("--accept", rule)]
+        file = self.policies(valid_to, *plates)
+        return self.cli.run("import", file, "--mode", mode, *accepted)
+
+    def watch(self, *plates, **options):
+        """Import a watchlist of these plates."""
+        file = self.cli.file("watches.csv", "registration", *plates)
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        return self.cli.json("watchlist", "import", file, "--account", "acme", *words)
+
+    def events(self):
+        """Return type and plate of each event."""
+        page = Feed(self.engine).list_events(self.account.id, None, 1000)
+        return [(each.type, each.registration) for each in page.events]
+
+    def runs(self):
+        """Return for each recorded sweep whether it succeeded."""
+        rows = JobRun.select().where(JobRun.job == "sweep").order_by(JobRun.id)
+        return [row.is_done for row in rows.execute(self.engine)]
+
+
+@pytest.fixture
+def installed(cli):
+    installed = Installation(cli)
+    yield installed
+    close_quietly(installed.engine)
+
+
+@pytest.fixture
+def watched(installed):
+    """One insured vehicle, which acme watches."""
+    installed.load("2999-01-01", "AB12CDE")
+    installed.watch("AB12CDE")
+    return installed
+
+
+class TestLoads:
+    def test_a_load_ends_with_a_sweep(self, watched):
+        """What it has changed can be read when the command ends."""
+        assert watched.load("2021-01-01", "AB12CDE").status == 0
+        assert watched.events() == [CHANGED]
+
+    def test_an_installation_without_watches_does_nothing(self, installed):
+        """No run is recorded, and nothing is written about it."""
+        assert installed.load("2999-01-01", "AB12CDE").stderr == ""
+        assert installed.cli.json("sweep") == []
+        assert installed.runs() == []
+
+    def test_a_dry_run_is_not_swept(self, watched):
+        """It has changed nothing."""
+        before = watched.runs()
+        watched.cli.json("import", watched.policies("2999-01-01", "ZZ9"), "--dry-run")
+        assert watched.runs() == before
+
+    def test_drops_and_rollbacks_are_swept(self, watched):
+        """Each is reported like a load."""
+        cli = watched.cli
+        assert cli.run("imports", "drop", "native", "--yes").status == 0
+        assert cli.run("imports", "undrop", "native").status == 0
+        assert watched.load("2021-01-01", "AB12CDE", mode="replace").status == 0
+        assert cli.run("imports", "rollback").status == 0
+        assert watched.events() == [
+            ("vehicle.unknown", "AB12CDE"),
+            ("vehicle.known", "AB12CDE"),
+            CHANGED,
+            CHANGED,
+        ]
+
+    def test_the_drop_directory_is_swept_once_at_its_end(self, watched, monkeypatch):
+        """Never between its files: two of them can belong together."""
+        drop = watched.cli.directory / "drop"
+        drop.mkdir()
+        watched.watch("ZZ1", "ZZ2")
+        for plate in ("ZZ1", "ZZ2"):
+            path = drop / f"{plate}.csv"
+            path.write_bytes(watched.policies("2999-01-01", plate).read_bytes())
+            os.utime(path, (0, 0))
+        sweep_all, left = sweeping.sweep_all, []
+
+        def counted(engine, config):
+            left.append(len(list(drop.glob("*.csv"))))
+            return sweep_all(engine, config)
+
+        monkeypatch.setattr(sweeping, "sweep_all", counted)
+        assert watched.cli.run("import", "--drop", drop).status == 0
+        assert left == [0]
+        assert watched.events() == [("vehicle.known", "ZZ1"), ("vehicle.known", "ZZ2")]
+
+    def test_a_sweep_that_fails_is_a_warning(self, watched, monkeypatch):
+        """The load has succeeded; the failure is a line of the runs, and the next sweep reports."""
+        with monkeypatch.context() as failing:
+            failing.setenv("VERIFYD_AUDIT", "on")
+            failing.setenv("VERIFYD_AUDIT_DIR", str(watched.cli.file("not-a-directory")))
+            ended = watched.load("2021-01-01", "AB12CDE")
+        assert ended.status == 0
+        assert "the watches could not be swept; the next sweep tries again" in ended.stderr
+        assert watched.events() == []
+        assert watched.runs()[-1] is False
+        assert watched.cli.json("sweep") == [SWEPT | {"events": 1}]
+
+    def test_an_unexpected_failure_says_nothing_of_records(self, watched, monkeypatch, caplog):
+        """The message of an exception can quote a plate."""
+
+        def fail(*_):
+            raise ValueError("AB12CDE")
+
+        monkeypatch.setattr(sweeping, "sweep_all", fail)
+        assert watched.load("2021-01-01", "AB12CDE").status == 0
+        assert "unexpected ValueError" in caplog.text
+
+
+class TestSweep:
+    def test_nothing_is_done_unless_something_has_changed(self, watched):
+        """A second sweep finds no account."""
+        assert watched.cli.json("sweep") == [SWEPT]
+        ended = watched.cli.run("sweep")
+        assert ended.stdout.endswith("\n0 accounts swept, 0 events reported\n")
+
+    def test_a_new_day_is_swept(self, watched, monkeypatch):
+        """Midnight changes verdicts without a load."""
+        watched.load("2100-01-01", "AB12CDE")
+        monkeypatch.setattr(clock, "now", lambda: 4_102_531_200)  # 2100-01-02
+        (watched.cli.directory / "clock.json").unlink()
+        assert watched.cli.json("sweep") == [SWEPT | {"events": 1}]
+
+    @each_row("words", [(), ("--scheduled",)])
+    def test_one_sweeps_at_a_time(self, watched, words):
+        """A person is told so; a run of the service leaves it to the one that works."""
+        with store_of(watched.engine, ".sweep").tried_lock():
+            ended = watched.cli.run("sweep", *words)
+        assert (ended.status == 0) == bool(words)
+        assert ("another sweep is running" in ended.stderr) != bool(words)
+        assert watched.runs() == []
+
+    def test_none_begins_while_the_drop_directory_is_loaded(self, watched):
+        """Its own sweep follows."""
+        with sweeps_held_off(watched.engine):
+            assert watched.cli.run("sweep", "--scheduled").status == 0
+            assert "a load of the drop directory is running" in watched.cli.refusal("sweep")
+        assert watched.runs() == []
+        assert watched.cli.json("sweep") == [SWEPT]
+
+    def test_nothing_is_reported_while_the_clock_is_suspect(self, watched):
+        """Nor does anything end or become too old; the run fails with the reason."""
+        state = look(watched.cli.directory)
+        anchor = msgspec.structs.replace(state.anchor, since_boot=state.anchor.since_boot + 10**7)
+        (watched.cli.directory / "clock.json").write_bytes(msgspec.json.encode(anchor))
+        ended = watched.load("2021-01-01", "AB12CDE")
+        assert ended.status == 0
+        assert "the watches are not swept, because the clock is" in ended.stderr
+        assert "because the clock is" in watched.cli.refusal("sweep")
+        assert (watched.events(), watched.runs()) == ([], [False, False])
+
+    def test_old_events_are_removed(self, watched):
+        """They are kept for 90 days."""
+        watched.load("2021-01-01", "AB12CDE")
+        watched.load("2999-01-01", "AB12CDE")
+        old = clock.now() - 91 * 86_400
+        WatchEvent.update(at=old).where(WatchEvent.number == 1).execute(watched.engine)
+        watched.cli.json("sweep")
+        assert watched.events() == [CHANGED]
+
+    def test_suspended_accounts_wait(self, watched):
+        """After they are resumed, one sweep reports the difference."""
+        suspend_account(watched.engine, "acme")
+        watched.load("2021-01-01", "AB12CDE")
+        assert watched.events() == []
+        resume_account(watched.engine, "acme")
+        assert watched.cli.json("sweep") == [SWEPT | {"events": 1}]
+
+
+class TestHold:
+    @pytest.fixture
+    def held(self, installed):
+        """A load has changed 20 of 20 watches."""
+        self.plates = [f"AA{number}" for number in range(20)]
+        installed.load("2999-01-01", *self.plates)
+        installed.watch(*self.plates)
+        self.warning = installed.load("2021-01-01", *self.plates).stderr
+        return installed
+
+    def test_a_suspicious_load_is_not_reported(self, held):
+        """Whoever loads is told so, and how to report it."""
+        assert held.events() == []
+        assert "a load has changed 20 of 20 watches" in self.warning
+        assert "verifyd sweep --accept ACCOUNT" in self.warning
+
+    def test_an_operator_can_accept_it(self, held):
+        """Everything is reported once, and the acceptance is an action."""
+        (swept,) = held.cli.json("sweep", "--accept", "acme")
+        assert (swept["events"], swept["held"]) == (20, 0)
+        assert held.events() == [("insurance.changed", plate) for plate in sorted(self.plates)]
+        action = list_actions(held.engine)[0]
+        assert (action.action, action.before, action.after) == (
+            "watches.accept",
+            {"held": 20},
+            {"held": 0},
+        )
+        refusal = held.cli.refusal("sweep", "--accept", "acme")
+        assert "no change of a watch of account acme is held back" in refusal
+        assert "there is no account named other" in held.cli.refusal("sweep", "--accept", "other")
+
+    def test_a_corrected_load_ends_it(self, held):
+        """Nothing was reported, and nothing is."""
+        held.load("2999-01-01", *self.plates)
+        assert held.events() == []
+        assert "is held back" in held.cli.refusal("sweep", "--accept", "acme")
+
+
+class TestTrail:
+    @pytest.fixture
+    def trail(self, installed, monkeypatch):
+        """The directory of the trail, which is on."""
+        monkeypatch.setenv("VERIFYD_AUDIT", "on")
+        return installed.cli.directory / "audit"
+
+    def test_states_and_events_are_recorded(self, watched, trail):
+        """With the reason and the reference of the watch, and who ran the command."""
+        watched.cli.file("w.csv", "registration,reference,reason", "ZZ9,R1,FLEET")
+        file = watched.cli.directory / "w.csv"
+        watched.cli.json("watchlist", "import", file, "--account", "acme")
+        watched.load("2999-01-01", "ZZ9")
+        state, event = lines(trail)
+        assert (state["operation"], state["plates"]) == (
+            "watchlist",
+            [{"plate": "ZZ9", "found": False}],
+        )
+        checks = {"insurance": True, "mot": False, "tax": False, "fines": True}
+        assert (event["operation"], event["plates"]) == (
+            "sweep",
+            [{"plate": "ZZ9", "found": True, "checks": checks, "events": ["vehicle.known"]}],
+        )
+        for record in (state, event):
+            assert (record["account"], record["reason"], record["reference"]) == (
+                "acme",
+                "FLEET",
+                "R1",
+            )
+            assert record["login"]
+            assert list(record["registers"]) == ["native"]
+        found = watched.cli.run("audit", "search", "--plate", "ZZ9").stdout
+        assert "vehicle.known: insurance valid, mot not valid, tax not valid, fines valid" in found
+
+    def test_a_state_that_is_kept_is_not_recorded_again(self, watched, trail):
+        """A list that is sent every night tells the account nothing new."""
+        watched.watch("AB12CDE")
+        assert not list(trail.glob("*.ndjson"))
+
+    def test_events_are_counted_in_the_usage(self, watched):
+        """As an operation of their own, without a key and without vehicles."""
+        watched.load("2021-01-01", "AB12CDE")
+        (used,) = watched.cli.json("usage", "--by", "operation")
+        assert (used["operation"], used["answers"], used["vehicles"]) == ("events", 1, 0)
+        (of_key,) = watched.cli.json("usage", "--by", "key")
+        assert of_key["key"] == ""
+
+
+class TestWatchlist:
+    def test_watches_are_created_and_replaced(self, installed):
+        """A header in any spelling; the state that was reported last is kept."""
+        file = installed.cli.file(
+            "w.csv",
+            "sep=;",
+            "Registration;Lead days;Reference;Until;Reason",
+            "ab12 cde;14 28;R1;2999-12-31;FLEET",
+            "",
+            "ZZ9;;;;",
+        )
+        words = ("watchlist", "import", file, "--account", "acme")
+        assert installed.cli.json(*words) == {
+            "account": "acme",
+            "created": 2,
+            "replaced": 0,
+            "watches": 2,
+        }
+        assert installed.cli.run(*words).stdout.endswith(
+            "\n0 watches of account acme created, 2 replaced\n"
+        )
+        first, second = Watches(installed.engine).list_watches(installed.account.id, limit=9)
+        assert first.terms == ("AB12CDE", (28, 14), "R1", "FLEET", "2999-12-31")
+        assert second.terms == ("ZZ9", (), None, None, None)
+
+    def test_each_fault_is_named_by_its_line(self, installed):
+        """Nothing is changed, and no value is quoted."""
+        installed.cli.file(
+            "w.csv",
+            "registration,lead_days,reference,until",
+            "AB12CDE,28 28,,2020-01-01",
+            "ab12 cde,0,,x",
+            "SECRET??,1.5,é,",
+            "ZZ9,,,",
+        )
+        refusal = installed.cli.refusal(
+            "watchlist", "import", installed.cli.directory / "w.csv", "--account", "acme"
+        )
+        assert [line for line in refusal.splitlines() if line.startswith("line")] == [
+            "line 2: lead_days has a number twice",
+            "line 2: until must not be before today",
+            "line 3: lead_days must have whole numbers from 1 to 400",
+            "line 3: until must be a day as YYYY-MM-DD, such as 2026-12-31",
+            "line 3: registration is in line 2 already",
+            "line 4: registration must be 1 to 12 letters and digits; character 7 is neither",
+            "line 4: lead_days must have whole numbers from 1 to 400",
+            "line 4: reference must have 1 to 64 printable ASCII characters; character 1 is not "
+            "printable ASCII",
+        ]
+        assert "SECRET" not in refusal
+        assert Watches(installed.engine).count(installed.account.id) == 0
+
+    def test_at_most_twenty_faults_are_named(self, installed):
+        """A file of another kind does not fill the screen."""
+        refusal = installed.cli.refusal(*self._import(installed, *["?"] * 30))
+        assert (refusal.count("line "), refusal.endswith("\nand more\n")) == (20, True)
+
+    @each_row(
+        ("text", "fault"),
+        [
+            ("", "has no header"),
+            ("reg\nA\n", "has the unknown column reg"),
+            ("registration,refrence\nA,b\n", "did you mean reference?"),
+            ("registration,registration\nA,b\n", "has the column registration twice"),
+            ("until\n2999-01-01\n", "lacks the column registration"),
+            ("registration,until\nA\n", "line 2: it has 1 cells, and the header 2"),
+            ('registration\n"A', "line 2: unexpected end of data"),
+            ("registration\n\udcff\n", "is not UTF-8"),
+        ],
+    )
+    def test_a_file_of_another_form_is_refused(self, installed, text, fault):
+        """The message says what is wrong with it."""
+        path = installed.cli.directory / "w.csv"
+        path.write_bytes(text.encode(errors="surrogateescape"))
+        assert fault in installed.cli.refusal("watchlist", "import", path, "--account", "acme")
+
+    def test_the_plan_limits_the_watches(self, installed):
+        """Nothing is changed if they do not all fit."""
+        installed.watch(*(f"AA{number}" for number in range(99)))
+        assert "allows 100 watches" in installed.cli.refusal(*self._import(installed, "BB1", "BB2"))
+        assert "has more plates than the 100 watches" in installed.cli.refusal(
+            *self._import(installed, *(f"BB{number}" for number in range(101)))
+        )
+        assert Watches(installed.engine).count(installed.account.id) == 99
+        assert installed.watch("AA1", "BB1")["watches"] == 100
+
+    def test_a_plan_can_need_reasons_and_ends(self, installed):
+        """Of its own list; `--reason` is that of rows without one."""
+        cli = installed.cli
+        cli.json(
+            *("plans", "set", "standard", *LIMITS, "--watches-max", 100),
+            *("--enquiry", "required", "--enquiry-reasons", "FLEET,THEFT"),
+        )
+        refusal = cli.refusal(*self._import(installed, "AB12CDE"))
+        assert "line 2: until is missing; the plan needs a last day" in refusal
+        assert "line 2: reason is missing; the plan needs one" in refusal
+        until = clock.day_of(clock.now() + 30 * 86_400, UTC)
+        file = cli.file("w.csv", "registration,until", f"AB12CDE,{until}")
+        words = ("watchlist", "import", file, "--account", "acme", "--reason")
+        assert "must be one that the plan accepts: FLEET, THEFT" in cli.refusal(*words, "OTHER")
+        assert cli.json(*words, "FLEET")["created"] == 1
+
+    def _import(self, installed, *plates):
+        file = installed.cli.file("w.csv", "registration", *plates)
+        return "watchlist", "import", file, "--account", "acme"
+
+
+def test_an_account_is_deleted_with_its_watches(watched):
+    """The command says how many, and so does the record of actions."""
+    watched.load("2021-01-01", "AB12CDE")
+    assert "with --yes" in watched.cli.refusal("accounts", "delete", "acme")
+    ended = watched.cli.run("accounts", "delete", "acme", "--yes")
+    assert ended.stdout.endswith("account acme and its 0 keys, 1 watch and 1 event deleted\n")
+    action = list_actions(watched.engine)[0]
+    assert (action.before["watches"], action.before["events"]) == (1, 1)
+    assert WatchEvent.select().count(watched.engine) == 0
+    assert watched.cli.json("sweep") == []

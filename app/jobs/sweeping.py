@@ -12,8 +12,8 @@ from app import clock
 from app.accounts.administration import require_account
 from app.accounts.states import subject_of
 from app.accounts.usage.store import add_events
-from app.actions import Actor, changing, record, session
-from app.audit.record import Record, time_of
+from app.actions import Actor, Session, changing, record, session
+from app.audit.record import Plate, Record, time_of
 from app.audit.state import opened_for_command
 from app.clock_steps import clock_fault, old_times
 from app.config import Config
@@ -24,7 +24,9 @@ from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.storage.stores import store_of
 from app.vehicles.reader import readers_of
+from app.vehicles.records import Read
 from app.watches.feed import KEPT_DAYS
+from app.watches.repository import Terms
 from app.watches.sweep import (
     AccountToSweep,
     Outcome,
@@ -154,22 +156,26 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
 
     Raises as `Sweep.run` does; what was committed before stays.
     """
-    done, swept = dict[int, str](), list[Swept]()
+    done, swept = dict[int, tuple[str, str | None]](), list[Swept]()
     readers = readers_of(engine, config)
     settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
     with _telling(engine, config) as tell:
         sweep = Sweep(engine, lambda is_sandbox: readers[is_sandbox], settings, tell)
         while True:
+            found = [(each, sweep.state(each)) for each in accounts_to_sweep(engine)]
             due = [
-                each
-                for each in accounts_to_sweep(engine)
-                # An account whose watches were changed meanwhile is due again, in the next run.
-                if sweep.state(each) not in (each.swept, done.get(each.id))
+                (each, state)
+                for each, state in found
+                # An account whose watches were changed meanwhile is due again, in the next run;
+                # one for which something was accepted meanwhile, in this one.
+                if state != each.swept and done.get(each.id) != (state, each.swept)
             ]
-            if not due or store_of(engine, _HOLD_OFF_LOCK).is_locked():
+            if not due:
                 return swept
-            for each in due:
-                done[each.id] = sweep.state(each)
+            for each, state in due:
+                if store_of(engine, _HOLD_OFF_LOCK).is_locked():
+                    return swept
+                done[each.id] = state, each.swept
                 swept.append(sweep.run(each))
                 _note(swept[-1])
 
@@ -194,32 +200,40 @@ def _telling(engine: Engine, config: Config) -> Iterator[Tell]:
     Raises AuditError if they must be recorded, and cannot be.
     """
     with opened_for_command(engine, config) as trail:
+        who = session()
 
         def tell(account: AccountToSweep, told: Sequence[Outcome]) -> None:
             if account.is_sandbox:
                 return
             if trail is not None:
-                trail.append(*(_record(account.name, each) for each in told))
+                trail.append(*(_record(account.name, each, who) for each in told))
             events = sum(len(each.found.changes) for each in told)
             add_events(engine, account.id, account.name, events, config.timezone)
 
         yield tell
 
 
-def _record(account: str, outcome: Outcome) -> Record:
+def _record(account: str, outcome: Outcome, who: Session) -> Record:
     terms = outcome.watch.terms
     plate = told_plate(terms.registration, outcome.found.told)
     plate.events = [each.type for each in outcome.found.changes]
     if outcome.has_ended:
         plate.found = None
+    return watch_record(SWEEP, account, terms, plate, outcome.registers, who)
+
+
+def watch_record(
+    operation: str, account: str, terms: Terms, plate: Plate, registers: Read, who: Session
+) -> Record:
+    """Return what the trail has of one watch of an account, if a command tells it something."""
     return Record(
         time=time_of(clock.now_ns()),
         account=account,
-        operation=SWEEP,
+        operation=operation,
         reason=terms.reason,
         reference=terms.reference,
         unverified=True,
         plates=[plate],
-        registers=outcome.registers,
-        **session()._asdict(),
+        registers=registers,
+        **who._asdict(),
     )

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from app import clock
 from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Plan
 from app.actions import session
-from app.audit.record import Record, time_of
 from app.audit.state import opened_for_command
 from app.config import Config
 from app.enquiries import enquiry_text_fault, split_reasons
 from app.errors import OperatorError, closest
+from app.jobs.sweeping import watch_record
 from app.registers.formats.csv_format import declared_separator, likely_separator
 from app.storage.engine import Engine
 from app.storage.registers import with_current_registers
@@ -96,7 +95,7 @@ def import_watchlist(
     with opened_for_command(engine, config) as trail:
         if plan.is_sandbox:
             trail = None
-        registers: Read = {}
+        registers, who = Read(), session()
 
         def look(plates: Sequence[str]) -> Mapping[str, Told]:
             nonlocal registers
@@ -107,8 +106,12 @@ def import_watchlist(
 
         def tell(new: Sequence[Terms], told: Mapping[str, Told]) -> None:
             if trail is not None:
+                plates = (told_plate(e.registration, told[e.registration]) for e in new)
                 trail.append(
-                    *(_record(account.name, e, told[e.registration], registers) for e in new)
+                    *(
+                        watch_record(WATCHLIST, account.name, terms, plate, registers, who)
+                        for terms, plate in zip(new, plates, strict=True)
+                    )
                 )
 
         for piece in pieces:
@@ -122,20 +125,6 @@ def import_watchlist(
                     f"{path} were created, and not all"
                 )
     return Imported(account.name, created, len(wanted) - created, watches.count(account.id))
-
-
-def _record(account: str, terms: Terms, told: Told, registers: Read) -> Record:
-    return Record(
-        time=time_of(clock.now_ns()),
-        account=account,
-        operation=WATCHLIST,
-        reason=terms.reason,
-        reference=terms.reference,
-        unverified=True,
-        plates=[told_plate(terms.registration, told)],
-        registers=registers,
-        **session()._asdict(),
-    )
 
 
 def _read(data: bytes, name: str, rules: _Rules) -> list[Terms]:

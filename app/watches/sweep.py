@@ -150,8 +150,13 @@ class Sweep:
         now = clock.now()
         with changing_watches(self._engine, account_id):
             held_at = fn.COALESCE(WatchFeed.held_at, now) if held else None
-            noted = {"swept_at": now, "held": held, "held_at": held_at}
-            update = WatchFeed.update(noted if state is None else noted | {"swept": state})
+            noted: dict[str, object] = {"swept_at": now, "held": held, "held_at": held_at}
+            if state is not None:
+                # What an operator has accepted since the sweep began is left to the next one.
+                is_left = WatchFeed.swept == f"{_ACCEPTED}{state}"
+                left = peewee.Case(None, [(is_left, WatchFeed.swept)], state)
+                noted["swept"] = left if held else state
+            update = WatchFeed.update(noted)
             update.where(WatchFeed.account == account_id).execute(self._engine)
 
 

@@ -11,6 +11,7 @@ import pytest
 from app.storage.engine import close_quietly, open_engine
 from app.watches import sweep
 from app.watches.repository import Terms, Watches
+from app.watches.sweep import accept_held, accounts_to_sweep
 from tests.conftest import STORAGE, World
 from tests.unit.test_watch_sweeps import load, policy
 from tests.unit.watched import Watched
@@ -96,3 +97,14 @@ def test_a_state_of_before_a_load_is_not_stored_after_its_sweep(world, watched):
     watches = Watches(world.engine)
     put = watches.set_watches(watched.ids["bob"], [Terms("NEW")], 1_000, look, day, tell)
     assert put["NEW"].told.insurance.valid
+
+
+def test_what_is_accepted_during_a_sweep_is_left_to_the_next(world, watched):
+    """The sweep that began before holds it back once more."""
+    watched.sweep()
+    (account,) = accounts_to_sweep(world.engine)
+    accept_held(world.engine, account.id)
+    assert watched.sweeper.run(account).held == len(PLATES)
+    (account,) = accounts_to_sweep(world.engine)
+    assert watched.sweeper.run(account).held == 0
+    assert len(watched.news()) == len(PLATES)

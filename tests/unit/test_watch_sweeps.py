@@ -169,11 +169,10 @@ class TestEndings:
         load(world, [policy("2028-03-20")])
         watched.sweep()
         watched.new_events()
-        today("2028-02-22")
+        today("2028-02-21")
         watched.sweep()
         assert watched.news() == []
         today("2028-02-22")
-        today("2028-02-23")
         watched.sweep()
         assert watched.news() == [("insurance.ending", PLATE)]
 

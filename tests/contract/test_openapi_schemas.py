@@ -38,7 +38,7 @@ INSURANCE = {
     "vehicle": {"make": None, "model": None, "year": None, "color": None},
     "lastUpdated": "2026-01-05T08:30:00Z",
 }
-EVENT = {
+EVENT: dict[str, Any] = {
     "id": "3f9a1c07-41",
     "type": "vehicle.unknown",
     "time": "2026-11-22T02:14:08Z",
@@ -47,7 +47,7 @@ EVENT = {
     "before": None,
     "after": {"valid": False, "reason": "unknown", "lastDay": None},
 }
-WATCH = {
+WATCH: dict[str, Any] = {
     "registration": "AB12CDE",
     "leadDays": [],
     "reference": None,

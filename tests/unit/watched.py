@@ -1,0 +1,83 @@
+"""Watches of an installation, set and swept without a server or a command."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.accounts.models import Account
+from app.config import Config
+from app.storage.engine import Engine
+from app.storage.registers import read_state
+from app.vehicles.reader import VehicleReader
+from app.vehicles.records import Records
+from app.watches.feed import Event, Feed
+from app.watches.repository import Terms, Watches
+from app.watches.sweep import WANTED, Sweep, Swept, accounts_to_sweep
+from app.watches.told import Told, checks_of
+
+
+class Watched:
+    """Accounts with watches, on a connection of its own if the engine is.
+
+    Args:
+        order, first_years: as the settings have them.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        order: tuple[str, ...] = (),
+        first_years: Mapping[str, int] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.reader = VehicleReader(Records(engine, order, first_years or {"*": 0}), config)
+        self.ids = dict(Account.select(Account.name, Account.id).tuples().execute(engine))
+        self.watches = Watches(engine)
+        self.told: list[tuple[str, str, str]] = []
+        """What was recorded: account, plate and type."""
+        self.sweeper = Sweep(engine, lambda _: self.reader, "", self._tell)
+        self._feed = Feed(engine)
+        self._cursors: dict[str, str] = {}
+
+    def _tell(self, account: Any, outcomes: Sequence[Any]) -> None:
+        for outcome in outcomes:
+            plate = outcome.watch.terms.registration
+            self.told += [(account.name, plate, change.type) for change in outcome.found.changes]
+
+    def look(self, plates: Sequence[str]) -> dict[str, Told]:
+        """Look plates up today."""
+        day = self.reader.day(None)
+        found, _ = self.reader.look_up(read_state(self.engine), plates, day, WANTED)
+        return {each.asked: each.record and checks_of(each.record, day) for each in found}
+
+    def put(self, account: str, terms: Sequence[Terms]) -> None:
+        """Create or replace watches with one request."""
+        day, tell = self.reader.day(None), lambda *_: None
+        number = self.ids[account]
+        self.watches.set_watches(number, terms, 1_000_000, self.look, day, tell)
+
+    def watch(self, *plates: str, leads: tuple[int, ...] = ()) -> None:
+        """Create or replace watches of the account alice."""
+        self.put("alice", [Terms(plate, leads) for plate in plates])
+
+    def remove(self, account: str, plates: Sequence[str]) -> None:
+        """Remove watches."""
+        self.watches.remove_watches(self.ids[account], plates)
+
+    def sweep(self, **options: Any) -> list[Swept]:
+        """Sweep all accounts, due or not."""
+        return [self.sweeper.run(each, **options) for each in accounts_to_sweep(self.engine)]
+
+    def new_events(self, account: str = "alice") -> list[Event]:
+        """Return the account's events since the last call; their numbers have no gap."""
+        cursor = self._cursors.get(account)
+        page = self._feed.list_events(self.ids[account], cursor, 1_000_000)
+        self._cursors[account] = f"{page.feed}-{page.last_event}"
+        numbers = [each.number for each in page.events]
+        first = page.last_event - len(numbers) + 1
+        assert numbers == list(range(first, page.last_event + 1))
+        return page.events
+
+    def news(self, account: str = "alice") -> list[tuple[str, str]]:
+        """Return the types and plates of the account's new events."""
+        return [(each.type, each.registration) for each in self.new_events(account)]

@@ -1,7 +1,7 @@
 """Writes a file of plates, which the audit trail has before anybody can read them (D125, D188)."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, BinaryIO
 
 import msgspec
@@ -10,7 +10,7 @@ from app import clock
 from app.audit.hosts import require_off
 from app.audit.owner import require_own
 from app.audit.record import Plate, Record, time_of
-from app.audit.trail import durable
+from app.audit.trail import Trail, durable
 from app.config import Config
 from app.jobs.results import BYTE_ORDER_MARK, LimitedFile
 from app.storage.engine import Engine
@@ -33,12 +33,12 @@ def recorded_file(
 
     Raises AuditError, also within the context, if the plates cannot be recorded.
     """
+    opened: AbstractContextManager[Trail | None] = nullcontext()
     if config.audit:
         owner = require_own(config.audit_dir, database_id(engine))
         opened = durable(config.audit_dir, owner)
     else:
         require_off(engine)
-        opened = nullcontext()
     limited = LimitedFile(file, way_out)
     limited.write(BYTE_ORDER_MARK)
     with opened as trail:

@@ -32,9 +32,10 @@ def words_of(state: Any) -> str:
 
 
 def _verdict(check: Mapping[str, Any]) -> str:
-    verdict = "valid" if check["valid"] else "not valid"
+    verdict, reason = "valid" if check["valid"] else "not valid", check["reason"].replace("_", " ")
+    why = "" if reason == verdict else f" ({reason})"
     end = f" until {check['lastDay']}" if check["lastDay"] else ""
-    return f"{verdict} ({check['reason'].replace('_', ' ')}){end}"
+    return f"{verdict}{why}{end}"
 
 
 def watch_cells(watch: HeldWatch) -> list[str]:

@@ -34,7 +34,7 @@ from app.watches.feed import Event
 from app.watches.repository import COLUMNS, watch_of
 from app.watches.sweep import is_accepted
 from app.watches.tables import Watch, WatchEvent, WatchFeed
-from app.watches.words import plates_of_events, plates_of_watches, states_of
+from app.watches.words import plates_of_events, plates_of_watches, states_of_event
 
 PLACE = "watches"
 _FILES = (PLACE, "files")
@@ -218,7 +218,7 @@ class AccountEvents(_AccountList):
         columns = [getattr(WatchEvent, name) for name in Event._fields]
         query = WatchEvent.select(*columns).where(WatchEvent.account == account.id).tuples()
         events = [Event._make(row) for row in listing.rows(query, self.engine)]
-        return [(each, states_of(each)) for each in events], plates_of_events(events)
+        return [(each, states_of_event(each)) for each in events], plates_of_events(events)
 
 
 class WatchFilePage(AuditTaskPage):

@@ -16,7 +16,7 @@ from app.storage.engine import Engine
 from app.watches.repository import COLUMNS, watch_of
 from app.watches.tables import Watch, WatchEvent
 from app.watches.told import answer_of
-from app.watches.words import words_of
+from app.watches.words import states_of, words_of
 
 ROWS_MAX: Final = 5_000
 """How many records, watches or events a report has at most: the newest. A search finds all."""
@@ -135,4 +135,4 @@ def _events(engine: Engine, plate: str) -> list[PlateEvent]:
 
 def render_plate(report: PlateReport) -> bytes:
     """Return a report as one HTML page, in UTF-8, that needs no other file."""
-    return render_page("plate.html", report, row_of=row_of, words_of=words_of)
+    return render_page("plate.html", report, row_of=row_of, states_of=states_of, words_of=words_of)

@@ -4,9 +4,11 @@ import csv
 import io
 import json
 from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 
+from app import clock
 from app.accounts.administration import require_account, suspend_account
 from app.actions import list_actions
 from app.audit.owner import claim
@@ -152,6 +154,23 @@ class TestLists:
             "R-1",
             "1",
         ]
+
+    @ON_SQLITE
+    def test_a_watch_that_has_ended_has_no_state_after_it(self, world, browser, monkeypatch):
+        """Neither in the list nor in the file nor in a report; a vehicle is not called unknown."""
+        load(world, PLATES[:1])
+        today = clock.today(world.config.timezone)
+        watch(world, PLATES[0], until=today.isoformat())
+        monkeypatch.setattr(clock, "today", lambda _zone: today + timedelta(days=1))
+        sweep(world)
+        path = f"{WATCHES}/{tag_of(world)}/events"
+        ((*_, event, before, after, _, _),) = cells(browser.get(path))
+        assert event == "watch.ended"
+        assert before.startswith("insurance valid until 2999-01-01")
+        assert after == "\u2013"
+        page = ask(browser, path)
+        (_, row) = csv.reader(io.StringIO(file_of(browser, page).text))
+        assert row[6] == ""
 
     def test_a_page_is_recorded_before_it_is_shown(self, world, browser):
         """With who was shown what of which account; that is no look-up of the account."""

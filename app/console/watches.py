@@ -15,6 +15,7 @@ import peewee
 from peewee import fn
 
 from app import clock, processes
+from app.accounts.administration import require_plan
 from app.accounts.models import Account
 from app.actions import Actor
 from app.audit.record import AuditError, Criteria, Plate, Record, time_of
@@ -144,9 +145,12 @@ class _AccountList(Resource, ABC):
         said: Mapping[str, str],
         plates: list[Plate],
     ) -> None:
-        """Record a page before it is shown. Raises PageError if that fails."""
+        """Record a page before it is shown, except of a sandbox (D182).
+
+        Raises PageError if that fails.
+        """
         trail = self.services.trail
-        if trail is None or not plates:
+        if trail is None or not plates or require_plan(self.engine, account.plan_id).is_sandbox:
             return
         # NOTE: the account has asked for nothing; the person in the console has.
         shown = Record(

@@ -9,15 +9,18 @@ from datetime import timedelta
 import pytest
 
 from app import clock
-from app.accounts.administration import require_account, suspend_account
+from app.accounts.administration import create_account, require_account, set_plan, suspend_account
+from app.accounts.models import UNCHANGED
 from app.actions import list_actions
 from app.audit.owner import claim
 from app.audit.record import AuditError
+from app.audit.search import Period
 from app.audit.trail import Trail
 from app.console.rendering import ROOT
 from app.console.sessions import Role
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
+from app.jobs.plate_report import report_plate
 from app.jobs.sweeping import sweep_all
 from app.storage.versions import database_id
 from app.watches.feed import Feed
@@ -327,6 +330,21 @@ class TestFiles:
         for rest in ("", "/csv"):
             assert browser.get(f"{path}{rest}").status_int == 200
             assert other.get(f"{path}{rest}").status_int == 404
+
+
+@ON_SQLITE
+def test_invented_vehicles_are_not_recorded(world, browser, process):
+    """Those of a sandbox are shown, but are in no record and in no report about a plate (D182)."""
+    limits = {"requests": 9, "window_seconds": 9, "bulk_max": 9, "domains_max": 9}
+    set_plan(world.engine, "test", None, UNCHANGED, None, "on", **limits)
+    create_account(world.engine, "acme", "test")
+    watch(world, PLATES[0], account="acme")
+    path = f"{WATCHES}/{tag_of(world, 'acme')}"
+    assert PLATES[0] in browser.get(path).text
+    assert PLATES[0] in file_of(browser, ask(browser, path)).text
+    assert not recorded(world)
+    report = report_plate([], PLATES[0], Period(), world.engine)
+    assert (report.watches, report.events) == ([], [])
 
 
 class TestHeld:

@@ -102,7 +102,10 @@ def import_watchlist(
             found, registers = with_current_registers(
                 engine, lambda state: reader.look_up(state, plates, rules.today, WANTED)
             )
-            return {e.asked: e.record and checks_of(e.record, rules.today) for e in found}
+            return {
+                each.asked: None if each.record is None else checks_of(each.record, rules.today)
+                for each in found
+            }
 
         def tell(new: Sequence[Terms], told: Mapping[str, Told]) -> None:
             if trail is not None:
@@ -132,7 +135,7 @@ def _read(data: bytes, name: str, rules: _Rules) -> list[Terms]:
     faults, wanted = list[str](), dict[str, tuple[int, Terms]]()
     for line, cells in _rows(data, name):
         terms, found = _terms(cells, rules)
-        first = wanted.setdefault(terms.registration, (line, terms))[0]
+        first = wanted.setdefault(terms.registration or str(line), (line, terms))[0]
         if first != line:
             found.append(f"registration is in line {first} already")
         faults += (f"line {line}: {each}" for each in found)
@@ -217,7 +220,7 @@ def _terms(cells: Mapping[str, str], rules: _Rules) -> tuple[Terms, list[str]]:
         "reason": _reason_fault(reason, rules),
     }
     lead_days = tuple(sorted(numbers, reverse=True))
-    terms = Terms(plate or cells["registration"], lead_days, reference, reason, until)
+    terms = Terms(plate or "", lead_days, reference, reason, until)
     return terms, [f"{column} {fault}" for column, fault in faults.items() if fault]
 
 

@@ -38,7 +38,8 @@ class Test200:
 
     def test_pages_lead_to_each_other(self, alice):
         """Each page says where the next one begins; the last one says nothing."""
-        found, following = [], ""
+        found: list[list[str]] = []
+        following: str | None = ""
         while following is not None:
             after = f"&after={following}" if following else ""
             page, following = plates(alice.get(f"{PATH}?limit=2{after}"))

@@ -1,7 +1,7 @@
 """`verifyd sweep`, `verifyd watchlist`, and the sweep at the end of each load (D185, D187)."""
 
 import os
-from datetime import UTC
+from datetime import UTC, date
 
 import msgspec
 import pytest
@@ -170,8 +170,7 @@ class TestSweep:
     def test_a_new_day_is_swept(self, watched, monkeypatch):
         """Midnight changes verdicts without a load."""
         watched.load("2100-01-01", "AB12CDE")
-        monkeypatch.setattr(clock, "now", lambda: 4_102_531_200)  # 2100-01-02
-        (watched.cli.directory / "clock.json").unlink()
+        monkeypatch.setattr(clock, "today", lambda _: date(2100, 1, 2))
         assert watched.cli.json("sweep") == [SWEPT | {"events": 1}]
 
     @each_row("words", [(), ("--scheduled",)])
@@ -193,8 +192,9 @@ class TestSweep:
 
     def test_nothing_is_reported_while_the_clock_is_suspect(self, watched):
         """Nor does anything end or become too old; the run fails with the reason."""
-        state = look(watched.cli.directory)
-        anchor = msgspec.structs.replace(state.anchor, since_boot=state.anchor.since_boot + 10**7)
+        anchor = look(watched.cli.directory).anchor
+        assert anchor
+        anchor = msgspec.structs.replace(anchor, since_boot=anchor.since_boot + 10**7)
         (watched.cli.directory / "clock.json").write_bytes(msgspec.json.encode(anchor))
         ended = watched.load("2021-01-01", "AB12CDE")
         assert ended.status == 0
@@ -420,6 +420,7 @@ def test_an_account_is_deleted_with_its_watches(watched):
     ended = watched.cli.run("accounts", "delete", "acme", "--yes")
     assert ended.stdout.endswith("account acme and its 0 keys, 1 watch and 1 event deleted\n")
     action = list_actions(watched.engine)[0]
+    assert action.before
     assert (action.before["watches"], action.before["events"]) == (1, 1)
     assert WatchEvent.select().count(watched.engine) == 0
     assert watched.cli.json("sweep") == []

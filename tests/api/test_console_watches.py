@@ -32,6 +32,9 @@ from tests.unit.audit_trails import lines
 from tests.unit.held_watches import PLATES, hold, load, sweep, watch
 
 WATCHES = f"{ROOT}/watches"
+EACH_LIST = pytest.mark.parametrize(
+    "rest", ["", pytest.param("/events", marks=pytest.mark.system_long)]
+)
 
 
 @pytest.fixture
@@ -124,7 +127,6 @@ class TestAccounts:
 
 
 class TestLists:
-    @STORAGE
     def test_watches_have_the_state_that_was_told_last(self, world, browser):
         """What a load has changed since is not shown: a page looks nothing up."""
         load(world, PLATES[:1])
@@ -205,7 +207,7 @@ class TestLists:
         assert "account" not in watches | events
 
     @ON_SQLITE
-    @pytest.mark.parametrize("rest", ["", "/events"])
+    @EACH_LIST
     def test_what_cannot_be_recorded_is_not_shown(self, world, browser, monkeypatch, rest):
         """The page is 503, and has no plate."""
         load(world, PLATES[:1])
@@ -223,7 +225,7 @@ class TestLists:
         assert PLATES[0] not in page.text
 
     @ON_SQLITE
-    @pytest.mark.parametrize("rest", ["", "/events"])
+    @EACH_LIST
     def test_where_people_need_a_reason_so_do_lists(self, world, process, rest):
         """Without one there is no plate, no record and no file."""
         claim(world.config.audit_dir, database_id(world.engine))
@@ -269,8 +271,8 @@ class TestLists:
 
 
 class TestFiles:
-    def test_watches_are_a_file(self, world, browser, monkeypatch):
-        """It has all of them, which are recorded piece by piece under the name of the person."""
+    def test_watches_are_a_file(self, world, application, browser, monkeypatch):
+        """It has all of them, recorded piece by piece, and only the person who asked gets it."""
         monkeypatch.setattr("app.jobs.audit_tasks._PIECE", 25)
         load(world, PLATES[:1])
         watch(world, *PLATES, lead_days=(28, 14), reference="=1+1")
@@ -286,6 +288,8 @@ class TestFiles:
         records = [each for each in recorded(world) if each["operation"] == "watches"][1:]
         assert [len(each["plates"]) for each in records] == [25, 25, 10]
         assert {(each["user"], each["reason"]) for each in records} == {("ann", "AUDIT")}
+        other = signed_in(world, application, Role.OPERATOR, "ben")
+        assert other.get(f"{WATCHES}/files/1/csv").status_int == 404
 
     def test_events_are_a_file(self, world, browser, monkeypatch):
         """The oldest come first, with the ids that the API gives."""
@@ -319,17 +323,6 @@ class TestFiles:
         assert not page.html.select("a[download]")
         results = world.config.data_dir / "audit-results"
         assert not list(results.glob("*.csv"))
-
-    @ON_SQLITE
-    def test_a_file_is_only_for_who_asked(self, world, application, browser):
-        """Another operator gets 404."""
-        watch(world, PLATES[0])
-        answer = browser.send(f"{WATCHES}/{tag_of(world)}")
-        path = f"{ROOT}/{answer.headers['Location'].partition('console/')[2]}"
-        other = signed_in(world, application, Role.OPERATOR, "ben")
-        for rest in ("", "/csv"):
-            assert browser.get(f"{path}{rest}").status_int == 200
-            assert other.get(f"{path}{rest}").status_int == 404
 
 
 @ON_SQLITE

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from app import clock
-from app.accounts.administration import resume_account, suspend_account
-from app.accounts.models import Account
+from app.accounts.administration import create_account, resume_account, suspend_account
+from app.accounts.models import Account, Plan
 from app.actions import list_actions
 from app.alerts.nightly import JobRun
 from app.clock_steps import look
@@ -34,8 +34,8 @@ class Installation:
     def __init__(self, cli):
         self.cli = cli
         self.engine = open_engine(cli.database_url)
-        cli.json("accounts", "create", "acme")
-        cli.json("plans", "set", "standard", *LIMITS, "--watches-max", 100)
+        create_account(self.engine, "acme")
+        Plan.update(watches_max=100).execute(self.engine)
 
     @property
     def account(self):
@@ -133,6 +133,7 @@ class TestLoads:
             return sweep_all(engine, config)
 
         monkeypatch.setattr(sweeping, "sweep_all", counted)
+        watched.engine.close()  # Loads are forked, which no command does with an open file.
         assert watched.cli.run("import", "--drop", drop).status == 0
         assert left == [0]
         assert watched.events() == [("vehicle.known", "ZZ1"), ("vehicle.known", "ZZ2")]

@@ -23,28 +23,28 @@ Note = Callable[..., object]
 
 @contextmanager
 def recorded_file(
-    engine: Engine, config: Config, said: Record, file: BinaryIO, way_out: str
+    engine: Engine, config: Config, said: Record | None, file: BinaryIO, way_out: str
 ) -> Iterator[tuple[Write, Note]]:
     """Begin a CSV file; yield a function that writes text to it, and one that records plates.
 
     Args:
-        said: what all records of the file have in common.
+        said: what all records of the file have in common; None to record nothing, of a sandbox.
         way_out: what the person can do if there is no room for the file.
 
     Raises AuditError, also within the context, if the plates cannot be recorded.
     """
     opened: AbstractContextManager[Trail | None] = nullcontext()
-    if config.audit:
+    if said is not None and config.audit:
         owner = require_own(config.audit_dir, database_id(engine))
         opened = durable(config.audit_dir, owner)
-    else:
+    elif said is not None:
         require_off(engine)
     limited = LimitedFile(file, way_out)
     limited.write(BYTE_ORDER_MARK)
     with opened as trail:
 
         def note(plates: list[Plate], **members: Any) -> None:
-            if trail is not None:
+            if trail is not None and said is not None:
                 now = time_of(clock.now_ns())
                 trail.append(msgspec.structs.replace(said, time=now, plates=plates, **members))
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Plan
-from app.actions import session
+from app.accounts.states import subject_of
+from app.actions import changing, record, session
 from app.audit.state import opened_for_command
 from app.config import Config
 from app.enquiries import enquiry_text_fault, split_reasons
@@ -91,6 +92,11 @@ def import_watchlist(
             f"the plan {plan.name} allows {plan.watches_max:,} watches; account {account.name} has "
             f"{has:,}, and {path} adds {len(wanted) - known:,}"
         )
+    if wanted:
+        # Before they take effect, as there are several transactions; it can be repeated.
+        with changing(engine):
+            done = {"created": len(wanted) - known, "replaced": known}
+            record(engine, None, "watches.import", subject_of(account), None, done)
     created = 0
     with opened_for_command(engine, config) as trail:
         if plan.is_sandbox:

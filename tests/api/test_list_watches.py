@@ -68,11 +68,11 @@ class Test200:
         assert alice.get(f"{PATH}/B2").json["reference"] is None
 
     def test_it_takes_one_statement(self, alice, statements):
-        """However many watches there are."""
+        """However many watches there are, besides the one that checks the key."""
         alice.get(PATH)
         with statements() as seen:
             alice.get(PATH)
-        assert len(seen) == 1
+        assert len([each for each in seen if '"watch"' in each]) == 1
 
 
 @engine_independent

@@ -34,6 +34,7 @@ class Fleet:
             "database_url": world.config.database_url,
             "state_dir": world.config.state_dir,
             "data_dir": world.config.data_dir,
+            "audit": "on",
         }
         self.is_insured = True
         self._load()
@@ -68,6 +69,11 @@ class Fleet:
     def held(self) -> int:
         """Return how many watches have changes that are held back."""
         return int(WatchFeed.select(WatchFeed.held).scalar(self._world.engine))
+
+    def is_halfway(self) -> bool:
+        """Tell whether only some of the events of the last load are there."""
+        events = WatchFeed.select(WatchFeed.last_event).scalar(self._world.engine)
+        return bool(events % len(PLATES))
 
     def require_each_once(self) -> None:
         """Fail unless there is one new event of each plate."""
@@ -116,11 +122,13 @@ def kill_often(world: World, kills: int) -> None:
             sweep.kill()
             ends["ended" if sweep.wait() == 0 else "killed"] += 1
             assert sweep.returncode in (0, -signal.SIGKILL)
+            ends["halfway"] += fleet.is_halfway()
             killed = ends["killed"]
         if fleet.held():
             fleet.command("sweep", "--accept", "alice")
         fleet.require_each_once()
     fleet.require_trail(flips)
+    assert ends["halfway"] > kills / 10
     print(f"{world.store.name}: {flips} loads, {dict(ends)}, {seconds:.2f} s")
 
 

@@ -298,7 +298,7 @@ def _export(args: argparse.Namespace) -> None:
 
 @commands.command(
     "report",
-    "summarise and verify the trail, or list all about a plate, as an HTML page on standard output",
+    "summarise and verify the trail, or report about a plate, as HTML on standard output",
     Argument(
         "--plate PLATE", "report who asked about this plate, its watches and events", type=_text
     ),

@@ -356,9 +356,7 @@ class TestExport:
                 Plate("A1", found=True, compliant=False),
                 invalid_plate("?"),
                 Plate("AI", found=True, suggested=True),
-                Plate(
-                    "B2", checks={"mot": True, "tax": False}, events=["mot.changed", "tax.ending"]
-                ),
+                Plate("W1", found=True, checks={"mot": False, "tax": True}, events=["a", "b"]),
             ],
             reference="=1+1",
             user='jane;=1+1,"x"',
@@ -373,11 +371,11 @@ class TestExport:
             ("A1", "true", "false", "", "", "", ""),
             ("?", "", "", "true", "", "", ""),
             ("AI", "true", "", "", "true", "", ""),
-            ("B2", "", "", "", "", "mot=true;tax=false", "mot.changed;tax.ending"),
+            ("W1", "true", "", "", "", "mot=false;tax=true", "a;b"),
             ("", "", "", "", "", "", ""),
         ]
         assert rows[0]["reference"] == "'=1+1"
         assert rows[0]["user"] == 'jane;\'=1+1,"x"'
         assert rows[0]["registers"] == "native=3;dvla=17"
-        assert rows[-1]["criteria"] == "plate=A1"
-        assert [row["unverified"] for row in rows] == ["", "", "", "true"]
+        assert rows[4]["criteria"] == "plate=A1"
+        assert [row["unverified"] for row in rows] == ["", "", "", "", "true"]

@@ -275,16 +275,26 @@ class _AccountSweep:
             if told:
                 self._tell(account, told)
                 self.events += add_events(engine, account.id, told)
-            ended = [(each.watch.id,) for each in same if each.has_ended]
-            states = [
-                (max(self._today, each.watch.day), encode(each.found.told).decode(), each.watch.id)
-                for each in same
-                if not each.has_ended
-            ]
-            place = engine.param
-            engine.run_many(f"DELETE FROM watch WHERE id = {place}", ended)  # noqa: S608 - ours
-            update = f"UPDATE watch SET day = {place}, told = {place} WHERE id = {place}"  # noqa: S608 - ours
-            engine.run_many(update, states)
+            self._store(same)
+
+    def _store(self, outcomes: Sequence[Outcome]) -> None:
+        """Delete the watches that have ended, and store the states of the others."""
+        engine, ended, states, same = self._engine, list[int](), [], list[int]()
+        for watch, found, has_ended, _ in outcomes:
+            if has_ended:
+                ended.append(watch.id)
+            elif found.told == watch.told:
+                same.append(watch.id)
+            else:
+                day = max(self._today, watch.day)
+                states.append((day, encode(found.told).decode(), watch.id))
+        Watch.delete().where(Watch.id.in_(ended)).execute(engine)
+        # PERF: most watches have only another day. One statement for all of them takes a third of
+        # the time on Postgres.
+        Watch.update(day=self._today).where(Watch.id.in_(same)).execute(engine)
+        place = engine.param
+        update = f"UPDATE watch SET day = {place}, told = {place} WHERE id = {place}"  # noqa: S608 - ours
+        engine.run_many(update, states)
 
 
 def add_events(engine: Engine, account_id: int, outcomes: Sequence[Outcome]) -> int:

@@ -6,6 +6,7 @@ import secrets
 import signal
 import time
 from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,7 +31,7 @@ class Fleet:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "database_url": world.config.database_url,
             "state_dir": world.config.state_dir,
             "data_dir": world.config.data_dir,

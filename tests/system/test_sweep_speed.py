@@ -50,7 +50,7 @@ class Fleet:
 
     def __init__(self, world: World) -> None:
         self.engine = world.engine
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "database_url": world.config.database_url,
             "state_dir": world.config.state_dir,
             "data_dir": world.config.data_dir,

@@ -260,6 +260,6 @@ def test_the_events_of_sixty_days_are_those_of_the_model(world, monkeypatch, see
 
 
 @STORAGE
-def test_the_events_of_ten_days_are_those_of_the_model(world, monkeypatch):
-    """The same for ten days."""
-    assert lived(world, monkeypatch, 10, 3)["held"]
+def test_the_events_of_five_days_are_those_of_the_model(world, monkeypatch):
+    """The same for five days."""
+    assert lived(world, monkeypatch, 5, 8)["held"]

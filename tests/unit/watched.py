@@ -48,7 +48,7 @@ class Watched:
         """Look plates up today."""
         day = self.reader.day(None)
         found, _ = self.reader.look_up(read_state(self.engine), plates, day, WANTED)
-        return {each.asked: each.record and checks_of(each.record, day) for each in found}
+        return {each.asked: checks_of(each.record, day) if each.record else None for each in found}
 
     def put(self, account: str, terms: Sequence[Terms]) -> None:
         """Create or replace watches with one request."""

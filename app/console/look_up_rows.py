@@ -25,6 +25,13 @@ _NOTHING_LEFT = "nothing is left to lapse"
 _NO_LAPSE = (_NOT_JUDGED, _NO_END, _NOTHING_LEFT)
 """Why nothing lapses next, in the order of the rows."""
 SOON_DAYS = 30
+_WORDS = {"future": "not begun", "sorn": "SORN", "flag": "a register says insured"}
+"""Reasons that people would not understand as the API gives them."""
+
+
+def reason_in_words(reason: str) -> str:
+    """Return the reason of a check as people read it."""
+    return _WORDS.get(reason) or reason.replace("_", " ")
 
 
 class Lapse(NamedTuple):
@@ -103,7 +110,7 @@ def _answer(record: Record, day: str, period: Period | None) -> Answer:
         if compliant.failure is not None:
             judgement = compliant.failure.verdict
     failed = [
-        f"{name}: {verdict.reason.replace('_', ' ')}"
+        f"{name}: {reason_in_words(verdict.reason)}"
         for name, verdict in zip(_CHECKS, judgement, strict=True)
         if not verdict.is_good
     ]

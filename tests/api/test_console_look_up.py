@@ -266,7 +266,7 @@ class TestList:
                 "insurance until 30 June 2026 1 day",
                 "not insured from 1 July 2026",
                 "not compliant from 29 June 2026",
-                "MOT: unknown, road tax: sorn, fines: outstanding",
+                "MOT: unknown, road tax: SORN, fines: outstanding",
             ],
             "MANY1": [
                 "not judged: more than 100 policies",
@@ -326,15 +326,23 @@ class TestDates:
         )
         verdicts, facts = answer("FLAG1")
         assert verdicts == ["Insured no end is known", "Compliant no end is known"]
-        assert facts["Insurance"] == "flag no end is known"
+        assert facts["Insurance"] == "a register says insured no end is known"
         assert (facts["MOT"], facts["Road tax"]) == ("exempt", "valid no end is known")
         verdicts, facts = answer("OLD1")
         assert verdicts[0] == "Not insured no policy is known"
+        assert verdicts[1] == (
+            "Not compliant Insurance: no policy is known; MOT: ended on 30 June 2025; "
+            "Road tax: untaxed"
+        )
         assert facts["MOT"] == "expired ended on 30 June 2025"
         assert (facts["Road tax"], facts["Policies in force"]) == ("untaxed", "none")
         verdicts, facts = answer("AB12CDE", day="2026-07-01")
         assert verdicts[0] == "Not insured policy P-7 ended on 30 June 2026"
         assert facts["Policy not in force"] == "P-7, 1 July 2025 to 30 June 2026"
+        assert facts["Insurance"] == "expired ended on 30 June 2026"
+        assert "Road tax: SORN" in verdicts[1]
+        _, facts = answer("AB12CDE", day="2025-06-30")
+        assert facts["Insurance"] == "not begun begins on 1 July 2025"
         assert facts["Fines"] == "outstanding 1 owed now"
 
     def test_all_policies_in_force_are_shown(self, world, answer):

@@ -250,6 +250,21 @@ class TestList:
         for row in rows:
             assert few.html.select_one(row.th.a["href"]).h3.text.startswith(row.th.text)
 
+    def test_all_that_lapses_soon_is_named(self, world, browser):
+        """Not only what lapses first, so that a person sees all dates of the next 30 days."""
+        papers = {"motExpiry": in_days(5), "taxStatus": "taxed", "taxDue": in_days(30)}
+        for plate, valid_to in (("T1", in_days(2)), ("T2", in_days(31))):
+            world.load([papers | {"registration": plate}])
+            world.load([POLICY | {"registration": plate, "validTo": valid_to}])
+        page = ask(browser, "T1,T2")
+        rows = page.html.select("section tbody tr")
+        cells = [" ".join(row.td.get_text(" ").split()) for row in rows]
+        assert cells == [
+            "insurance until 3 July 2025 2 days then MOT until 6 July 2025 5 days "
+            "then road tax until 31 July 2025 30 days",
+            "MOT until 6 July 2025 5 days then road tax until 31 July 2025 30 days",
+        ]
+
     def test_a_period_is_judged_in_short(self, world, browser):
         """From which day each plate fails, and why; the counts are about every day."""
         world.load([{"registration": "MANY1", "insured": True}])

@@ -212,6 +212,19 @@ class TestList:
         assert "The CSV file has all of them" in page.text
         assert page.html.select_one("textarea").text.count("AB12CDE") == 201
 
+    def test_a_plate_of_a_long_list_leads_to_its_answer(self, browser):
+        """For the same days; an unknown plate leads to its suggestions."""
+        said = {"day": "", "from": DAY, "to": "2025-07-03", "reason": "", "reference": "C-1"}
+        page = ask(browser, "\n".join(["AB12CDE", "AB1ZCDE", *["CAT"] * 9]), **said)
+        form = page.html.select_one("section form")
+        assert {each["name"]: each["value"] for each in form.select("input")} == said
+        buttons = {each["value"]: each["name"] for each in form.select("th button")}
+        assert list(buttons) == ["AB12CDE", "AB1ZCDE", "CAT"]
+        for plate, shown in (("AB12CDE", ".verdicts"), ("AB1ZCDE", ".suggestions")):
+            answer = browser.post(LOOK_UP, {**said, buttons[plate]: plate})
+            assert answer.html.h3.text.strip() == plate
+            assert answer.html.select_one(shown)
+
     def test_the_largest_list_is_that_of_the_command(self, browser):
         """One plate more than a batch of `lookup --csv` is refused, with a way out."""
         assert ask(browser, "AB12CDE\n" * BATCH_PLATES, **{"as": "csv"}).status_int == 200
@@ -494,6 +507,13 @@ class TestSuggestions:
         page = browser.post(LOOK_UP, {**fields, button["name"]: button["value"]})
         days = "Monday, 30 June 2025 to Wednesday, 2 July 2025"
         assert page.html.find(id="answers").text == f"Answer for {days}"
+
+    def test_a_click_keeps_the_other_plates(self, browser):
+        """The plate takes the place of the one that is not known."""
+        form = ask(browser, "EV1L\nAB1ZCDE\nCAT").html.select_one("form.suggestions")
+        button = form.select_one("button")
+        page = ask(browser, button["value"])
+        assert [each.text.strip() for each in page.html.select("h3")] == ["EV1L", "AB12CDE", "CAT"]
 
     def test_a_list_has_those_of_each_plate(self, browser):
         """Known and invalid plates have none."""

@@ -1,8 +1,10 @@
 """The answers for a list of plates in short, sorted by what lapses next (D174)."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from itertools import takewhile
+from operator import attrgetter
 from typing import NamedTuple
 
 from app.vehicles.answers import NOT_FOUND, failure_answer
@@ -14,6 +16,7 @@ from app.vehicles.periods import (
     has_too_many_policies,
     judge_period,
     next_lapse,
+    record_on,
 )
 from app.vehicles.reader import Found
 
@@ -25,10 +28,17 @@ _NOTHING_LEFT = "nothing is left to lapse"
 _NO_LAPSE = (_NOT_JUDGED, _NO_END, _NOTHING_LEFT)
 """Why nothing lapses next, in the order of the rows."""
 SOON_DAYS = 30
+_WORDS = {"future": "not begun", "sorn": "SORN", "flag": "a register says insured"}
+"""Reasons that people would not understand as the API gives them."""
+
+
+def reason_in_words(reason: str) -> str:
+    """Return the reason of a check as people read it."""
+    return _WORDS.get(reason) or reason.replace("_", " ")
 
 
 class Lapse(NamedTuple):
-    """The first thing to lapse of what is in order on the day."""
+    """Checks that are in order on the day, and lapse together."""
 
     last_day: str
     checks: str
@@ -52,6 +62,8 @@ class Answer(NamedTuple):
     period."""
     lapse: Lapse | str
     """What lapses next, or why nothing does."""
+    later: Sequence[Lapse]
+    """What lapses after that, within 30 days of the day."""
     vehicle: str
     """Make, model and year, as far as they are known."""
 
@@ -103,32 +115,50 @@ def _answer(record: Record, day: str, period: Period | None) -> Answer:
         if compliant.failure is not None:
             judgement = compliant.failure.verdict
     failed = [
-        f"{name}: {verdict.reason.replace('_', ' ')}"
+        f"{name}: {reason_in_words(verdict.reason)}"
         for name, verdict in zip(_CHECKS, judgement, strict=True)
         if not verdict.is_good
     ]
     known = (record.make, record.model, record.year)
+    lapse, later = _lapses(record, day)
     return Answer(
         insured,
         compliant,
         ", ".join(failed),
-        _lapse(record, day),
+        lapse,
+        later,
         " ".join(str(each) for each in known if each is not None),
     )
 
 
-def _lapse(record: Record, day: str) -> Lapse | str:
+def _lapses(record: Record, day: str) -> tuple[Lapse | str, list[Lapse]]:
+    """Return what lapses next, or why nothing does, and what lapses later within 30 days."""
     if has_too_many_policies(record):
-        return _NOT_JUDGED
-    now, lapse = judge(record, day), next_lapse(record, day)
+        return _NOT_JUDGED, []
+    verdicts = zip(_CHECKS, judge(record, day), strict=True)
+    # Fines do not lapse: whether one is owed now counts for every day.
+    good = [name for name, verdict in verdicts if verdict.is_good and name != "fines"]
+    coming = _coming_lapses(record, day, good)
+    lapse = next(coming, None)
     if lapse is None:
-        insurance, mot, tax, _ = now
-        return _NO_END if insurance.is_good or mot.is_good or tax.is_good else _NOTHING_LEFT
-    last_day, after = lapse
-    verdicts = zip(_CHECKS, now, after, strict=True)
-    checks = [name for name, before, then in verdicts if before.is_good and not then.is_good]
-    days = (date.fromisoformat(last_day) - date.fromisoformat(day)).days
-    return Lapse(last_day, ", ".join(checks), days)
+        return (_NO_END if good else _NOTHING_LEFT), []
+    # PERF: most vehicles have no lapse soon, so that no later one is searched.
+    later = list(takewhile(attrgetter("is_soon"), coming)) if lapse.is_soon else []
+    return lapse, later
+
+
+def _coming_lapses(record: Record, day: str, good: Sequence[str]) -> Iterator[Lapse]:
+    """Yield what lapses of the checks that are good on the day, each once."""
+    start = day
+    while good and (found := next_lapse(record_on(record, start), start)):
+        last_day, after = found
+        verdicts = zip(_CHECKS, after, strict=True)
+        lapsed = [name for name, verdict in verdicts if name in good and not verdict.is_good]
+        if lapsed:
+            days = (date.fromisoformat(last_day) - date.fromisoformat(day)).days
+            yield Lapse(last_day, ", ".join(lapsed), days)
+            good = [name for name in good if name not in lapsed]
+        start = (date.fromisoformat(last_day) + timedelta(1)).isoformat()
 
 
 def counts_of(rows: Sequence[Row]) -> Mapping[str, int]:

@@ -51,7 +51,7 @@ _FIELDS = (
     ),
     Field("day", "Day", "Today, if empty.", 10, False, kind="date"),
     Field("from", "From", "First day of a period.", 10, False, kind="date"),
-    Field("to", "To", f"Last day; {DAYS_MAX} days at most.", 10, False, kind="date"),
+    Field("to", "To", f"Last of at most {DAYS_MAX} days.", 10, False, kind="date"),
 )
 _DAYS = ("day", "from", "to")
 
@@ -62,7 +62,7 @@ def enquiry_fields(config: Config) -> tuple[Field, ...]:
     # An empty choice comes first, so that nobody gives a reason without choosing it.
     choices = ("", *choices_of(reasons)) if choices_of(reasons) else ()
     return (
-        Field("reason", "Reason", "", size, bool(reasons), choices),
+        Field("reason", "Reason", "Why you ask.", size, bool(reasons), choices),
         Field("reference", "Reference", "A case number or the like.", size, False),
     )
 

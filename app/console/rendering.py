@@ -18,6 +18,7 @@ from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
 from app.audit.record import row_of
 from app.console.charts import CLASS_NAMES, columns_chart
+from app.console.look_up_rows import reason_in_words
 from app.console.sessions import RIGHTS, Right, Session
 from app.documentation import resources as documentation
 from app.registers.change_words import brief
@@ -220,6 +221,7 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "audit_row": row_of,
     "restrictions": _restrictions,
     "number": number,
+    "reason_in_words": reason_in_words,
     "size": size_text,
 }
 

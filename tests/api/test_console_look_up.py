@@ -212,6 +212,19 @@ class TestList:
         assert "The CSV file has all of them" in page.text
         assert page.html.select_one("textarea").text.count("AB12CDE") == 201
 
+    def test_a_plate_of_a_long_list_leads_to_its_answer(self, browser):
+        """For the same days; an unknown plate leads to its suggestions."""
+        said = {"day": "", "from": DAY, "to": "2025-07-03", "reason": "", "reference": "C-1"}
+        page = ask(browser, "\n".join(["AB12CDE", "AB1ZCDE", *["CAT"] * 9]), **said)
+        form = page.html.select_one("section form")
+        assert {each["name"]: each["value"] for each in form.select("input")} == said
+        buttons = {each["value"]: each["name"] for each in form.select("th button")}
+        assert list(buttons) == ["AB12CDE", "AB1ZCDE", "CAT"]
+        for plate, shown in (("AB12CDE", ".verdicts"), ("AB1ZCDE", ".suggestions")):
+            answer = browser.post(LOOK_UP, {**said, buttons[plate]: plate})
+            assert answer.html.h3.text.strip() == plate
+            assert answer.html.select_one(shown)
+
     def test_the_largest_list_is_that_of_the_command(self, browser):
         """One plate more than a batch of `lookup --csv` is refused, with a way out."""
         assert ask(browser, "AB12CDE\n" * BATCH_PLATES, **{"as": "csv"}).status_int == 200
@@ -250,6 +263,21 @@ class TestList:
         for row in rows:
             assert few.html.select_one(row.th.a["href"]).h3.text.startswith(row.th.text)
 
+    def test_all_that_lapses_soon_is_named(self, world, browser):
+        """Not only what lapses first, so that a person sees all dates of the next 30 days."""
+        papers = {"motExpiry": in_days(5), "taxStatus": "taxed", "taxDue": in_days(30)}
+        for plate, valid_to in (("T1", in_days(2)), ("T2", in_days(31))):
+            world.load([papers | {"registration": plate}])
+            world.load([POLICY | {"registration": plate, "validTo": valid_to}])
+        page = ask(browser, "T1,T2")
+        rows = page.html.select("section tbody tr")
+        cells = [" ".join(row.td.get_text(" ").split()) for row in rows]
+        assert cells == [
+            "insurance until 3 July 2025 2 days then MOT until 6 July 2025 5 days "
+            "then road tax until 31 July 2025 30 days",
+            "MOT until 6 July 2025 5 days then road tax until 31 July 2025 30 days",
+        ]
+
     def test_a_period_is_judged_in_short(self, world, browser):
         """From which day each plate fails, and why; the counts are about every day."""
         world.load([{"registration": "MANY1", "insured": True}])
@@ -266,7 +294,7 @@ class TestList:
                 "insurance until 30 June 2026 1 day",
                 "not insured from 1 July 2026",
                 "not compliant from 29 June 2026",
-                "MOT: unknown, road tax: sorn, fines: outstanding",
+                "MOT: unknown, road tax: SORN, fines: outstanding",
             ],
             "MANY1": [
                 "not judged: more than 100 policies",
@@ -326,15 +354,23 @@ class TestDates:
         )
         verdicts, facts = answer("FLAG1")
         assert verdicts == ["Insured no end is known", "Compliant no end is known"]
-        assert facts["Insurance"] == "flag no end is known"
+        assert facts["Insurance"] == "a register says insured no end is known"
         assert (facts["MOT"], facts["Road tax"]) == ("exempt", "valid no end is known")
         verdicts, facts = answer("OLD1")
         assert verdicts[0] == "Not insured no policy is known"
+        assert verdicts[1] == (
+            "Not compliant Insurance: no policy is known; MOT: ended on 30 June 2025; "
+            "Road tax: untaxed"
+        )
         assert facts["MOT"] == "expired ended on 30 June 2025"
         assert (facts["Road tax"], facts["Policies in force"]) == ("untaxed", "none")
         verdicts, facts = answer("AB12CDE", day="2026-07-01")
         assert verdicts[0] == "Not insured policy P-7 ended on 30 June 2026"
         assert facts["Policy not in force"] == "P-7, 1 July 2025 to 30 June 2026"
+        assert facts["Insurance"] == "expired ended on 30 June 2026"
+        assert "Road tax: SORN" in verdicts[1]
+        _, facts = answer("AB12CDE", day="2025-06-30")
+        assert facts["Insurance"] == "not begun begins on 1 July 2025"
         assert facts["Fines"] == "outstanding 1 owed now"
 
     def test_all_policies_in_force_are_shown(self, world, answer):
@@ -471,6 +507,13 @@ class TestSuggestions:
         page = browser.post(LOOK_UP, {**fields, button["name"]: button["value"]})
         days = "Monday, 30 June 2025 to Wednesday, 2 July 2025"
         assert page.html.find(id="answers").text == f"Answer for {days}"
+
+    def test_a_click_keeps_the_other_plates(self, browser):
+        """The plate takes the place of the one that is not known."""
+        form = ask(browser, "EV1L\nAB1ZCDE\nCAT").html.select_one("form.suggestions")
+        button = form.select_one("button")
+        page = ask(browser, button["value"])
+        assert [each.text.strip() for each in page.html.select("h3")] == ["EV1L", "AB12CDE", "CAT"]
 
     def test_a_list_has_those_of_each_plate(self, browser):
         """Known and invalid plates have none."""

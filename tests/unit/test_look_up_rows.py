@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.console.look_up_rows import Lapse, rows_of
+from app.console.look_up_rows import SOON_DAYS, rows_of
 from app.vehicles.compliance import judge
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.periods import record_on
@@ -47,27 +47,29 @@ records = st.builds(
 
 
 @given(records, st.sampled_from(DAYS[:15]))
-def test_the_next_lapse_is_the_first_day_on_which_a_good_check_fails(record, day):
-    """Of the checks that pass on the day, the row names those that fail first, and their last day.
+def test_a_row_names_what_lapses_next_and_all_that_lapses_soon(record, day):
+    """Of the checks that pass on the day: the first day each fails, by asking every day.
 
     A cover without a gap by several policies is one.
     """
     record = record_on(record, day)
-    good = [verdict.is_good for verdict in judge(record, day)]
-    expected = None
+    good = [n for n, verdict in enumerate(judge(record, day)) if verdict.is_good]
+    is_any_good = good not in ([], [3])
+    expected = []
     for last, each in zip(DAYS, [*DAYS[1:], "2099-12-31"], strict=True):
         then = judge(record_on(record, each), each)
-        lapsed = [n for n in range(4) if good[n] and not then[n].is_good]
-        if lapsed and last >= day:
-            expected = last, ", ".join(CHECKS[n] for n in lapsed)
-            break
+        lapsed = [n for n in good if not then[n].is_good] if last >= day else []
+        if lapsed:
+            days = DAYS.index(last) - DAYS.index(day)
+            expected.append((last, ", ".join(CHECKS[n] for n in lapsed), days))
+            good = [n for n in good if n not in lapsed]
     (row,) = rows_of([Found("ab12cde", "AB12CDE", record)], day, None)
     assert row.answer is not None
-    told = row.answer.lapse
-    if expected is None:
-        is_any_good = any(good[:3])
-        assert told == ("no end is known" if is_any_good else "nothing is left to lapse")
+    if expected:
+        first, *later = expected
+        assert row.answer.lapse == first
+        assert row.answer.later == [each for each in later if each[2] <= SOON_DAYS]
     else:
-        assert isinstance(told, Lapse)
-        assert (told.last_day, told.checks) == expected
-        assert told.days == DAYS.index(expected[0]) - DAYS.index(day)
+        why = "no end is known" if is_any_good else "nothing is left to lapse"
+        assert row.answer.lapse == why
+        assert row.answer.later == []

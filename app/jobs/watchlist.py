@@ -24,7 +24,7 @@ from app.vehicles.registration import canonical_registration, registration_fault
 from app.watches.repository import Edit, Terms, Watches
 from app.watches.sweep import WANTED
 from app.watches.terms import lead_days_fault, until_fault
-from app.watches.told import Told, checks_of
+from app.watches.told import Told, told_by_plate
 from app.watches.watching import told_plate
 
 WATCHLIST = "watchlist"
@@ -108,10 +108,7 @@ def import_watchlist(
             found, registers = with_current_registers(
                 engine, lambda state: reader.look_up(state, plates, rules.today, WANTED)
             )
-            return {
-                each.asked: None if each.record is None else checks_of(each.record, rules.today)
-                for each in found
-            }
+            return told_by_plate(found, rules.today)
 
         def tell(new: Sequence[Terms], told: Mapping[str, Told]) -> None:
             if trail is not None:

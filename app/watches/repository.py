@@ -63,10 +63,6 @@ class Changed(NamedTuple):
     """The plates of those that there were."""
 
 
-class QuotaReached(Exception):
-    """The account would have more watches than its plan allows."""
-
-
 Look = Callable[[Sequence[str]], Mapping[str, Told]]
 """Looks plates up today, in the registers as they are now; returns what the account will have been
 told about each of them."""
@@ -119,25 +115,6 @@ class Watches:
     def count(self, account_id: int) -> int:
         """Return how many watches the account has."""
         return int(Watch.select().where(Watch.account == account_id).count(self._engine))
-
-    def set_watches(
-        self,
-        account_id: int,
-        wanted: Sequence[Terms],
-        watches_max: int,
-        look: Look,
-        day: str,
-        tell: Tell,
-    ) -> dict[str, HeldWatch]:
-        """Create or replace watches, as `change_watches` does; return them by plate.
-
-        Raises QuotaReached if the plan does not allow all of them; the first ones are set then.
-        """
-        edit = Edit(wanted)
-        watches = self.change_watches(account_id, edit, watches_max, look, day, tell).watches
-        if len(watches) < len(wanted):
-            raise QuotaReached
-        return dict(watches)
 
     def change_watches(
         self,

@@ -125,7 +125,9 @@ class Sweep:
 
         Raises what the engine, the reader and `tell` raise. What was committed before stays.
         """
-        state = self.state(account)
+        # NOTE: this waits for requests that store a state of before the last load, on Postgres.
+        with changing_watches(self._engine, account.id):
+            state = self.state(account)
         one = _AccountSweep(self._engine, self._reader(account.is_sandbox), account, self._tell)
         waiting: list[str] = []
         try:

@@ -1,6 +1,6 @@
 """What an account was told about a watched vehicle: the verdict of each check (D184)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -9,6 +9,7 @@ from msgspec import UNSET
 from app.vehicles.compliance import Verdict, judge, judge_insurance, judge_mot, judge_tax
 from app.vehicles.facts import Record
 from app.vehicles.periods import good_until, has_too_many_policies, record_on
+from app.vehicles.reader import Found
 
 
 class Check(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -85,6 +86,17 @@ def checks_of(record: Record, day: str) -> Checks:
     found = judge(record, day)
     verdicts = zip(Checks._fields, found, strict=True)
     return Checks(*(_check(record, day, name, verdict) for name, verdict in verdicts))
+
+
+def told_by_plate(found: Iterable[Found], day: str) -> dict[str, Told]:
+    """Return the verdicts of a day for plates that are registrations, as they were asked for.
+
+    Args:
+        found: of a look-up for this day that asked for dates.
+    """
+    return {
+        each.asked: None if each.record is None else checks_of(each.record, day) for each in found
+    }
 
 
 def _check(record: Record, day: str, name: str, verdict: Verdict) -> Check:

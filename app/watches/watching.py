@@ -13,7 +13,7 @@ from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Read
 from app.watches.repository import Changed, Edit, Terms, Watches
 from app.watches.sweep import WANTED
-from app.watches.told import Told, checks_of
+from app.watches.told import Told, told_by_plate
 
 
 class Watching:
@@ -49,11 +49,7 @@ class Watching:
         def look(plates: Sequence[str]) -> Mapping[str, Told]:
             nonlocal registers
             found, registers = reader.look_up(read_state(self._engine), plates, day, WANTED)
-            # They are canonical, so each of them is a registration.
-            return {
-                each.asked: None if each.record is None else checks_of(each.record, day)
-                for each in found
-            }
+            return told_by_plate(found, day)
 
         def tell(_: Sequence[Terms], told: Mapping[str, Told]) -> None:
             if self._unit.is_recording and not caller.is_sandbox:

@@ -9,7 +9,7 @@ from app.registers.rules import RULES
 from app.storage.registers import read_state
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
-from app.watches.repository import Terms, Watches
+from app.watches.repository import Edit, Terms, Watches
 from app.watches.sweep import WANTED
 from app.watches.told import checks_of
 
@@ -35,7 +35,7 @@ def watch(world: Any, *plates: str, account: str = "alice", **terms: Any) -> int
 
     number = int(require_account(world.engine, account).id)
     wanted = [Terms(plate, **terms) for plate in plates]
-    Watches(world.engine).set_watches(number, wanted, 1_000, look, day, lambda *_: None)
+    Watches(world.engine).change_watches(number, Edit(wanted), 1_000, look, day, lambda *_: None)
     return number
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.storage.engine import close_quietly, open_engine
 from app.watches import sweep
-from app.watches.repository import Terms, Watches
+from app.watches.repository import Edit, Terms, Watches
 from app.watches.sweep import accept_held, accounts_to_sweep
 from tests.conftest import STORAGE, World
 from tests.unit.test_watch_sweeps import load, policy
@@ -95,7 +95,9 @@ def test_a_state_of_before_a_load_is_not_stored_after_its_sweep(world, watched):
 
     day, tell = watched.reader.day(None), lambda *_: None
     watches = Watches(world.engine)
-    put = watches.set_watches(watched.ids["bob"], [Terms("NEW")], 1_000, look, day, tell)
+    put = watches.change_watches(
+        watched.ids["bob"], Edit([Terms("NEW")]), 1_000, look, day, tell
+    ).watches
     told = put["NEW"].told
     assert told is not None
     assert told.insurance.valid

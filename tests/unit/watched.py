@@ -10,7 +10,7 @@ from app.storage.registers import read_state
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.watches.feed import Event, Feed
-from app.watches.repository import Terms, Watches
+from app.watches.repository import Edit, Terms, Watches
 from app.watches.sweep import WANTED, Sweep, Swept, accounts_to_sweep
 from app.watches.told import Told, checks_of
 
@@ -54,7 +54,7 @@ class Watched:
         """Create or replace watches with one request."""
         day, tell = self.reader.day(None), lambda *_: None
         number = self.ids[account]
-        self.watches.set_watches(number, terms, 1_000_000, self.look, day, tell)
+        self.watches.change_watches(number, Edit(terms), 1_000_000, self.look, day, tell)
 
     def watch(self, *plates: str, leads: tuple[int, ...] = ()) -> None:
         """Create or replace watches of the account alice."""

@@ -98,6 +98,7 @@ Name = Literal[
     "imports.drop",
     "imports.undrop",
     "imports.purge",
+    "watches.import",
     "watches.accept",
     "backups.restore",
     "clock.accept",

@@ -87,6 +87,8 @@ def _row(record: Record, plate: Plate | None) -> list[str | None]:
     else:
         values += [plate.plate, _WORDS[plate.found], _WORDS[plate.insured]]
         values += [_WORDS[plate.compliant], _text(plate.invalid), _text(plate.suggested)]
+        checks = {name: _WORDS[value] for name, value in plate.checks.items()}
+        values += [_pairs(checks), _text(plate.events)]
     asked, upkeep = (
         {} if each is None else msgspec.to_builtins(each)
         for each in (record.criteria, record.upkeep)

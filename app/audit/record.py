@@ -187,7 +187,7 @@ def _verdicts(plate: Plate) -> str:
         return "invalid"
     if plate.suggested:
         return "suggested"
-    if plate.events == ["watch.ended"]:
+    if plate.events and plate.found is None:
         return ""
     if not plate.found:
         return "not found"

@@ -140,8 +140,8 @@ def _peaks(who: tuple[str, str], days: Counter[str]) -> Iterator[Peak]:
             yield Peak(*who, day, plates, usual)
 
 
-_USES = ("search", "export", "report", "prune", "acknowledge", "gap")
-"""Operations that look into the trail, or keep it up."""
+_NO_LOOK_UPS = ("search", "export", "report", "prune", "acknowledge", "gap", "sweep")
+"""Operations that look into the trail, keep it up, or report events that nobody asked for."""
 REPORTED_DAYS = 30
 _PLATES_SHOWN = 20
 _PEAKS_SHOWN = 50
@@ -282,7 +282,7 @@ class _Counted:
         plates = len(record.plates)
         self.latest = max(self.latest, record.time)
         self.operations.add(record.operation, plates)
-        if record.operation in _USES:
+        if record.operation in _NO_LOOK_UPS:
             return
         self.look_ups += 1
         self.of_periods += record.first_day is not None
@@ -313,7 +313,7 @@ def _times(view: View, query: Query) -> int:
     return sum(
         not each.suggested
         for record in found
-        if record.operation not in _USES
+        if record.operation not in _NO_LOOK_UPS
         for each in record.plates
     )
 

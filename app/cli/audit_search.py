@@ -298,7 +298,7 @@ def _export(args: argparse.Namespace) -> None:
 
 @commands.command(
     "report",
-    "summarise and verify the trail, or list all about a plate, as an HTML page on standard output",
+    "summarise and verify the trail, or report about a plate, as HTML on standard output",
     Argument(
         "--plate PLATE", "report who asked about this plate, its watches and events", type=_text
     ),
@@ -348,9 +348,10 @@ def _report_plate(args: argparse.Namespace) -> None:
         print_document(args, done)
         return
     _print_page(render_plate(done))
-    parts = [(done.records, "record", None), (done.watches, "watch", "watches")]
-    parts += [(done.events, "event", None)]
-    known = [counted(len(rows), *names) for rows, *names in parts if rows is not None]
+    known = [counted(len(done.records), "record")]
+    if done.watches is not None and done.events is not None:
+        known.append(counted(len(done.watches), "watch", "watches"))
+        known.append(counted(len(done.events), "event"))
     print(f"{', '.join(known)} reported", file=sys.stderr)
 
 

@@ -49,7 +49,7 @@ def _sweep(args: argparse.Namespace) -> None:
 @watchlist.command(
     "import",
     "create and replace the watches that a CSV file lists, all or none",
-    Argument("FILE", "CSV file (UTF-8) with a header", type=Path),
+    Argument("FILE", "file in CSV, in UTF-8, with a header", type=Path),
     Argument("--account NAME", "account that watches the plates", required=True),
     Argument("--reason CODE", "reason of rows that have none, for the audit trail"),
     details="columns: registration*, lead_days (numbers separated by spaces), reference, until\n"

@@ -26,7 +26,7 @@ from app.serve.http.context import Request, RequestContext
 from app.storage.files import size_text
 from app.storage.tables import Kind
 from app.version import VERSION
-from app.watches.words import words_of
+from app.watches.words import states_of, words_of
 
 Values = Mapping[str, object]
 """The values of a template, by their names in the template."""
@@ -206,8 +206,10 @@ _GLOBALS: Mapping[str, object] = {
     "release": VERSION,
     "classes": CLASSES,
     "kinds": tuple(Kind),
+    "states_of": states_of,
     "usage_days_kept": KEPT_DAYS,
     "usage_seconds": INTERVAL_SECONDS,
+    "words_of": words_of,
 }
 _FILTERS: Mapping[str, Callable[..., object]] = {
     "brief": brief,
@@ -217,7 +219,6 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "key_status": status_of_key,
     "audit_row": row_of,
     "restrictions": _restrictions,
-    "state_words": words_of,
     "number": number,
     "size": size_text,
 }

@@ -15,6 +15,7 @@ import peewee
 from peewee import fn
 
 from app import clock, processes
+from app.accounts.administration import require_plan
 from app.accounts.models import Account
 from app.actions import Actor
 from app.audit.record import AuditError, Criteria, Plate, Record, time_of
@@ -34,7 +35,7 @@ from app.watches.feed import Event
 from app.watches.repository import COLUMNS, watch_of
 from app.watches.sweep import is_accepted
 from app.watches.tables import Watch, WatchEvent, WatchFeed
-from app.watches.words import plates_of_events, plates_of_watches, states_of
+from app.watches.words import plates_of_events, plates_of_watches, states_of_event
 
 PLACE = "watches"
 _FILES = (PLACE, "files")
@@ -144,9 +145,12 @@ class _AccountList(Resource, ABC):
         said: Mapping[str, str],
         plates: list[Plate],
     ) -> None:
-        """Record a page before it is shown. Raises PageError if that fails."""
+        """Record a page before it is shown, except of a sandbox (D182).
+
+        Raises PageError if that fails.
+        """
         trail = self.services.trail
-        if trail is None or not plates:
+        if trail is None or not plates or require_plan(self.engine, account.plan_id).is_sandbox:
             return
         # NOTE: the account has asked for nothing; the person in the console has.
         shown = Record(
@@ -218,7 +222,7 @@ class AccountEvents(_AccountList):
         columns = [getattr(WatchEvent, name) for name in Event._fields]
         query = WatchEvent.select(*columns).where(WatchEvent.account == account.id).tuples()
         events = [Event._make(row) for row in listing.rows(query, self.engine)]
-        return [(each, states_of(each)) for each in events], plates_of_events(events)
+        return [(each, states_of_event(each)) for each in events], plates_of_events(events)
 
 
 class WatchFilePage(AuditTaskPage):

@@ -13,7 +13,7 @@ import msgspec
 import peewee
 
 from app import clock, processes
-from app.accounts.administration import require_account
+from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Account
 from app.audit.comparison import comparison_of
 from app.audit.export import csv_of, write_export
@@ -317,7 +317,7 @@ def _watches(work: Work) -> int:
     """Write the watches of an account, and return how many; each is recorded before that."""
     account, total, last = _account_of(work), 0, ""
     watches = Watches(work.engine)
-    with _recorded(work, _PAGES) as (write, note):
+    with _recorded(work, _PAGES, account) as (write, note):
         write(csv_line(WATCH_COLUMNS))
         while piece := watches.list_watches(account.id, last, _PIECE):
             note(plates_of_watches(piece))
@@ -330,7 +330,7 @@ def _events(work: Work) -> int:
     """Write the events of an account, the oldest first, and return how many."""
     account, total, after = _account_of(work), 0, None
     feed = Feed(work.engine)
-    with _recorded(work, _PAGES) as (write, note):
+    with _recorded(work, _PAGES, account) as (write, note):
         write(csv_line(EVENT_COLUMNS))
         while (page := feed.list_events(account.id, after, _PIECE)).events:
             note(plates_of_events(page.events))
@@ -344,9 +344,16 @@ def _account_of(work: Work) -> Account:
 
 
 @contextmanager
-def _recorded(work: Work, way_out: str) -> Iterator[tuple[Write, Note]]:
-    """Begin the CSV file of a task whose plates are recorded, as `recorded_file` does."""
+def _recorded(
+    work: Work, way_out: str, account: Account | None = None
+) -> Iterator[tuple[Write, Note]]:
+    """Begin the CSV file of a task whose plates are recorded, as `recorded_file` does.
+
+    Args:
+        account: whose plates they are; those of a sandbox are not recorded (D182).
+    """
     asked, task = work.question, work.task
+    is_sandbox = account is not None and require_plan(work.engine, account.plan_id).is_sandbox
     said = Record(
         time="",
         request_id=asked.request_id,
@@ -358,7 +365,9 @@ def _recorded(work: Work, way_out: str) -> Iterator[tuple[Write, Note]]:
     )
     with (
         work.results.opened(task, "csv") as file,
-        recorded_file(work.engine, work.config, said, file, way_out) as functions,
+        recorded_file(
+            work.engine, work.config, None if is_sandbox else said, file, way_out
+        ) as functions,
     ):
         yield functions
 

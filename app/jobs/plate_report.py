@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from app import clock
-from app.accounts.models import Account
+from app.accounts.models import Account, Plan
 from app.audit.record import Record, row_of, time_of
 from app.audit.report import render_page
 from app.audit.search import Period, Query, search
@@ -16,7 +16,7 @@ from app.storage.engine import Engine
 from app.watches.repository import COLUMNS, watch_of
 from app.watches.tables import Watch, WatchEvent
 from app.watches.told import answer_of
-from app.watches.words import words_of
+from app.watches.words import states_of, words_of
 
 ROWS_MAX: Final = 5_000
 """How many records, watches or events a report has at most: the newest. A search finds all."""
@@ -67,7 +67,7 @@ class PlateReport(msgspec.Struct):
 def report_plate(
     views: Sequence[View], plate: str, period: Period, engine: Engine | None
 ) -> PlateReport:
-    """Return a report about a plate.
+    """Return a report about a plate, without what sandboxes say about it (D182).
 
     Args:
         plate: as `recorded_registration` returns it.
@@ -99,7 +99,8 @@ def _watches(engine: Engine, plate: str) -> list[PlateWatch]:
     query = (
         Watch.select(Account.name, *COLUMNS)
         .join(Account, on=Watch.account == Account.id)
-        .where(Watch.registration == plate)
+        .join(Plan)
+        .where(Watch.registration == plate, Plan.sandbox != "on")
         .order_by(Watch.created_at.desc(), Account.name)
         .limit(ROWS_MAX + 1)
     )
@@ -123,7 +124,8 @@ def _events(engine: Engine, plate: str) -> list[PlateEvent]:
     query = (
         WatchEvent.select(Account.name, WatchEvent.at, *columns)
         .join(Account, on=WatchEvent.account == Account.id)
-        .where(WatchEvent.registration == plate)
+        .join(Plan)
+        .where(WatchEvent.registration == plate, Plan.sandbox != "on")
         .order_by(WatchEvent.at.desc(), WatchEvent.account, WatchEvent.number.desc())
         .limit(ROWS_MAX + 1)
     )
@@ -135,4 +137,4 @@ def _events(engine: Engine, plate: str) -> list[PlateEvent]:
 
 def render_plate(report: PlateReport) -> bytes:
     """Return a report as one HTML page, in UTF-8, that needs no other file."""
-    return render_page("plate.html", report, row_of=row_of, words_of=words_of)
+    return render_page("plate.html", report, row_of=row_of, states_of=states_of, words_of=words_of)

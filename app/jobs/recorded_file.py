@@ -1,7 +1,7 @@
 """Writes a file of plates, which the audit trail has before anybody can read them (D125, D188)."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, BinaryIO
 
 import msgspec
@@ -10,7 +10,7 @@ from app import clock
 from app.audit.hosts import require_off
 from app.audit.owner import require_own
 from app.audit.record import Plate, Record, time_of
-from app.audit.trail import durable
+from app.audit.trail import Trail, durable
 from app.config import Config
 from app.jobs.results import BYTE_ORDER_MARK, LimitedFile
 from app.storage.engine import Engine
@@ -23,28 +23,28 @@ Note = Callable[..., object]
 
 @contextmanager
 def recorded_file(
-    engine: Engine, config: Config, said: Record, file: BinaryIO, way_out: str
+    engine: Engine, config: Config, said: Record | None, file: BinaryIO, way_out: str
 ) -> Iterator[tuple[Write, Note]]:
     """Begin a CSV file; yield a function that writes text to it, and one that records plates.
 
     Args:
-        said: what all records of the file have in common.
+        said: what all records of the file have in common; None to record nothing, of a sandbox.
         way_out: what the person can do if there is no room for the file.
 
     Raises AuditError, also within the context, if the plates cannot be recorded.
     """
-    if config.audit:
+    opened: AbstractContextManager[Trail | None] = nullcontext()
+    if said is not None and config.audit:
         owner = require_own(config.audit_dir, database_id(engine))
         opened = durable(config.audit_dir, owner)
-    else:
+    elif said is not None:
         require_off(engine)
-        opened = nullcontext()
     limited = LimitedFile(file, way_out)
     limited.write(BYTE_ORDER_MARK)
     with opened as trail:
 
         def note(plates: list[Plate], **members: Any) -> None:
-            if trail is not None:
+            if trail is not None and said is not None:
                 now = time_of(clock.now_ns())
                 trail.append(msgspec.structs.replace(said, time=now, plates=plates, **members))
 

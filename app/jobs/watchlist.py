@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Plan
-from app.actions import session
+from app.accounts.states import subject_of
+from app.actions import changing, record, session
 from app.audit.state import opened_for_command
 from app.config import Config
 from app.enquiries import enquiry_text_fault, split_reasons
@@ -91,6 +92,11 @@ def import_watchlist(
             f"the plan {plan.name} allows {plan.watches_max:,} watches; account {account.name} has "
             f"{has:,}, and {path} adds {len(wanted) - known:,}"
         )
+    if wanted:
+        # Before they take effect, as there are several transactions; it can be repeated.
+        with changing(engine):
+            done = {"created": len(wanted) - known, "replaced": known}
+            record(engine, None, "watches.import", subject_of(account), None, done)
     created = 0
     with opened_for_command(engine, config) as trail:
         if plan.is_sandbox:
@@ -102,7 +108,10 @@ def import_watchlist(
             found, registers = with_current_registers(
                 engine, lambda state: reader.look_up(state, plates, rules.today, WANTED)
             )
-            return {e.asked: e.record and checks_of(e.record, rules.today) for e in found}
+            return {
+                each.asked: None if each.record is None else checks_of(each.record, rules.today)
+                for each in found
+            }
 
         def tell(new: Sequence[Terms], told: Mapping[str, Told]) -> None:
             if trail is not None:
@@ -132,7 +141,7 @@ def _read(data: bytes, name: str, rules: _Rules) -> list[Terms]:
     faults, wanted = list[str](), dict[str, tuple[int, Terms]]()
     for line, cells in _rows(data, name):
         terms, found = _terms(cells, rules)
-        first = wanted.setdefault(terms.registration, (line, terms))[0]
+        first = wanted.setdefault(terms.registration or str(line), (line, terms))[0]
         if first != line:
             found.append(f"registration is in line {first} already")
         faults += (f"line {line}: {each}" for each in found)
@@ -217,7 +226,7 @@ def _terms(cells: Mapping[str, str], rules: _Rules) -> tuple[Terms, list[str]]:
         "reason": _reason_fault(reason, rules),
     }
     lead_days = tuple(sorted(numbers, reverse=True))
-    terms = Terms(plate or cells["registration"], lead_days, reference, reason, until)
+    terms = Terms(plate or "", lead_days, reference, reason, until)
     return terms, [f"{column} {fault}" for column, fault in faults.items() if fault]
 
 

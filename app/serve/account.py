@@ -76,7 +76,8 @@ class OwnAccount:
         count_domains: Callable[[int], int],
         count_watches: Callable[[int], int],
     ) -> None:
-        self._counts = count_domains, count_watches
+        self._count_domains = count_domains
+        self._count_watches = count_watches
         self._find_key = Prepared(
             engine,
             lambda: ApiKey.select(ApiKey.label, ApiKey.expires_at).where(
@@ -105,8 +106,10 @@ class OwnAccount:
         )
         ends = None if expires_at is None else clock.iso_utc(expires_at)
         key = KeyBody(caller.key_id, label or None, ends, *caller.restrictions)
-        used = (count(caller.account_id) for count in self._counts)
-        answer(resp, AccountBody(caller.account, plan, share.outcome.remaining, *used, key))
+        domains = self._count_domains(caller.account_id)
+        watches = self._count_watches(caller.account_id)
+        remaining = share.outcome.remaining
+        answer(resp, AccountBody(caller.account, plan, remaining, domains, watches, key))
 
     on_head = on_get
 

@@ -270,8 +270,6 @@ def renew_feeds(engine: Engine) -> None:
 
 def count_of_account(engine: Engine, account_id: int) -> dict[str, int]:
     """Return how many watches and events an account has, which are deleted with it."""
-    models = {"watches": Watch, "events": WatchEvent}
-    return {
-        name: int(model.select().where(model.account == account_id).count(engine))
-        for name, model in models.items()
-    }
+    watches = Watch.select().where(Watch.account == account_id)
+    events = WatchEvent.select().where(WatchEvent.account == account_id)
+    return {"watches": int(watches.count(engine)), "events": int(events.count(engine))}

@@ -175,13 +175,13 @@ class _Plates:
         item = BulkWatchItem(plate or text, "")
         self.items.append(item)
         if plate is None:
-            return _fail(item, invalid_registration(text), "invalid_registration")
-        if plate in self._seen:
-            return _fail(item, _REPEATED, "invalid_body")
-        self._seen.add(plate)
-        if fault is not None:
-            return _fail(item, f"The member {' '.join(fault)}", "invalid_body")
-        return plate
+            _fail(item, invalid_registration(text), "invalid_registration")
+        elif plate in self._seen:
+            _fail(item, _REPEATED, "invalid_body")
+        elif fault is not None:
+            _fail(item, f"The member {' '.join(fault)}", "invalid_body")
+        self._seen.add(item.registration)
+        return None if item.status else plate
 
 
 def _fail(item: BulkWatchItem, error: str, code: str) -> None:

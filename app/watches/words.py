@@ -32,9 +32,10 @@ def words_of(state: Any) -> str:
 
 
 def _verdict(check: Mapping[str, Any]) -> str:
-    verdict = "valid" if check["valid"] else "not valid"
+    verdict, reason = "valid" if check["valid"] else "not valid", check["reason"].replace("_", " ")
+    why = "" if reason == verdict else f" ({reason})"
     end = f" until {check['lastDay']}" if check["lastDay"] else ""
-    return f"{verdict} ({check['reason'].replace('_', ' ')}){end}"
+    return f"{verdict}{why}{end}"
 
 
 def watch_cells(watch: HeldWatch) -> list[str]:
@@ -47,15 +48,23 @@ def watch_cells(watch: HeldWatch) -> list[str]:
     return cells + [""] * (len(WATCH_COLUMNS) - len(cells))
 
 
-def states_of(event: Event) -> list[str]:
-    """Return the states before and after an event in words."""
-    return [words_of(msgspec.json.decode(each)) for each in (event.before, event.after)]
+def states_of(kind: str, before: Any, after: Any) -> tuple[str, str]:
+    """Return the states before and after an event in words, given as answers have them.
+
+    A watch that has ended has no state after it.
+    """
+    return words_of(before), "" if kind == "watch.ended" else words_of(after)
+
+
+def states_of_event(event: Event) -> tuple[str, str]:
+    """Return the states before and after an event of the database in words."""
+    return states_of(event.type, *map(msgspec.json.decode, (event.before, event.after)))
 
 
 def event_cells(feed: str, event: Event) -> list[str]:
     """Return the cells of EVENT_COLUMNS."""
     about = (event.type, event.registration, event.reference or "")
-    return [id_of(feed, event.number), clock.iso_utc(event.at), *about, *states_of(event)]
+    return [id_of(feed, event.number), clock.iso_utc(event.at), *about, *states_of_event(event)]
 
 
 def plates_of_watches(watches: Iterable[HeldWatch]) -> list[Plate]:

@@ -38,10 +38,6 @@ def operator(world, application):
     return signed_in(world, application, Role.OPERATOR)
 
 
-_KINDS = {"loads": DIFF, "watches": WATCHES}
-"""The kinds of tasks that do not read the trail, by the place of their pages."""
-
-
 def path_of(page, world):
     """Return the path of a page, about something that exists."""
     account, domains = require_account(world.engine, "alice"), Domains(world.engine)
@@ -59,7 +55,7 @@ def path_of(page, world):
         "name": "native",
         "load_id": 1,
         "task_id": _task_of(world),
-        "audit_task": _audit_task_of(world, _KINDS.get(page.path.split("/")[2], SEARCH)),
+        "audit_task": _audit_task_of(world, _kind_of(page)),
         "file": "csv",
     }
     sessions = list_sessions(world.engine)
@@ -76,6 +72,12 @@ def _task_of(world):
         row = {**asked, "asked_at": 1, "host": "x", "status": "done"}
         RegisterTask.insert(**row).execute(world.engine)
     return RegisterTask.select(RegisterTask.id).scalar(world.engine)
+
+
+def _kind_of(page):
+    """Return the kind of the tasks that a page shows."""
+    of_place = {"loads": DIFF, "watches": WATCHES}
+    return next((of_place[each] for each in page.path.split("/") if each in of_place), SEARCH)
 
 
 def _audit_task_of(world, kind):

@@ -38,7 +38,8 @@ class Test200:
 
     def test_pages_lead_to_each_other(self, alice):
         """Each page says where the next one begins; the last one says nothing."""
-        found, following = [], ""
+        found: list[list[str]] = []
+        following: str | None = ""
         while following is not None:
             after = f"&after={following}" if following else ""
             page, following = plates(alice.get(f"{PATH}?limit=2{after}"))
@@ -67,11 +68,11 @@ class Test200:
         assert alice.get(f"{PATH}/B2").json["reference"] is None
 
     def test_it_takes_one_statement(self, alice, statements):
-        """However many watches there are."""
+        """However many watches there are, besides the one that checks the key."""
         alice.get(PATH)
         with statements() as seen:
             alice.get(PATH)
-        assert len(seen) == 1
+        assert len([each for each in seen if '"watch"' in each]) == 1
 
 
 @engine_independent

@@ -14,7 +14,6 @@ PLATE = "AB12CDE"
 PATH = "/v1/watches"
 ITEM = f"{PATH}/{PLATE}"
 EVENTS = "/v1/events"
-LONG = {"validFrom": "2020-01-01", "validTo": "2999-12-31"}
 
 
 def in_days(days: int, world: World) -> str:
@@ -22,10 +21,10 @@ def in_days(days: int, world: World) -> str:
     return (clock.today(world.config.timezone) + timedelta(days)).isoformat()
 
 
-def load_policy(world: World, plate: str = PLATE, **members: str) -> None:
+def load_policy(world: World, plate: str = PLATE, **members: object) -> None:
     """Load a policy of a vehicle; the same one each time, with other members."""
-    policy = {"registration": plate, "number": "P-1", "insurer": "A"}
-    world.load([policy | LONG | members])
+    policy = {"registration": plate, "number": "P-1", "insurer": "A", "validFrom": "2020-01-01"}
+    world.load([policy | {"validTo": "2999-12-31", "cancelledOn": None} | members])
 
 
 def cancel(world: World, plate: str = PLATE) -> None:

@@ -42,7 +42,8 @@ def told(world, stranger) -> dict[str, set[str]]:
         world.config.data_dir,
         Run("backup", is_scheduled=True, started_at=1_000, size_bytes=4321),
     )
-    record(world.engine, world.config.data_dir, Run("check", is_scheduled=True, started_at=1_000))
+    for job in ("check", "sweep"):
+        record(world.engine, world.config.data_dir, Run(job, is_scheduled=True, started_at=1_000))
     make_certificate(world.directory)
     certificate = world.directory / "fullchain.pem"
     claim(world.directory / "audit", database_id(world.engine))

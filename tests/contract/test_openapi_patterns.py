@@ -165,6 +165,8 @@ def test_the_service_refuses_what_does_not_fit(world, schema, address):
         ("/v1/vehicle/bulk-insurance", {"registrations": ["A\0"]}),
         ("/v1/vehicle/bulk-insurance", {"registrations": []}),
         ("/v1/vehicle/bulk-insurance", {"registrations": ["A"], "asOf": "0000-01-01"}),
+        ("/v1/watches/bulk", {"remove": ["A\0"]}),
+        ("/v1/watches/bulk", {"add": [{"registration": "A\0"}]}),
     ],
 )
 def test_a_body_that_does_not_fit_is_refused(alice, path, body):
@@ -190,5 +192,7 @@ def is_told(schema: dict[str, Any]) -> bool:
     if "anyOf" in schema:
         return all(is_told(resolved(each)) for each in schema["anyOf"])
     if schema["type"] == "array":
-        return is_told(schema["items"])
+        return is_told(resolved(schema["items"]))
+    if schema["type"] == "object":
+        return all(is_told(resolved(each)) for each in schema["properties"].values())
     return schema["type"] != "string" or not schema.keys().isdisjoint({"pattern", "enum"})

@@ -38,6 +38,25 @@ INSURANCE = {
     "vehicle": {"make": None, "model": None, "year": None, "color": None},
     "lastUpdated": "2026-01-05T08:30:00Z",
 }
+EVENT: dict[str, Any] = {
+    "id": "3f9a1c07-41",
+    "type": "vehicle.unknown",
+    "time": "2026-11-22T02:14:08Z",
+    "registration": "AB12CDE",
+    "reference": None,
+    "before": None,
+    "after": {"valid": False, "reason": "unknown", "lastDay": None},
+}
+WATCH: dict[str, Any] = {
+    "registration": "AB12CDE",
+    "leadDays": [],
+    "reference": None,
+    "until": None,
+    "created": "2026-11-22T02:14:08Z",
+    "asOf": "2026-11-22",
+    "known": False,
+    "checks": None,
+}
 
 
 @each_row(
@@ -55,6 +74,9 @@ INSURANCE = {
         pytest.param("DomainList", LAST_PAGE, {"next": "Example.com"}, id="upper case next"),
         pytest.param("DomainList", LAST_PAGE, {"total": 1}, id="surplus member of a list"),
         pytest.param("InsuranceRecord", INSURANCE, {"lastUpdated": None}, id="no time"),
+        pytest.param("Event", EVENT, {"type": "insurance.lapsed"}, id="unknown type of event"),
+        pytest.param("Event", EVENT, {"after": {"valid": True, "why": ""}}, id="surplus state"),
+        pytest.param("Watch", WATCH, {"asOf": None}, id="no day"),
     ],
 )
 def test_schema_refuses(schema: str, value: dict[str, Any], change: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from app.accounts.restrictions import Area
 from app.accounts.usage.counts import OTHER
+from app.accounts.usage.store import EVENTS
 from app.console.pages import PAGES
 from app.main import create_app
 from app.routes import ENDPOINTS, OPERATIONS
@@ -150,7 +151,7 @@ def test_every_operation_with_a_key_has_a_name_in_the_usage():
     }
     assert OPERATIONS.keys() == keyed
     usage = document()["components"]["schemas"]["OperationUsage"]
-    names = {*OPERATIONS.values(), OTHER}
+    names = {*OPERATIONS.values(), OTHER, EVENTS}
     assert set(usage["properties"]["operation"]["examples"]) == names
     reference = (ROOT / "deploy" / "REFERENCE.md").read_text()
     (row,) = re.findall(r"(?m)^\| operation \| (.*) \|$", reference)

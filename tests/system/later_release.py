@@ -49,7 +49,7 @@ class _Passing(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(grown)
 
-    do_GET = do_POST = do_DELETE = _pass  # noqa: N815 - named by http.server
+    do_GET = do_POST = do_PUT = do_DELETE = _pass  # noqa: N815 - named by http.server
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""

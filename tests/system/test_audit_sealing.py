@@ -1,4 +1,4 @@
-"""The master of a server has the audit trail sealed every hour (D127)."""
+"""The master of a server has the trail sealed, and watches swept, every hour (D127, D185)."""
 
 import os
 import signal
@@ -17,6 +17,7 @@ from app.storage.file_lock import locked
 from app.storage.versions import database_id
 from tests.system.processes import GUNICORN, SERVE, Service, descendants, lives, until
 from tests.unit.audit_trails import HOUR_NS, look_up
+from tests.unit.watched import Watched
 
 
 @pytest.fixture
@@ -71,16 +72,17 @@ def test_an_alarm_of_the_master_seals(serve, trail, command):
     until(lambda: service.workers() == workers, "the workers alone")
 
 
-def test_without_a_trail_no_alarm_is_set(serve, trail):
-    """With VERIFYD_AUDIT=off the master does not handle it."""
+def test_an_alarm_of_the_master_sweeps(serve, world, trail):
+    """With or without a trail: accounts learn what has changed for the plates they watch (D185)."""
+    watched = Watched(world.config, world.engine)
+    watched.watch("AB12CDE")
+    world.load([{"registration": "AB12CDE"}])
     service = serve(audit="off", audit_dir=trail)
-    (handled,) = [
-        int(line.split()[1], 16)
-        for line in Path(f"/proc/{service.process.pid}/status").read_text().splitlines()
-        if line.startswith("SigCgt")
-    ]
-    assert not handled & 1 << signal.SIGALRM - 1
-    assert handled & 1 << signal.SIGHUP - 1
+    workers = service.workers()
+    wake(service)
+    until(lambda: watched.news() == [("vehicle.known", "AB12CDE")], "the event")
+    until(lambda: service.workers() == workers, "the workers alone")
+    assert read_chain(trail) == []
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

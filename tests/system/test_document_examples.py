@@ -11,8 +11,8 @@ from tests.contract.answers import document, resolved
 from tests.contract.document_walk import operations
 from tests.system.processes import Service, free_port, run_command, send
 
-# Deletion comes last: other examples name the same domain.
-OPERATIONS = sorted(operations(), key=lambda each: each[1] == "delete")
+# Other examples name what PUT creates and DELETE deletes.
+OPERATIONS = sorted(operations(), key=lambda each: ["put", "get", "post", "delete"].index(each[1]))
 
 
 @pytest.fixture

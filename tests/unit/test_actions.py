@@ -12,7 +12,7 @@ import pytest
 from app import actions as actor
 from app import clock
 from app.accounts.administration import create_account, create_key, set_account_plan, set_plan
-from app.accounts.models import Account
+from app.accounts.models import Account, Plan
 from app.actions import ACTIONS, Action, Actor, Recorded, list_actions
 from app.console.sessions import Role, create_link, open_session
 from app.domains.repository import Domains
@@ -21,6 +21,7 @@ from app.serve.limits.bucket import rate
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.versions import database_id
+from app.watches.tables import WatchFeed
 from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.rows import each_row
 from tests.system.processes import until
@@ -32,18 +33,20 @@ TIME = clock.iso_utc(NOW)
 TOMORROW = clock.iso_utc(NOW + 86_400)
 OLD = "2020-01-01T00:00:00Z"
 LIMITS = {"requests": 1, "window_seconds": 60, "bulk_max": 2, "domains_max": 3}
-TINY = {**LIMITS, "enquiry": "off", "enquiry_reasons": [], "suggest": "off", "sandbox": "off"}
+TINY = {**LIMITS, "watches_max": 0, "enquiry": "off", "enquiry_reasons": []}
+TINY |= {"suggest": "off", "sandbox": "off"}
 KEY_MEMBERS = {"expires_at": None, "revoked_at": None, "replaced_by": None}
 BILLING: dict[str, object] = {"label": "billing", "only": None, "networks": [], **KEY_MEMBERS}
 RESTRICTED = {"label": "", "only": "vehicles", "networks": ["10.0.0.0/8", "::/0"], **KEY_MEMBERS}
 LOADED = {"kind": "vehicles", "mode": "merge"}
 ROWS = {"vehicles": 1, "policies": 0, "fines": 0}
+HAS = {"keys": 1, "watches": 0, "events": 0}
 KEY = "the key of acme"
 ANY: Any = type("Any", (), {"__eq__": lambda *_: True, "__repr__": lambda _: "ANY"})()
 TABLES = (
     *("plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load"),
-    *("console_link", "console_session"),
+    *("console_link", "console_session", "watch", "watch_feed"),
 )
 
 
@@ -88,7 +91,7 @@ CHANGES = {
     "accounts delete locked --yes": [
         Change(
             *("accounts.delete", "account", "locked", "locked"),
-            {"plan": "standard", "status": "suspended", "suspended_at": OLD, "keys": 1},
+            {"plan": "standard", "status": "suspended", "suspended_at": OLD, **HAS},
             None,
         )
     ],
@@ -173,6 +176,12 @@ CHANGES = {
             {**LOADED, "held": 3, "load": 5, "changed": 3},
         )
     ],
+    "watchlist import {directory}/watches.csv --account acme": [
+        Change("watches.import", "account", "acme", "acme", None, {"created": 1, "replaced": 0})
+    ],
+    "sweep --accept acme": [
+        Change("watches.accept", "account", "acme", "acme", {"held": 30}, {"held": 0})
+    ],
     "imports rollback --register native": [
         Change(
             *("imports.rollback", "register", "native", None, {"vehicles": 2}),
@@ -213,7 +222,7 @@ NO_CHANGES = (
     *("imports list", "imports show 1", "imports diff 2", "lookup AB10CDE"),
     *("accounts list", "accounts show acme", "plans list", "keys list", "domains list acme"),
     *("limits show acme", "notify --deliver", "actions list", "usage"),
-    *("clock", "clock --accept"),
+    *("clock", "clock --accept", "sweep"),
 )
 """Commands that change neither the installation nor the record."""
 REPEATED = (
@@ -317,6 +326,15 @@ def loaded(installation) -> Installation:
 
 
 @pytest.fixture
+def watching(installation) -> None:
+    """A plan that allows a watch, a list of one, and changes that are held back."""
+    installation.cli.file("watches.csv", "registration", "AB10CDE")
+    Plan.update(watches_max=1).execute(installation.engine)
+    feed = {"account": installation.acme, "feed": "0123abcd", "swept": "", "held": 30}
+    WatchFeed.insert(**feed, held_at=NOW).execute(installation.engine)
+
+
+@pytest.fixture
 def spent(installation) -> None:
     """The bucket of acme, with ten tokens less."""
     path = installation.cli.directory / "state" / file.FILE_NAME
@@ -336,7 +354,9 @@ def changes(actions: list[Recorded]) -> list[Change]:
 @pytest.mark.parametrize("line", CHANGES)
 def test_a_command_records_what_it_changes(installation, request, line):
     """Exactly these actions are recorded, with what the transaction saw and left."""
-    for word, fixture in (("import", "loaded"), ("limits", "spent"), ("console", "signed_in")):
+    fixtures = {"import": "loaded", "limits": "spent", "console": "signed_in"}
+    fixtures |= {"watchlist": "watching", "sweep": "watching"}
+    for word, fixture in fixtures.items():
         if line.startswith(word):
             request.getfixturevalue(fixture)
     before = installation.content()

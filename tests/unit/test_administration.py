@@ -109,9 +109,9 @@ class TestPlans:
     def test_the_three_plans_of_the_design_are_there(self, engine):
         """The plans `free`, `standard` and `enterprise` have the numbers of D12."""
         assert [tuple(plan.__data__.values()) for plan in list_plans(engine)] == [
-            ("free", 60, 60, 100, 100, "off", "", "off", "off"),
-            ("standard", 600, 60, 1_000, 1_000, "off", "", "off", "off"),
-            ("enterprise", 6_000, 60, 10_000, 10_000, "off", "", "off", "off"),
+            ("free", 60, 60, 100, 100, 0, "off", "", "off", "off"),
+            ("standard", 600, 60, 1_000, 1_000, 0, "off", "", "off", "off"),
+            ("enterprise", 6_000, 60, 10_000, 10_000, 0, "off", "", "off", "off"),
         ]
 
     def test_a_plan_can_be_added_and_changed(self, engine):

@@ -42,12 +42,13 @@ def directory(tmp_path, hours):
         trail.append(
             Record(time=time_of(hours.now_ns), operation="search", criteria=Criteria("EVERY"))
         )
+        trail.append(look_up("D4N0", operation="sweep"))
     seal(path, current=False)
     return path
 
 
 def test_look_ups_are_counted(directory):
-    """By account, reason, operation and day; searches of the trail are no look-ups."""
+    """By account, reason, operation and day; searches of the trail and sweeps are no look-ups."""
     done = report(views_of([directory]), Period())
     assert (done.look_ups, done.plates, done.not_found, done.invalid) == (82, 84, 1, 1)
     assert done.of_periods == 1
@@ -58,6 +59,7 @@ def test_look_ups_are_counted(directory):
         ("insurance", 81),
         ("bulk_compliance", 1),
         ("search", 1),
+        ("sweep", 1),
     ]
     assert [t.look_ups for t in done.by_day] == [5, 5, 5, 5, 61, 1]
     assert [(each.plate, each.times) for each in done.top_plates][:2] == [("D4N0", 9), ("D4N1", 9)]

@@ -356,6 +356,7 @@ class TestExport:
                 Plate("A1", found=True, compliant=False),
                 invalid_plate("?"),
                 Plate("AI", found=True, suggested=True),
+                Plate("W1", found=True, checks={"mot": False, "tax": True}, events=["a", "b"]),
             ],
             reference="=1+1",
             user='jane;=1+1,"x"',
@@ -365,15 +366,16 @@ class TestExport:
         text = (csv_heading() + csv_lines(record) + csv_lines(search)).decode()
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         assert tuple(rows[0]) == COLUMNS
-        members = ("plate", "found", "compliant", "invalid", "suggested")
+        members = ("plate", "found", "compliant", "invalid", "suggested", "checks", "events")
         assert [tuple(row[name] for name in members) for row in rows] == [
-            ("A1", "true", "false", "", ""),
-            ("?", "", "", "true", ""),
-            ("AI", "true", "", "", "true"),
-            ("", "", "", "", ""),
+            ("A1", "true", "false", "", "", "", ""),
+            ("?", "", "", "true", "", "", ""),
+            ("AI", "true", "", "", "true", "", ""),
+            ("W1", "true", "", "", "", "mot=false;tax=true", "a;b"),
+            ("", "", "", "", "", "", ""),
         ]
         assert rows[0]["reference"] == "'=1+1"
         assert rows[0]["user"] == 'jane;\'=1+1,"x"'
         assert rows[0]["registers"] == "native=3;dvla=17"
-        assert rows[3]["criteria"] == "plate=A1"
-        assert [row["unverified"] for row in rows] == ["", "", "", "true"]
+        assert rows[4]["criteria"] == "plate=A1"
+        assert [row["unverified"] for row in rows] == ["", "", "", "", "true"]

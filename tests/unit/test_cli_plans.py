@@ -18,9 +18,9 @@ def test_three_plans_are_there_from_the_start(cli):
     """`free`, `standard` and `enterprise` exist, listed with the smallest first."""
     plans = cli.json("plans", "list")
     assert [tuple(plan.values()) for plan in plans] == [
-        ("free", 60, 60, 100, 100, "off", [], "off", "off"),
-        ("standard", 600, 60, 1_000, 1_000, "off", [], "off", "off"),
-        ("enterprise", 6_000, 60, 10_000, 10_000, "off", [], "off", "off"),
+        ("free", 60, 60, 100, 100, 0, "off", [], "off", "off"),
+        ("standard", 600, 60, 1_000, 1_000, 0, "off", [], "off", "off"),
+        ("enterprise", 6_000, 60, 10_000, 10_000, 0, "off", [], "off", "off"),
     ]
 
 

@@ -1,14 +1,14 @@
 """`verifyd sweep`, `verifyd watchlist`, and the sweep at the end of each load (D185, D187)."""
 
 import os
-from datetime import UTC
+from datetime import UTC, date
 
 import msgspec
 import pytest
 
 from app import clock
-from app.accounts.administration import resume_account, suspend_account
-from app.accounts.models import Account
+from app.accounts.administration import create_account, resume_account, suspend_account
+from app.accounts.models import Account, Plan
 from app.actions import list_actions
 from app.alerts.nightly import JobRun
 from app.clock_steps import look
@@ -34,8 +34,8 @@ class Installation:
     def __init__(self, cli):
         self.cli = cli
         self.engine = open_engine(cli.database_url)
-        cli.json("accounts", "create", "acme")
-        cli.json("plans", "set", "standard", *LIMITS, "--watches-max", 100)
+        create_account(self.engine, "acme")
+        Plan.update(watches_max=100).execute(self.engine)
 
     @property
     def account(self):
@@ -133,6 +133,7 @@ class TestLoads:
             return sweep_all(engine, config)
 
         monkeypatch.setattr(sweeping, "sweep_all", counted)
+        watched.engine.close()  # Loads are forked, which no command does with an open file.
         assert watched.cli.run("import", "--drop", drop).status == 0
         assert left == [0]
         assert watched.events() == [("vehicle.known", "ZZ1"), ("vehicle.known", "ZZ2")]
@@ -170,8 +171,7 @@ class TestSweep:
     def test_a_new_day_is_swept(self, watched, monkeypatch):
         """Midnight changes verdicts without a load."""
         watched.load("2100-01-01", "AB12CDE")
-        monkeypatch.setattr(clock, "now", lambda: 4_102_531_200)  # 2100-01-02
-        (watched.cli.directory / "clock.json").unlink()
+        monkeypatch.setattr(clock, "today", lambda _: date(2100, 1, 2))
         assert watched.cli.json("sweep") == [SWEPT | {"events": 1}]
 
     @each_row("words", [(), ("--scheduled",)])
@@ -193,8 +193,9 @@ class TestSweep:
 
     def test_nothing_is_reported_while_the_clock_is_suspect(self, watched):
         """Nor does anything end or become too old; the run fails with the reason."""
-        state = look(watched.cli.directory)
-        anchor = msgspec.structs.replace(state.anchor, since_boot=state.anchor.since_boot + 10**7)
+        anchor = look(watched.cli.directory).anchor
+        assert anchor
+        anchor = msgspec.structs.replace(anchor, since_boot=anchor.since_boot + 10**7)
         (watched.cli.directory / "clock.json").write_bytes(msgspec.json.encode(anchor))
         ended = watched.load("2021-01-01", "AB12CDE")
         assert ended.status == 0
@@ -420,6 +421,7 @@ def test_an_account_is_deleted_with_its_watches(watched):
     ended = watched.cli.run("accounts", "delete", "acme", "--yes")
     assert ended.stdout.endswith("account acme and its 0 keys, 1 watch and 1 event deleted\n")
     action = list_actions(watched.engine)[0]
+    assert action.before
     assert (action.before["watches"], action.before["events"]) == (1, 1)
     assert WatchEvent.select().count(watched.engine) == 0
     assert watched.cli.json("sweep") == []

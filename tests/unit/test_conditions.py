@@ -225,7 +225,7 @@ class TestSweeps:
         assert found(world) == {}
         Watch.update(created_at=NOW - 3 * 3600 - 1).execute(world.engine)
         assert found(world)["sweep:late"].warning.startswith(
-            "The watches were last swept 3 h ago, which should happen every hour."
+            "The watches were last swept 3 h 1 s ago, which should happen every hour."
         )
         record(world.engine, world.config.data_dir, Run("sweep", True, NOW - 5))
         JobRun.update(host="other").execute(world.engine)
@@ -325,7 +325,7 @@ class TestJobs:
         monkeypatch.setattr(clock, "boot_id", lambda: "the next one")
         monkeypatch.setattr(clock, "monotonic_ns", lambda: 3500 * 10**9)
         assert found(world) == {}
-        assert conditions_of(world.engine, world.config).unknown == {"missed"}
+        assert conditions_of(world.engine, world.config).unknown == {"missed", "sweep"}
 
     def test_a_run_under_way_is_not_missed_unless_it_does_not_end(self, world, monkeypatch):
         """A run in progress, whose lock is held, is reported only after a day or more."""

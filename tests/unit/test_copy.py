@@ -258,7 +258,7 @@ class TestContent:
         assert told["account"]["rows"] == 2
         assert told["register_native.vehicle"]["rows"] == 1
         assert len(told["account"]["sha256"]) == 64
-        assert len(told) == 17
+        assert len(told) == 20
 
 
 class TestAgain:

@@ -209,6 +209,7 @@ def test_no_plan_allows_watches_until_it_is_told_to(engine, at_schema):
     insert = "INSERT INTO plan (name, requests, window_seconds, bulk_max, domains_max) VALUES"
     engine.execute_sql(f"{insert} ('later', 7, 60, 5, 1)")
     assert not any(plan.watches_max for plan in list_plans(engine))
+    engine.close()  # A migration switches foreign keys off for its connection.
     WatchFeed.insert(account=1, feed="0123abcd").execute(engine)
     engine.execute_sql("DELETE FROM account WHERE id = 1")
     assert WatchFeed.select().count(engine) == 0

@@ -120,6 +120,15 @@ class TestChanges:
         assert (event.type, event.reference, event.after) == ("watch.ended", "fleet", "null")
         assert watched.watches.list_watches(watched.ids["alice"]) == []
 
+    def test_a_policy_behind_more_than_a_hundred_is_found(self, world, watched, today):
+        """A look-up for yesterday does not read it, so today is looked up, too."""
+        ended = [policy("2027-03-01", number=str(number)) for number in range(105)]
+        load(world, [*ended, policy("2027-12-31", number="next", first="2027-03-02")])
+        watched.watch(PLATE)
+        today("2027-03-02")
+        watched.sweep()
+        assert watched.news() == []
+
 
 class TestEndings:
     def test_only_the_smallest_lead_day_that_was_passed_is_reported(self, world, watched, today):
@@ -204,6 +213,29 @@ class TestHolds:
         roll_back(world.engine, "native", None)
         assert [each.held for each in many.sweep()] == [0]
         assert many.news() == []
+
+    def test_what_the_calendar_has_changed_meanwhile_is_reported_then(self, world, watched, today):
+        """A check that is held back is judged on the day that was told, not on that of a sweep."""
+        load(world, [policy("2027-03-02", plate) for plate in MANY])
+        watched.watch(*MANY)
+        load(world, [policy("2027-02-01", plate) for plate in MANY])
+        for day in ("2027-03-01", "2027-03-04", "2027-03-05"):
+            today(day)
+            assert [each.held for each in watched.sweep()] == [40]
+        roll_back(world.engine, "native", None)
+        assert [each.held for each in watched.sweep()] == [0]
+        assert watched.news() == [("insurance.changed", plate) for plate in MANY]
+
+    @pytest.mark.parametrize(("watches", "is_held"), [(20, True), (399, True), (400, False)])
+    def test_twenty_changes_are_suspicious_above_a_twentieth(
+        self, world, watched, watches, is_held
+    ):
+        """Both bounds hold: at least 20 watches, and more than 5 % of the account's."""
+        plates = [f"AB{number:03}CDE" for number in range(watches)]
+        load(world, [policy("2027-12-31", plate) for plate in plates])
+        watched.watch(*plates)
+        load(world, [policy("2027-02-01", plate) for plate in plates[:20]], "merge")
+        assert [each.held for each in watched.sweep()] == [20 * is_held]
 
     def test_an_operator_can_accept_it(self, world, many):
         """Then each watch has its event."""

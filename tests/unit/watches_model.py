@@ -145,7 +145,7 @@ class ModelWatch:
             if (now is None) == (self.told is None) or holds:
                 return []
             before = self.state()
-            self.told = now and {name: Told(fact, today) for name, fact in now.items()}
+            self.told = _told(now, today)
             type_ = "vehicle.known" if now else "vehicle.unknown"
             return [Event(type_, self.plate, self.reference, before, self.state())]
         events = []
@@ -181,8 +181,7 @@ class ModelAccount:
             kept.leads, kept.reference, kept.until = leads, reference, until
             return
         watch = self.watches[plate] = ModelWatch(plate, leads, reference, until, today)
-        now = judge(plate, today)
-        watch.told = now and {name: Told(fact, today) for name, fact in now.items()}
+        watch.told = _told(judge(plate, today), today)
 
     def sweep(self, judge: Judge, today: str, *, accepts: bool = False) -> tuple[list[Event], int]:
         """Return the events of a sweep, and how many watches have changes that are held back."""
@@ -199,6 +198,10 @@ class ModelAccount:
         for watch in watches:
             events += watch.tell(judge, max(today, watch.day), holds=holds)
         return events, waiting if holds else 0
+
+
+def _told(facts: Facts, day: str) -> dict[str, Told] | None:
+    return None if facts is None else {name: Told(fact, day) for name, fact in facts.items()}
 
 
 def _shifted(day: str, days: int) -> str:

@@ -19,8 +19,8 @@ _MARKS: Final = {"code": "`", "strong": "**"}
 _LEFT_OUT: Final = frozenset({"head", "header", "nav", "fieldset", "label"})
 _LEFT_OUT_CLASSES: Final = frozenset({"contents-narrow", "try"})
 _LANGUAGES: Final = {"curl": "sh", "python": "python", "typescript": "typescript"}
-_CLOSE: Final = ("-", "1", "|", "  ")
-"""How blocks begin that follow each other without an empty line."""
+_CLOSE: Final = (("|",), ("-", "1", "  "))
+"""How the rows of a table and the items of a list begin: no empty line is between them."""
 _SPACE: Final = re.compile(r"[ \n\xa0]+")
 
 
@@ -30,7 +30,8 @@ def markdown_of(page: str) -> str:
     reader.feed(page)
     text = ""
     for block in reader.blocks:
-        is_close = block.startswith(_CLOSE) and text.rpartition("\n")[2].startswith(_CLOSE)
+        former = text.rpartition("\n")[2]
+        is_close = any(block.startswith(each) and former.startswith(each) for each in _CLOSE)
         text += ("\n" if is_close else "\n\n") + block
     return text.strip() + "\n"
 

@@ -237,6 +237,10 @@ class TestMarkdown:
         assert {each.partition("\n")[0] for each in inside} == {"", "sh", "python", "typescript"}
         assert not re.search(r"</?[a-z]+[ >]", re.sub("`[^`]*`", "", "".join(outside)))
 
+    def test_a_table_ends_before_a_list(self, client: webtest.TestApp) -> None:
+        """Only rows follow rows: without an empty line, a list would be one more row."""
+        assert not re.search(r"^\|.*\n(?![|\n])", client.get("/docs.md").text, flags=re.M)
+
 
 class TestDocumentation:
     def test_every_operation_is_described(self, client: webtest.TestApp) -> None:

@@ -142,7 +142,8 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "domain_already_exists": _conflict(
         "the account has the domain already",
-        "Treat it as success if you repeated a request that had no answer.",
+        "Treat it as success if you repeated a request that may have taken effect, as after a 500 "
+        "or without an answer.",
     ),
     "domain_suspended": _conflict(
         "the domain is suspended, so it cannot be deleted",
@@ -195,12 +196,11 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "service_unavailable": _unavailable(
         "the service, or the proxy in front of it, cannot answer now",
-        "Wait for `Retry-After` seconds. After a 502 or 504 nobody knows whether a POST or DELETE "
-        "took effect: repeat it, and treat 409 or 404 as success.",
+        "Wait for `Retry-After` seconds. After 502 and 504 the request may have taken effect.",
     ),
     "database_unavailable": _unavailable(
         "the database cannot be used now",
-        "Wait for `Retry-After` seconds.",
+        "Wait for `Retry-After` seconds. The request may have taken effect.",
     ),
     "not_ready": _unavailable(
         "the service is not ready; only `/readyz` answers this",

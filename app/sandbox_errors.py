@@ -33,7 +33,7 @@ ENQUIRIES: Final = Operations("look-ups and new watches", _ONE | _BULK | _PUT | 
 SINGLE: Final = Operations("look-ups and watches of one vehicle", _ONE | _WATCH)
 BULK: Final = Operations("bulk operations", _BULK | _BULK_WATCH)
 WITH_BODY: Final = Operations("operations with a body", BULK.names | _CREATE | _PUT)
-WITHOUT_BODY: Final = Operations("operations without a body", EVERY.names - WITH_BODY.names)
+WITH_QUERY: Final = Operations("look-ups of one vehicle, listing domains", _ONE | {"list_domains"})
 WATCHING: Final = Operations("watching a vehicle", _PUT)
 CREATION: Final = Operations("creating a domain", _CREATE)
 DELETION: Final = Operations("deleting a domain", _DELETE)
@@ -88,7 +88,7 @@ class Provoked(NamedTuple):
 
 ERRORS: Final = (
     Provoked("400", "invalid_request", EVERY),
-    Provoked("400PARAM", "invalid_parameter", WITHOUT_BODY),
+    Provoked("400PARAM", "invalid_parameter", WITH_QUERY),
     Provoked("400QUERY", "unknown_parameter", EVERY),
     Provoked("400PLATE", "invalid_registration", SINGLE),
     Provoked("400ENQ", "invalid_enquiry", ENQUIRIES),

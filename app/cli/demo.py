@@ -28,7 +28,7 @@ from app.accounts.administration import (
     set_account_plan,
     set_plan,
 )
-from app.accounts.models import UNCHANGED, Account
+from app.accounts.models import Account, EnquiryChange
 from app.cli.console import base_url, link_url
 from app.cli.output import print_item
 from app.cli.parser import Group, flag
@@ -223,7 +223,7 @@ def _ensure_sandbox(engine: Engine) -> None:
     """Create the account whose answers are invented, on a plan of its own."""
     limits = {"requests": 6_000, "window_seconds": 60, "bulk_max": 1_000, "domains_max": 100}
     limits["watches_max"] = _WATCHES_MAX
-    set_plan(engine, _SANDBOX, None, UNCHANGED, "on", "on", **limits)
+    set_plan(engine, _SANDBOX, None, EnquiryChange("optional"), "on", "on", **limits)
     _account_named(engine, _SANDBOX, _SANDBOX)
 
 

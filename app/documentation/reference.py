@@ -112,6 +112,8 @@ _PROBLEM = "application/problem+json"
 _LEFT_OUT = "Operations"
 """The tag of probes, metrics and pages, which are not for clients."""
 _FIRST = "checkVehicleInsurance"
+_RESULT = "results[]."
+"""How members of an item of a bulk answer begin."""
 
 
 class Member(NamedTuple):
@@ -269,7 +271,10 @@ class Reference:
         return content["schema"], example["value"]
 
     def _members(self, schema: Node, prefix: str = "") -> Iterator[Member]:
-        """List the members of an object, and below each those of the objects in it."""
+        """List the members of an object, and below each those of the objects in it.
+
+        Objects in a result of many are listed only with the operation on one vehicle.
+        """
         schema = self._resolved(schema)
         for name, node in schema.get("properties", {}).items():
             is_required = name in schema.get("required", ())
@@ -278,7 +283,7 @@ class Reference:
             inner = self._without_null(node)
             if inner.get("type") == "array":
                 yield from self._members(inner["items"], f"{prefix}{name}[].")
-            else:
+            elif prefix != _RESULT:
                 yield from self._members(inner, f"{prefix}{name}.")
 
     def _text(self, node: Node) -> str:

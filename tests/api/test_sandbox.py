@@ -33,6 +33,7 @@ PAGE = {
     "TESTCANCEL": "cancelled valid valid none",
     "TESTTWO": "valid valid valid none",
     "TESTGAP": "valid valid valid none",
+    "TESTMANY": "valid valid valid none",
     "TESTFLAG": "flag valid valid none",
     "TESTNONE": "none valid valid none",
     "TESTBLANK": "unknown unknown unknown none",
@@ -164,6 +165,8 @@ class TestVehicles:
         assert tester.get(f"{gap}?details=true").json["insuredUntil"] == str(today + timedelta(10))
         flag = tester.get(f"{INSURANCE.format('TESTFLAG')}?details=true").json
         assert flag["insuredUntil"] is None
+        many = tester.get(f"{INSURANCE.format('TESTMANY')}?details=true&policies=all").json
+        assert (many["tooManyPolicies"], many["policiesTruncated"]) == (True, True)
         two = tester.get(f"{INSURANCE.format('TESTTWO')}?policies=all").json["policies"]
         assert [each["number"] for each in two] == ["TESTTWO-2", "TESTTWO-1"]
         fined = tester.get(f"{COMPLIANCE.format('TESTFINE')}?details=true").json
@@ -341,6 +344,13 @@ class TestDomains:
             answer = tester.post(DOMAINS, {"name": name})
         assert answer.json["code"] == "domain_quota_reached"
         assert "all 2 domains" in answer.json["detail"]
+
+    @each_row("name", [each.domain for each in ERRORS if each.domain])
+    def test_what_is_created_can_be_read_and_deleted(self, tester, name):
+        """No name of the table is stuck in the account."""
+        if tester.post(DOMAINS, {"name": name}).status_int == 201:
+            assert tester.get(f"{DOMAINS}/{name}").status_int == 200
+            assert tester.request("DELETE", f"{DOMAINS}/{name}").status_int == 204
 
     def test_a_name_with_an_error_is_never_created(self, tester):
         """Also in another case; 409 for a creation says nothing of a deletion."""

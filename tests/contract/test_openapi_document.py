@@ -184,6 +184,15 @@ def test_operation_with_a_body_documents_its_limits(operation: dict[str, Any]) -
     assert documented == ({"413", "415"} if "requestBody" in operation else set())
 
 
+@each_row("operation", KEYED)
+def test_only_a_query_has_wrong_parameters(operation: dict[str, Any]) -> None:
+    """An operation can answer `invalid_parameter` exactly if it has query parameters."""
+    content = resolved(operation["responses"]["400"])["content"]["application/problem+json"]
+    codes = {resolved(example)["value"]["code"] for example in content["examples"].values()}
+    places = {resolved(each)["in"] for each in operation.get("parameters", [])}
+    assert ("invalid_parameter" in codes) == ("query" in places)
+
+
 @each_row(("name", "status", "response"), ANSWERS)
 def test_answer_documents_its_headers(name: str, status: str, response: dict[str, Any]) -> None:
     """Every answer carries the headers of D7, and those that its status calls for."""

@@ -34,6 +34,7 @@ UNKNOWN_OUTCOMES: dict[str, Step] = {
     "500": answer(500, {"code": "internal_error", "detail": "Failed"}),
     "502": answer(502, HTML),
     "504": answer(504, HTML),
+    "503 of the database": answer(503, {"code": "database_unavailable", "detail": "Lost"}),
     "closed": CLOSED,
     "reset": RESET,
     "silent": SILENT,
@@ -173,8 +174,15 @@ CASES = [
             "errors": [{"pointer": "/a", "detail": "No"}],
             "is_temporary": False,
             "maybe_done": False,
+            "detail": "Wrong",
+            "suggestions": [],
             "text": "invalid_body: Wrong",
         },
+    ),
+    Case(
+        "404 with suggestions",
+        [answer(404, PROBLEM | {"suggestions": [{"registration": "AB12CDE"}]})],
+        {"status": 404, "errors": [], "suggestions": [{"registration": "AB12CDE"}]},
     ),
     Case(
         "a redirect",

@@ -87,6 +87,14 @@ def test_the_limited_account_has_a_small_plan(bare_cli):
     }
 
 
+def test_the_sandbox_takes_reasons_and_suggests(bare_cli):
+    """Programmers can try the headers of an enquiry, and plates that look alike."""
+    bare_cli.run("demo")
+    plans = {plan["name"]: plan for plan in bare_cli.json("plans", "list")}
+    wanted = {"enquiry": "optional", "suggest": "on", "sandbox": "on"}
+    assert {name: plans["demo-sandbox"][name] for name in wanted} == wanted
+
+
 def test_a_second_run_ends_the_first_ones_key(bare_cli):
     """Keys are shown once, so a new run revokes the former key; it duplicates nothing."""
     first, second = (bare_cli.json("demo") for _ in range(2))

@@ -5,11 +5,11 @@
     client = Client()  # with the key in the environment variable KEY
     print(client.ask("GET", "/v1/vehicle/AB12CDE/insurance"))
 
-After 429, 503 and a refused connection, a request is sent again. After 500, 502, 504, a time-out
-and a broken connection the service may have done it: then all but the creation of a domain is sent
-again. `ask(..., repeat=True)` repeats that, too: then take the error `domain_already_exists` as
-success. It waits as long as `Retry-After` says, and a random 0.25 to 0.5 seconds, which double
-with each try, up to 8. It gives up after `tries` tries, or if the next one would begin more than
+After 429, 503 and a refused connection, a request is sent again. After 500, 502, 504,
+`database_unavailable`, a time-out and a broken connection the service may have done it: then all
+but creating a domain is sent again. `ask(..., repeat=True)` repeats that, too; then
+`domain_already_exists` is a success. It waits `Retry-After` seconds and a random 0.25 to 0.5, which
+double with each try, up to 8. It gives up after `tries` tries, or if the next would begin more than
 `patience` seconds after the first. It follows no redirects: they could get the key.
 """
 
@@ -28,20 +28,20 @@ from typing import Any
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPErrorProcessor, Request, build_opener
 
-URL = "http://127.0.0.1:8000"
+SERVICE = "http://127.0.0.1:8000"
 INSURANCE = "/v1/vehicle/bulk-insurance"
 COMPLIANCE = "/v1/compliance/bulk"
-_BROKEN = (ConnectionError, TimeoutError, HTTPException)
 
 
 class Problem(Exception):
-    """A request that failed. Decide by `code`; the text is for people.
+    """A request that failed. Decide by `code`; `detail` is for people.
 
     Attributes:
         code: that of the service; `no_answer` without one, or `unexpected_answer` from a proxy.
         status: the HTTP status, or None without an answer.
         request_id: what to quote when you ask the operator, or None.
         errors: what is wrong in the body: dicts with `pointer` and `detail`.
+        suggestions: known vehicles that look alike: dicts, with `vehicle_not_found`.
         retry_after: the seconds that the answer asks to wait, or 0.
         is_temporary: whether the same request may succeed later.
         maybe_done: whether the service may have done what the request says.
@@ -49,13 +49,13 @@ class Problem(Exception):
 
     def __init__(self, code: str, detail: str, status: int | None = None) -> None:
         super().__init__(f"{code}: {detail}")
-        self.code = code
-        self.status = status
+        self.code, self.detail, self.status = code, detail, status
         self.request_id: str | None = None
         self.errors: list[dict[str, Any]] = []
+        self.suggestions: list[dict[str, Any]] = []
         self.retry_after = 0.0
         self.is_temporary = status in (429, 500, 502, 503, 504)
-        self.maybe_done = status is None or not (400 <= status < 500 or status == 503)
+        self.maybe_done = status not in (*range(400, 500), 503) or code == "database_unavailable"
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Client:
     """Sends requests with one key. Threads can share it."""
 
     key: str = field(default_factory=lambda: os.environ.get("KEY", ""), repr=False)
-    url: str = URL
+    url: str = SERVICE
     headers: dict[str, str] = field(default_factory=dict)
     """Sent with every request, such as `Enquiry-Reason`."""
     timeout: float = 30
@@ -112,7 +112,8 @@ class Client:
     ) -> Iterator[dict[str, Any]]:
         """Yield an item for each plate, in the same order, from as many requests as it takes.
 
-        The path is `INSURANCE` or `COMPLIANCE`; members are such as `asOf="2026-12-31"`.
+        The path is `INSURANCE` or `COMPLIANCE`; members are such as `asOf="2026-12-31"`,
+        or `**{"from": "2026-12-01", "to": "2026-12-31"}`, because `from` is a keyword.
         """
         rest = iter(plates)
         bulk_max = self.ask("GET", "/v1/account")["plan"]["bulkMax"]
@@ -142,22 +143,21 @@ class Client:
             with _OPENER.open(request, timeout=self.timeout) as answer:
                 return _value(answer, answer.read())
         except (OSError, HTTPException) as error:
-            reason = getattr(error, "reason", error)
-            problem = Problem("no_answer", f"{type(reason).__name__}: {reason}")
-            problem.is_temporary = isinstance(reason, _BROKEN)
-            problem.maybe_done = not isinstance(reason, ConnectionRefusedError)
+            cause = getattr(error, "reason", error)
+            problem = Problem("no_answer", f"{type(cause).__name__}: {cause}")
+            problem.is_temporary = isinstance(cause, ConnectionError | TimeoutError | HTTPException)
+            problem.maybe_done = not isinstance(cause, ConnectionRefusedError)
             raise problem from error
 
 
 def _value(answer: HTTPResponse, body: bytes) -> Any:
     """Return the value of an answer; raise Problem if it is none."""
-    status, headers = answer.status, answer.headers
-    said = _object(body)
+    status, headers, said = answer.status, answer.headers, _object(body)
     if status == 204 or (status in (200, 201) and said):
         return said or None
     if status >= 400 and isinstance(said.get("code"), str):
         problem = Problem(said["code"], str(said.get("detail")), status)
-        problem.errors = said.get("errors", [])
+        problem.errors, problem.suggestions = said.get("errors", []), said.get("suggestions", [])
     else:
         detail = f"status {status}, {headers.get('Content-Type')}, {body[:100]!r}"
         problem = Problem("unexpected_answer", detail, status)

@@ -6,30 +6,32 @@
  *     const client = new Client(); // with the key in the environment variable KEY
  *     console.log(await client.ask("GET", "/v1/vehicle/AB12CDE/insurance"));
  *
- * After 429, 503 and a refused connection, a request is sent again. After 500, 502, 504, a
- * time-out and a broken connection the service may have done it: then all but the creation of a
- * domain is sent again. `ask(..., { repeat: true })` repeats that, too: then take the error
- * `domain_already_exists` as success. It waits as long as `Retry-After` says, and a random 0.25 to
- * 0.5 seconds, which double with each try, up to 8. It gives up after `tries` tries, or if the
- * next one would begin more than `patience` seconds after the first. It follows no redirects: they
- * could get the key.
+ * After 429, 503 and a refused connection, a request is sent again. After 500, 502, 504,
+ * `database_unavailable`, a time-out and a broken connection the service may have done it: then all
+ * but creating a domain is sent again. `{ repeat: true }` repeats that, too; then
+ * `domain_already_exists` is a success. It waits `Retry-After` seconds and a random 0.25 to 0.5,
+ * which double with each try, up to 8. It gives up after `tries` tries, or if the next would begin
+ * more than `patience` seconds after the first. It follows no redirects: they could get the key.
  */
 
-const SERVICE = "http://127.0.0.1:8000";
+export const SERVICE = "http://127.0.0.1:8000";
 export const INSURANCE = "/v1/vehicle/bulk-insurance";
 export const COMPLIANCE = "/v1/compliance/bulk";
 const BROKEN = /^(ECONN|EPIPE|ETIMEDOUT|HPE_|UND_ERR_(SOCKET|CONNECT|RES))/;
 const sleep = (seconds: number) => new Promise((done) => setTimeout(done, 1000 * seconds));
-/** A request that failed. Decide by `code`; the text is for people. */
+/** A request that failed. Decide by `code`; `detail` is for people. */
 export class Problem extends Error {
   /** That of the service; `no_answer` without one, or `unexpected_answer` from a proxy. */
   code: string;
+  detail: string;
   /** The HTTP status; undefined without an answer. */
   status?: number;
   /** What to quote when you ask the operator. */
   requestId?: string;
   /** What is wrong in the body. */
   errors: { pointer: string; detail: string }[] = [];
+  /** Known vehicles that look alike, with `vehicle_not_found`. */
+  suggestions: any[] = [];
   /** The seconds that the answer asks to wait, or 0. */
   retryAfter = 0;
   /** Whether the same request may succeed later. */
@@ -40,9 +42,11 @@ export class Problem extends Error {
   constructor(code: string, detail: string, status = 0) {
     super(`${code}: ${detail}`);
     this.code = code;
+    this.detail = detail;
     this.status = status || undefined;
     this.isTemporary = [429, 500, 502, 503, 504].includes(status);
-    this.maybeDone = !((status >= 400 && status < 500) || status === 503);
+    const isRefusal = (status >= 400 && status < 500) || status === 503;
+    this.maybeDone = !isRefusal || code === "database_unavailable";
   }
 }
 
@@ -96,8 +100,7 @@ export class Client {
         return await this.#send(method, path, body && JSON.stringify(body));
       } catch (problem) {
         if (!(problem instanceof Problem)) throw problem;
-        const random = Math.min(8, 2 ** number / 4) * (0.5 + Math.random() / 2);
-        const pause = problem.retryAfter + random;
+        const pause = problem.retryAfter + Math.min(8, 2 ** number / 4) * (0.5 + Math.random() / 2);
         const isOver = number >= this.#tries || performance.now() + 1000 * pause > lastStart;
         if (isOver || !problem.isTemporary || (problem.maybeDone && !repeat)) throw problem;
         await sleep(pause);
@@ -170,10 +173,9 @@ function valueOf({ status, headers }: Response, body: string): any {
   if (status === 204 || ((status === 200 || status === 201) && said)) return said;
   const seen = `status ${status}, ${headers.get("Content-Type")}, ${JSON.stringify(body.slice(0, 100))}`;
   const isOurs = status >= 400 && typeof said?.code === "string";
-  const problem = isOurs
-    ? new Problem(said.code, said.detail, status)
-    : new Problem("unexpected_answer", seen, status);
-  if (isOurs) problem.errors = said.errors ?? [];
+  const [code, detail] = isOurs ? [said.code, said.detail] : ["unexpected_answer", seen];
+  const problem = new Problem(code, detail, status);
+  if (isOurs) ({ errors: problem.errors = [], suggestions: problem.suggestions = [] } = said);
   problem.requestId = said?.request_id ?? headers.get("X-Request-ID") ?? undefined;
   problem.retryAfter = secondsToWait(headers);
   throw problem;
@@ -184,9 +186,7 @@ function objectIn(body: string): any {
   try {
     const value = JSON.parse(body);
     return value?.constructor === Object ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  } catch {} // not JSON
 }
 
 /** Returns the seconds that `Retry-After` names, as a number or a date; otherwise 0. */

@@ -28,9 +28,11 @@ def outcome(call: dict[str, Any]) -> dict[str, Any]:
             "status": problem.status,
             "request_id": problem.request_id,
             "errors": problem.errors,
+            "suggestions": problem.suggestions,
             "retry_after": problem.retry_after,
             "is_temporary": problem.is_temporary,
             "maybe_done": problem.maybe_done,
+            "detail": problem.detail,
             "text": str(problem),
         }
     return {**said, "seconds": time.monotonic() - start}

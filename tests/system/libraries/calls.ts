@@ -35,9 +35,11 @@ async function outcome(call: any) {
         status: problem.status ?? null,
         request_id: problem.requestId ?? null,
         errors: problem.errors,
+        suggestions: problem.suggestions,
         retry_after: problem.retryAfter,
         is_temporary: problem.isTemporary,
         maybe_done: problem.maybeDone,
+        detail: problem.detail,
         text: problem.message,
       };
     },

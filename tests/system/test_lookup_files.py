@@ -125,7 +125,7 @@ def test_it_works_while_the_service_and_loads_run(world, served, begun, given):
     told, _ = process.communicate()
     assert process.returncode == 0
     assert b"loadedMeanwhile  native\n" in told
-    makes = [row["make"] for row in csv.DictReader(output.read_text().splitlines())]
+    makes = [row["verifyd_make"] for row in csv.DictReader(output.read_text().splitlines())]
     assert makes == ["FORD"] * makes.count("FORD") + ["OPEL"] * (LINES - makes.count("FORD"))
     assert set(makes) == {"FORD", "OPEL"}
     assert served.get("/v1/vehicle/AB12CDE/insurance").json()["vehicle"]["make"] == "OPEL"

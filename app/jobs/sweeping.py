@@ -76,7 +76,11 @@ class SweepWatches(Job[list[Swept]]):
         """Sweep. Raises Hindered if another sweep runs, and SweepRefused."""
         config = Config.from_env()
         with opened_database(config) as engine, store_of(engine, _LOCK).tried_lock() as is_ours:
-            is_needed = any(each.select().exists(engine) for each in (Watch, WatchEvent))
+            # NOTE: an account may have deleted all watches whose changes were held back.
+            held = WatchFeed.select().where(WatchFeed.held > 0)
+            is_needed = any(
+                each.exists(engine) for each in (Watch.select(), WatchEvent.select(), held)
+            )
             is_held_off = store_of(engine, _HOLD_OFF_LOCK).is_locked()
             if not is_ours or is_held_off or not is_needed:
                 self.name = ""  # There is no run to be recorded.

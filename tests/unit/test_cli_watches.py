@@ -11,6 +11,7 @@ from app.accounts.administration import create_account, resume_account, suspend_
 from app.accounts.models import Account, Plan
 from app.actions import list_actions
 from app.alerts.nightly import JobRun
+from app.alerts.sweeps import held_back
 from app.clock_steps import look
 from app.jobs import sweeping
 from app.jobs.sweeping import sweeps_held_off
@@ -257,6 +258,13 @@ class TestHold:
         held.load("2999-01-01", *self.plates)
         assert held.events() == []
         assert "is held back" in held.cli.refusal("sweep", "--accept", "acme")
+
+    def test_the_end_of_all_watches_ends_it(self, held):
+        """A sweep finds nothing that is held back any more, so the alert about it ends."""
+        Watches(held.engine).remove_watches(held.account.id, self.plates)
+        (swept,) = held.cli.json("sweep", "--accept", "acme")
+        assert swept == {**SWEPT, "watches": 0}
+        assert held_back(held.engine) == []
 
 
 class TestTrail:

@@ -75,7 +75,6 @@ class WatchItem:
         enquiry = _enquiry(req)
         _refuse(req, "put_watch", [plate])
         edit = Edit([sent.terms(plate, enquiry.reason)])
-        enquiry = enquiry._replace(reference=sent.reference or enquiry.reference)
         changed = self._watching.change(req, "put_watch", enquiry, edit)
         if plate not in changed.watches:
             raise Problem("watch_quota_reached", f"{_quota_reached(req)}.")

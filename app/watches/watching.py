@@ -40,6 +40,8 @@ class Watching:
     def change(self, req: Request, operation: str, enquiry: Enquiry, edit: Edit) -> Changed:
         """Change watches of the caller together, and record and count the new ones (D125, D182).
 
+        There is a record for each reference; `enquiry` has that of watches without their own.
+
         Raises Problem service_unavailable if they cannot be recorded; then nothing has changed.
         """
         caller, day = caller_of(req), self.today()
@@ -51,11 +53,18 @@ class Watching:
             found, registers = reader.look_up(read_state(self._engine), plates, day, WANTED)
             return told_by_plate(found, day)
 
-        def tell(_: Sequence[Terms], told: Mapping[str, Told]) -> None:
-            if self._unit.is_recording and not caller.is_sandbox:
-                plates = [told_plate(plate, state) for plate, state in told.items()]
-                record = record_of(req, operation, enquiry, plates, registers)
-                self._unit.record_at_once(req, record)
+        def tell(new: Sequence[Terms], told: Mapping[str, Told]) -> None:
+            if not self._unit.is_recording or caller.is_sandbox:
+                return
+            plates: dict[str | None, list[Plate]] = {}
+            for terms in new:
+                plate = told_plate(terms.registration, told[terms.registration])
+                plates.setdefault(terms.reference or enquiry.reference, []).append(plate)
+            records = (
+                record_of(req, operation, enquiry._replace(reference=reference), some, registers)
+                for reference, some in plates.items()
+            )
+            self._unit.record_at_once(req, *records)
 
         changed = self.watches.change_watches(
             caller.account_id, edit, caller.watches_max, look, day, tell

@@ -215,7 +215,7 @@ class TestTrail:
     def trail(self, world):
         return world.directory / "audit"
 
-    def test_all_new_states_are_one_record(self, alice, world, trail):
+    def test_new_states_of_a_reference_are_one_record(self, alice, world, trail):
         """Replaced and removed watches tell nothing."""
         put(alice, f"{PATH}/OLD1")
         client = world.client(world.alice_key, audit=True, audit_dir=trail)
@@ -226,6 +226,18 @@ class TestTrail:
         (record,) = lines(trail)
         assert (record["operation"], record["reference"]) == ("bulk_watch", "NIGHT")
         assert [each["plate"] for each in record["plates"]] == ["N1", "N2"]
+
+    def test_states_are_recorded_with_the_references_of_their_watches(self, world, trail):
+        """One record for each reference; that of the header is for watches without their own."""
+        set_watches_max(world.engine, "standard", 5)
+        set_enquiry(world.engine, "standard", "optional")
+        client = world.client(world.alice_key, audit=True, audit_dir=trail)
+        sent = [*added("A1", "A2", reference="R1"), *added("A3"), *added("A4", reference="R2")]
+        client.post(BULK, {"add": sent}, headers={"Enquiry-Reference": "NIGHT"})
+        assert [
+            (each["reference"], [plate["plate"] for plate in each["plates"]])
+            for each in lines(trail)
+        ] == [("R1", ["A1", "A2"]), ("NIGHT", ["A3"]), ("R2", ["A4"])]
 
     @ON_SQLITE
     def test_what_cannot_be_recorded_is_not_done(self, alice, world, trail):

@@ -88,13 +88,13 @@ class Unit(Generic[T]):
         else:
             self._record([(req, record)])
 
-    def record_at_once(self, req: Request, record: T) -> None:
+    def record_at_once(self, req: Request, *records: T) -> None:
         """Record something before a transaction commits it, also within a unit.
 
         Raises the exception that answers the request if that is impossible.
         """
         assert self._record is not None  # noqa: S101 - the caller has asked
-        self._record([(req, record)])
+        self._record([(req, each) for each in records])
 
     def record(self) -> list[Environ]:
         """Record what this unit must; return the requests for which that is impossible.

@@ -8,6 +8,7 @@ killed, and run again or beside another one, at any time.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date, timedelta
 from functools import partial
 from typing import NamedTuple
 
@@ -32,6 +33,9 @@ HELD_SHARE = 0.05
 HELD_MIN = 20
 """Changes by loads are held back if they concern at least so many watches, and more of the
 account's watches than this share."""
+_AHEAD_DAYS = 3
+"""How many days ahead of today a state can be because the clock was set back. The clock that made
+a later one is no longer trusted (D162)."""
 _ACCEPTED = "accepted "
 """What `swept` begins with once an operator has accepted what is held back."""
 WANTED = Wanted(vehicle=False, papers=True, dates=True, in_force_first=True)
@@ -200,6 +204,8 @@ class _AccountSweep:
         self._account = account
         self._tell = tell
         self._today = reader.day(None)
+        ahead = date.fromisoformat(self._today) + timedelta(_AHEAD_DAYS)
+        self._last_sound_day = ahead.isoformat()
         self._loads = loads_of(engine)
         self.watches = 0
         self.events = 0
@@ -228,7 +234,15 @@ class _AccountSweep:
 
     def _has_changed(self, outcome: Outcome) -> bool:
         watch, found, has_ended, _ = outcome
-        return has_ended or watch.day < self._today or watch.told != found.told
+        return has_ended or watch.day != self._day_of(watch) or watch.told != found.told
+
+    def _day_of(self, watch: HeldWatch) -> str:
+        """Return the day to judge a watch on.
+
+        After the clock was set back a little, no day is judged twice. A state that a wrong clock
+        made far ahead would otherwise stay until then.
+        """
+        return watch.day if self._today < watch.day <= self._last_sound_day else self._today
 
     def _outcomes(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> Iterator[Outcome]:
         by_day: dict[str, list[HeldWatch]] = defaultdict(list)
@@ -239,15 +253,14 @@ class _AccountSweep:
                 yield Outcome(watch, Compared(None, [ended]), True, {})
             else:
                 days = (each.day for each in watch.told or () if each.day)
-                by_day[min([watch.day, *days])].append(watch)
+                by_day[min([watch.day, self._day_of(watch), *days])].append(watch)
         for first_day, some in by_day.items():
             plates = [watch.terms.registration for watch in some]
             records, read = self._look_up(plates, first_day)
             for watch, each in zip(some, records, strict=True):
                 find = partial(self._find, watch.terms.registration)
                 seen = Seen(each.record, first_day, find)
-                # NOTE: after the clock was set back, no day is judged twice.
-                today, leads = max(self._today, watch.day), watch.terms.lead_days
+                today, leads = self._day_of(watch), watch.terms.lead_days
                 found = compare(
                     watch.told, watch.day, leads, seen, today, reports_loads=reports_loads
                 )
@@ -288,8 +301,7 @@ class _AccountSweep:
             elif found.told == watch.told:
                 same.append(watch.terms.registration)
             else:
-                day = max(self._today, watch.day)
-                states.append((day, encode(found.told).decode(), watch.id))
+                states.append((self._day_of(watch), encode(found.told).decode(), watch.id))
         Watch.delete().where(Watch.id.in_(ended)).execute(engine)
         self._watches.set_day(self._account.id, same, self._today)
         place = engine.param

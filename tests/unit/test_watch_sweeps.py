@@ -309,9 +309,23 @@ class TestTimes:
         """No day is judged twice."""
         load(world, [policy("2027-03-05")])
         watched.watch(PLATE)
-        for day in ("2027-03-06", "2027-03-02", "2027-03-06"):
+        for day in ("2027-03-06", "2027-03-03", "2027-03-06"):
             today(day)
             watched.sweep()
+        assert watched.news() == [("insurance.changed", PLATE)]
+
+    def test_a_clock_that_was_far_ahead_is_corrected(self, world, watched, today):
+        """The account learns what is so today, and is told of the lapse when it comes."""
+        load(world, [policy("2027-03-05")])
+        today("2036-01-01")
+        watched.watch(PLATE)
+        today("2027-03-01")
+        watched.sweep()
+        assert watched.news() == [("insurance.changed", PLATE)]
+        (watch,) = watched.watches.list_watches(watched.ids["alice"])
+        assert (watch.day, watch.told.insurance.last_day) == ("2027-03-01", "2027-03-05")
+        today("2027-03-06")
+        watched.sweep()
         assert watched.news() == [("insurance.changed", PLATE)]
 
     def test_a_suspended_account_learns_the_difference_after_it(self, world, watched, today):

@@ -7,6 +7,7 @@ from pathlib import Path
 from app.cli.output import Table, counted, print_item, waiting_for
 from app.cli.parser import PARENT, Argument, Group, flag
 from app.config import Config
+from app.errors import OperatorError
 from app.jobs.job import run
 from app.jobs.sweeping import SweepWatches, accept
 from app.jobs.watchlist import import_watchlist
@@ -42,6 +43,13 @@ def _sweep(args: argparse.Namespace) -> None:
     swept = run(SweepWatches(is_scheduled=args.scheduled, is_automatic=args.scheduled))
     if args.scheduled:
         return
+    # The last sweep of an account counts: a load that ends meanwhile has it swept again.
+    if {each.account: each.held for each in swept}.get(args.accept):
+        raise OperatorError(
+            f"the day or a register has changed since the last sweep, so this one has judged "
+            f"account {args.accept} again, and holds changes back; look at them, and repeat the "
+            "command to report them"
+        )
     events = counted(sum(each.events for each in swept), "event")
     SWEPT.print_list(args, swept, f"{counted(len(swept), 'account')} swept, {events} reported")
 

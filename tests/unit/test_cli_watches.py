@@ -1,7 +1,7 @@
 """`verifyd sweep`, `verifyd watchlist`, and the sweep at the end of each load (D185, D187)."""
 
 import os
-from datetime import UTC, date
+from datetime import UTC, date, timedelta
 
 import msgspec
 import pytest
@@ -258,6 +258,15 @@ class TestHold:
         held.load("2999-01-01", *self.plates)
         assert held.events() == []
         assert "is held back" in held.cli.refusal("sweep", "--accept", "acme")
+
+    def test_an_acceptance_of_yesterday_is_refused(self, held, monkeypatch):
+        """Nobody has seen what is held back today; the second time it is reported."""
+        today = clock.today(UTC)
+        monkeypatch.setattr(clock, "today", lambda _: today + timedelta(1))
+        assert "holds changes back" in held.cli.refusal("sweep", "--accept", "acme")
+        assert held.events() == []
+        held.cli.json("sweep", "--accept", "acme")
+        assert len(held.events()) == 20
 
     def test_the_end_of_all_watches_ends_it(self, held):
         """A sweep finds nothing that is held back any more, so the alert about it ends."""

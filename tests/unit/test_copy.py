@@ -3,7 +3,7 @@
 import json
 import re
 from contextlib import suppress
-from datetime import date
+from datetime import UTC, date
 from itertools import chain
 
 import pytest
@@ -21,6 +21,8 @@ from app.accounts.administration import (
 from app.accounts.authentication import Authenticator
 from app.accounts.models import UNCHANGED
 from app.accounts.restrictions import Restrictions
+from app.accounts.usage.report import By, usage_of_days
+from app.accounts.usage.store import add_events
 from app.actions import list_actions
 from app.audit.hosts import note_on, off_fault
 from app.backup.copy import MAIN_TABLES, copy_database
@@ -189,6 +191,15 @@ class TestContent:
         assert copy().status == 0
         for table in MAIN_TABLES:
             assert held(target, table) == held(world.engine, table), table
+
+    def test_events_that_no_key_has_caused_stay_counted(self, world, copy, target):
+        """Postgres stores their empty key as spaces, which nobody sees."""
+        add_events(world.engine, 1, "alice", 3, UTC)
+        assert copy().status == 0
+        add_events(target, 1, "alice", 4, UTC)
+        for engine, events in ((world.engine, 3), (target, 7)):
+            (used,) = usage_of_days(engine, date.min, date.max, [By.KEY])
+            assert (used.key, used.answers) == ("", events)
 
     def test_a_restricted_key_stays_restricted(self, world, copy, target):
         """It works in the copy, and only as before; programs without restrictions refuse it."""

@@ -190,6 +190,7 @@ def _sum(numbers: peewee.Node) -> peewee.Node:
 def _used(row: Row) -> Used:
     account, account_id, day, hour, key, operation, *by_class, vehicles = row
     iso_day = day and str(day)
+    key = key and key.rstrip()  # Postgres fills up the empty key of events.
     return Used(account, account_id, iso_day, hour, key, operation, tuple(by_class), vehicles)
 
 

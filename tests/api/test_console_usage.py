@@ -2,7 +2,7 @@
 
 import csv
 import re
-from datetime import date
+from datetime import UTC, date
 
 import pytest
 
@@ -17,7 +17,7 @@ from app.accounts.administration import (
 )
 from app.accounts.authentication import new_token
 from app.accounts.usage.report import month_of
-from app.accounts.usage.store import UsageAccount, UsageDay, UsageHour
+from app.accounts.usage.store import UsageAccount, UsageDay, UsageHour, add_events
 from app.console import usage
 from app.console.rendering import ROOT
 from app.console.sessions import Role
@@ -140,6 +140,16 @@ class TestTable:
         assert lines(browser.get(USAGE + link)) == [("2026-11-21", 5), ("2026-11-01", 5)]
         assert lines(browser.get(f"{USAGE}?key={key.id}&account=bob")) == []
         assert lines(browser.get(f"{USAGE}?account=alice"))[0] == ("2026-11-21", 6)
+
+    def test_events_have_no_key(self, world, used, browser):
+        """They are no key that was deleted; no link leads to the usage of all keys."""
+        number = require_account(world.engine, "alice").id
+        add_events(world.engine, number, "alice", 3, UTC)
+        for query in ("by=key", "by=key&sort=key", "by=key&sort=-answers"):
+            (row,) = browser.get(f"{USAGE}?{query}").html.select("table.cards tbody tr")
+            assert (row.th.text, row.select("th a, .badge")) == ("none: events of watches", [])
+        (_, row) = rows_of(browser.get(f"{USAGE}?by=key&as=csv"))
+        assert row[:3] == ["alice", "", "3"]
 
     def test_deleted_accounts_are_kept_apart(self, world, used, browser):
         """Usage stays when its account is deleted, also if another one gets the name."""

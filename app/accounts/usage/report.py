@@ -47,7 +47,7 @@ class Used(NamedTuple):
     hour: int | None
     """When the hour began, in Unix seconds."""
     key: str | None
-    """The id of the key."""
+    """The id of the key; empty for events of watches, which no key has caused."""
     operation: str | None
     by_class: tuple[int, ...]
     """The answers of each of CLASSES."""

@@ -62,6 +62,20 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
+
+def _close_log_files() -> None:
+    """Close pytest's log file in a forked process.
+
+    The process of a load closes descriptors that it does not know. Its database could get the one
+    of the file, and log lines would be written into the database.
+    """
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.close()
+
+
+os.register_at_fork(after_in_child=_close_log_files)
+
 SAMPLES = Path(__file__).parents[2] / "shared" / "samples"
 
 

@@ -104,7 +104,7 @@ class BulkWatchBody(msgspec.Struct):
 
 
 class EventBody(msgspec.Struct, gc=False):
-    """Something that an account is told about a watched vehicle."""
+    """A change of a watched vehicle, as an account reads it."""
 
     id: str
     type: str

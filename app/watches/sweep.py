@@ -74,7 +74,7 @@ class AccountToSweep(NamedTuple):
 
 
 Tell = Callable[[AccountToSweep, Sequence[Outcome]], object]
-"""Records what an account is told. It is called before the commit, so nobody can read it yet."""
+"""Records the events of an account before the commit, so nobody can read them yet."""
 
 
 def accounts_to_sweep(engine: Engine) -> list[AccountToSweep]:

@@ -74,6 +74,6 @@ class Watching:
 
 
 def told_plate(plate: str, told: Told) -> Plate:
-    """Return the entry of a plate whose state an account is told: the verdict of each check."""
+    """Return the entry of a plate whose state an account can read: the verdict of each check."""
     checks = {} if told is None else {name: each.valid for name, each in told._asdict().items()}
     return Plate(plate, found=told is not None, checks=checks)

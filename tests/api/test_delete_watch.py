@@ -33,7 +33,7 @@ class Test204:
         assert alice.get(PATH).json == {"watches": [], "next": None}
 
     def test_its_events_stay(self, alice, world):
-        """No event tells of the deletion, and nothing more is told of the vehicle."""
+        """The deletion brings no event, and no other event of the vehicle follows."""
         cancel(world)
         sweep(world)
         told = alice.get(EVENTS).json["events"]

@@ -56,7 +56,7 @@ class Test400:
 
 @engine_independent
 def test_a_key_is_needed(stranger):
-    """Without a key nothing is told."""
+    """Without a key there is no answer."""
     assert stranger.get(ITEM).status_int == 401
 
 

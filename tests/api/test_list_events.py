@@ -97,7 +97,7 @@ class Test200:
         assert bob.get(EVENTS).json["next"] is None
 
     def test_every_account_has_its_own_events(self, alice, bob, world):
-        """Both are told of the same change, with ids of their own."""
+        """Both get an event for the same change, with ids of their own."""
         put(bob)
         cancel(world)
         sweep(world)
@@ -149,7 +149,7 @@ class Test400:
 
 @engine_independent
 def test_a_key_is_needed(stranger):
-    """Without a key nothing is told."""
+    """Without a key there is no answer."""
     assert stranger.get(EVENTS).status_int == 401
 
 

@@ -177,7 +177,7 @@ class TestSweep:
 
     @each_row("words", [(), ("--scheduled",)])
     def test_one_sweeps_at_a_time(self, watched, words):
-        """A person is told so; a run of the service leaves it to the one that works."""
+        """A person gets the reason; a run of the service leaves it to the one that works."""
         with store_of(watched.engine, ".sweep").tried_lock():
             ended = watched.cli.run("sweep", *words)
         assert (ended.status == 0) == bool(words)
@@ -233,7 +233,7 @@ class TestHold:
         return installed
 
     def test_a_suspicious_load_is_not_reported(self, held):
-        """Whoever loads is told so, and how to report it."""
+        """The load's output says so, and how to report it."""
         assert held.events() == []
         assert "a load has changed 20 of 20 watches" in self.warning
         assert "verifyd sweep --accept ACCOUNT" in self.warning

@@ -315,7 +315,7 @@ class TestTimes:
         assert watched.news() == [("insurance.changed", PLATE)]
 
     def test_a_clock_that_was_far_ahead_is_corrected(self, world, watched, today):
-        """The account learns what is so today, and is told of the lapse when it comes."""
+        """The account learns what is so today, and of the lapse when it comes."""
         load(world, [policy("2027-03-05")])
         today("2036-01-01")
         watched.watch(PLATE)

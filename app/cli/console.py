@@ -8,8 +8,9 @@ from app import clock
 from app.cli.output import counted, print_item
 from app.cli.parser import Argument, Group
 from app.config import SETTINGS, Config
-from app.console.sessions import LINK_SECONDS, Role, create_link, end_sessions
 from app.errors import OperatorError
+from app.people.sessions import LINK_SECONDS, create_link, end_sessions
+from app.roles import Role
 from app.serve.listening import chosen_by_systemd
 from app.storage import reserve
 from app.storage.session import opened_database
@@ -54,7 +55,8 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
     Argument("--as NAME", "name of the person", dest="name", required=True),
     Argument(
         "--role",
-        "viewer reads, operator also changes, auditor also reads the audit trail",
+        "clerk only looks up, viewer also reads, operator also changes, auditor also reads the "
+        "audit trail",
         required=True,
         choices=[role.value for role in Role],
     ),

@@ -34,14 +34,15 @@ from app.cli.output import print_item
 from app.cli.parser import Group, flag
 from app.cli.program import run_again
 from app.config import Config
-from app.console.sessions import Role, create_link
 from app.domains.repository import Domains
 from app.errors import OperatorError
+from app.people.sessions import create_link
 from app.registers.applying.counts import NAMES
 from app.registers.demo import SAMPLE_PLATES, write_files
 from app.registers.history import REPLACE
 from app.registers.load import load
 from app.registers.request import LoadRequest
+from app.roles import Role
 from app.serve import listening, service_lock
 from app.storage.engine import Engine
 from app.storage.file_lock import hold_until_exit, make_directory

@@ -13,10 +13,10 @@ from app.console.entrance import Entrance, SignInRefused, link_refusal
 from app.console.pages import PAGES, menu
 from app.console.rendering import ROOT, ConsoleRequest, Renderer
 from app.console.resources import PageError, Services
-from app.console.sessions import LinkRefused
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.register_tasks import Tasks
+from app.people.sessions import LinkRefused
 from app.serve.http.context import LISTENER, REFUSAL, Request
 from app.serve.http.limits import Limits
 from app.serve.limits.store import LimitStore

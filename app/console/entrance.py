@@ -9,18 +9,10 @@ import peewee
 from app.config import Config
 from app.console.forms import is_reload
 from app.console.rendering import ASSETS_PATH, ROOT, ConsoleRequest
-from app.console.resources import PageError
-from app.console.sessions import (
-    RIGHTS,
-    SESSION_SECONDS,
-    LinkRefused,
-    Right,
-    Role,
-    Session,
-    Sessions,
-    require_link,
-)
+from app.console.resources import LOOK_UP, PageError, redirect
 from app.errors import Problem
+from app.people.sessions import SESSION_SECONDS, LinkRefused, Session, Sessions, require_link
+from app.roles import RIGHTS, Right, Role
 from app.serve.http.address import base_url, scheme_of
 from app.setting_values import Network
 from app.storage import reserve
@@ -96,6 +88,8 @@ class Entrance:
     ) -> None:
         """Refuse a method that the person's role has no right to.
 
+        The overview leads who may not read it to the look-up page.
+
         Raises PageError; SignInRefused if there is no session, whatever let the request in.
         """
         method = "GET" if req.method == "HEAD" else req.method
@@ -105,7 +99,11 @@ class Entrance:
         session = req.context.session
         if session is None:
             raise SignInRefused(_NOT_SIGNED_IN)
-        if right in RIGHTS[session.role]:
+        if session.may(right):
+            return
+        if req.path == ROOT:
+            redirect(req, resp, LOOK_UP)
+            resp.complete = True
             return
         needed = " or ".join(role for role in Role if right in RIGHTS[role])
         raise PageError(

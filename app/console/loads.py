@@ -14,7 +14,6 @@ from app.console.listing import Condition, Listing
 from app.console.registers import drop_directory
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, number_in_path, view
-from app.console.sessions import RIGHTS, Right
 from app.errors import OperatorError
 from app.jobs.tasks import DONE, FAILED, RUNNING
 from app.registers.attempts import PastLoad, State, find_rejects, past_load, states_of_loads
@@ -24,6 +23,7 @@ from app.registers.history import INTERRUPTED, RegisterLoad, find_load
 from app.registers.holds import ACCEPTED, HELD
 from app.registers.reading.rejects import Rejected, first_rejected
 from app.registers.request import allowed_in_words
+from app.roles import Right
 from app.storage.engine import Engine
 
 REJECTS_SHOWN = 20
@@ -76,7 +76,7 @@ class LoadPage(Resource):
         if found is None:
             raise missing("load", "Loads are kept for 400 days, and some for longer.", "loads")
         load = past_load(found, states_of_loads(self.engine))
-        may_read = Right.CHANGE in RIGHTS[req.session.role]
+        may_read = req.session.may(Right.CHANGE)
         return {
             "load": load,
             "change": load.change and sections(load.change, load.mode),

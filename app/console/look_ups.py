@@ -8,14 +8,15 @@ import peewee
 
 from app import clock
 from app.audit.record import AuditError, Plate, Record, time_of
-from app.config import Config
+from app.config import SETTINGS, Config
 from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
 from app.console.look_up_rows import Row, counts_of, rows_of
 from app.console.rendering import ConsoleRequest, Values
-from app.console.resources import PageError, Services, send_csv
+from app.console.resources import LOOK_UP, PageError, Services, send_csv
 from app.csv_cells import text_cell
 from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
+from app.roles import Right
 from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells
 from app.vehicles.audited import judged_plate, shown_plates
@@ -102,10 +103,22 @@ class LookUp(RowlessForm):
         self._reader = VehicleReader(records, config)
         self.fields = (*_FIELDS, *enquiry_fields(config))
 
+    def _require_trail(self, req: ConsoleRequest) -> None:
+        """Raise PageError if the person may not look up without the audit trail (D190)."""
+        if self.services.trail is None and not req.session.may(Right.READ):
+            raise PageError(
+                503,
+                "You cannot look up now",
+                "Clerks look up only while the audit trail is on, and it is off. The operator can "
+                f"turn it on: {SETTINGS['audit'].variable}=on.",
+            )
+
     def _values(self, req: ConsoleRequest, row: None) -> Values:
+        self._require_trail(req)
         return _answers("", [], None)
 
     def _received(self, req: ConsoleRequest, row: None) -> Form:
+        self._require_trail(req)
         form = super()._received(req, None)
         asked = _plates(form["plates"])
         if not asked:
@@ -136,7 +149,7 @@ class LookUp(RowlessForm):
                 "A register cannot be read",
                 f"Look-ups fail until the register {register.name} is restored, or dropped and "
                 "loaded again.",
-                back=("look-up",),
+                back=(LOOK_UP,),
             ) from error
         self._record(req, form, period, shown, registers)
         if is_csv:
@@ -198,7 +211,7 @@ class LookUp(RowlessForm):
                 "The look-up cannot be recorded",
                 "Look-ups are answered only if the audit trail has them. “verifyd check” says what "
                 "is wrong.",
-                back=("look-up",),
+                back=(LOOK_UP,),
             ) from error
 
 

@@ -23,7 +23,7 @@ from app.console import (
 from app.console.entrance import Rights
 from app.console.rendering import ROOT, MenuItem
 from app.console.resources import ConsoleAsset, Resource
-from app.console.sessions import Right
+from app.roles import Right
 
 
 class Page(NamedTuple):
@@ -43,6 +43,7 @@ class Page(NamedTuple):
 
 _OPEN: Rights = {"GET": None}
 _READ: Rights = {"GET": Right.READ}
+_LOOK_UP: Rights = {"GET": Right.LOOK_UP, "POST": Right.LOOK_UP}
 _ASK: Rights = {"GET": Right.READ, "POST": Right.READ}
 """A form that changes nothing, sent with POST to keep its values out of URLs."""
 _CHANGE: Rights = {"GET": Right.CHANGE, "POST": Right.CHANGE}
@@ -72,7 +73,7 @@ PAGES: tuple[Page, ...] = (
         changed_answers.ChangedAnswersFile,
         {"GET": Right.CHANGE},
     ),
-    Page("/look-up", look_ups.LookUp, _ASK, "Look up"),
+    Page("/look-up", look_ups.LookUp, _LOOK_UP, "Look up"),
     Page("/accounts", accounts.AccountList, _READ, "Accounts"),
     # NOTE: before the page of an account, whose tag always has six characters.
     Page("/accounts/new", accounts.AccountCreation, _CHANGE),
@@ -117,8 +118,8 @@ PAGES: tuple[Page, ...] = (
     Page("/people", sign_in.PeopleList, _READ, "People"),
     Page("/people/{session_id}/end", sign_in.SessionEnd, _CHANGE),
     Page("/actions", actions.ActionList, _READ, "Actions"),
-    Page("/sign-out", sign_in.SignOut, {"POST": Right.READ}),
-    Page("/sign-out/everywhere", sign_in.SignOutEverywhere, _ASK),
+    Page("/sign-out", sign_in.SignOut, {"POST": Right.LOOK_UP}),
+    Page("/sign-out/everywhere", sign_in.SignOutEverywhere, _LOOK_UP),
     Page("/sign-in/{token}", sign_in.SignIn, {"GET": None, "POST": None}),
     Page("/assets/{asset}", ConsoleAsset, _OPEN),
 )

@@ -19,9 +19,10 @@ from app.actions import Actor
 from app.audit.record import row_of
 from app.console.charts import CLASS_NAMES, columns_chart
 from app.console.look_up_rows import reason_in_words
-from app.console.sessions import RIGHTS, Right, Session
 from app.documentation import resources as documentation
+from app.people.sessions import Session
 from app.registers.change_words import brief
+from app.roles import RIGHTS, Right
 from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset
 from app.serve.http.context import Request, RequestContext
 from app.storage.files import size_text
@@ -115,7 +116,7 @@ class View:
         return f"{self.root}{path.lstrip('/')}"
 
     def may(self, right: str) -> bool:
-        """Tell whether the person has a right: `read`, `change` or `audit`."""
+        """Tell whether the person has a right: `look-up`, `read`, `change` or `audit`."""
         return right in self._rights
 
     def current(self, place: str = "") -> str:

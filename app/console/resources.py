@@ -15,6 +15,8 @@ from app.serve.http.caching import send_asset
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 
+LOOK_UP = "look-up"
+"""The segment of the path of the look-up page, the only page of a clerk."""
 _NUMBER_DIGITS_MAX = 18
 _ASSETS = {asset.served_name: asset for asset in ASSETS.values()}
 

@@ -5,8 +5,8 @@ import falcon
 from app.console.entrance import SessionCookie
 from app.console.form_pages import Question, ask
 from app.console.rendering import ConsoleRequest, Values
-from app.console.resources import Resource, missing, redirect, view
-from app.console.sessions import (
+from app.console.resources import LOOK_UP, Resource, missing, redirect, view
+from app.people.sessions import (
     SESSION_SECONDS,
     end_session,
     end_sessions,
@@ -15,6 +15,7 @@ from app.console.sessions import (
     open_session,
     require_link,
 )
+from app.roles import Right
 from app.storage import reserve
 
 _PLACE = "people"
@@ -100,7 +101,7 @@ class SignOutEverywhere(Resource):
             f"{name} that nobody has used stop working.",
             "Sign out everywhere",
         )
-        ask(self, req, resp, question, _PLACE)
+        ask(self, req, resp, question, _PLACE if req.session.may(Right.READ) else LOOK_UP)
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """POST /console/sign-out/everywhere."""

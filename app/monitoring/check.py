@@ -16,6 +16,8 @@ from app.audit.segments import OWNER
 from app.audit.state import AuditState, audit_state, owner_fault
 from app.config import SETTINGS, Config, setting_fault
 from app.errors import OperatorError
+from app.people.sessions import list_sessions
+from app.roles import Role
 from app.serve import listening
 from app.setting_values import EVERY_REGISTER, sqlite_path
 from app.storage import reserve
@@ -105,6 +107,14 @@ def _has_trail(config: Config) -> bool:
     return os.path.exists(config.audit_dir / OWNER)
 
 
+def clerk_warnings(engine: Engine, config: Config) -> list[str]:
+    """Return a warning if clerks are signed in who cannot look up (D190)."""
+    clerks = [each for each in list_sessions(engine) if each.role is Role.CLERK]
+    if config.audit or not clerks:
+        return []
+    return [setting_fault("audit", "clerks cannot look up while it is off.")]
+
+
 def audit_warnings(config: Config) -> list[str]:
     """Return a warning if the trail cannot be written to, and if it is where it may be lost."""
     if not config.audit:
@@ -178,6 +188,7 @@ def _database_findings(config: Config) -> Findings:
                 ]
                 warnings += unknown_accounts(engine, config)
                 warnings += unknown_registers(engine, config)
+                warnings += clerk_warnings(engine, config)
                 # NOTE: a full disk is no fault. The service must start, and wait for room.
                 if not config.audit and (fault := off_fault(engine)):
                     faults.append(setting_fault("audit", fault))

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from webtest import TestApp, TestResponse
 
 from app.console.rendering import ROOT
-from app.console.sessions import Role, create_link
+from app.people.sessions import create_link
+from app.roles import Role
 from tests.conftest import World
 from tests.stores import SqliteStore
 

@@ -13,8 +13,9 @@ from app.accounts.models import Account
 from app.actions import list_actions
 from app.console.listing import ROWS_PER_PAGE
 from app.console.rendering import ROOT
-from app.console.sessions import Role, list_sessions
 from app.domains.repository import Domains
+from app.people.sessions import list_sessions
+from app.roles import Role
 from app.version import VERSION
 from tests.api.console import SAME_ORIGIN, Browser, signed_in, stored
 from tests.conftest import ON_SQLITE, SHARED, STORAGE, engine_independent

@@ -8,13 +8,13 @@ import pytest
 
 from app.audit.owner import claim
 from app.console.rendering import ROOT
-from app.console.sessions import Role
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
 from app.registers.applying.answers import Turned
 from app.registers.change import INSURERS_MAX, Change
 from app.registers.history import RegisterLoad, insert_line, json_text
 from app.registers.rules import RULES
+from app.roles import Role
 from app.storage.versions import database_id
 from tests.api.console import signed_in
 from tests.conftest import ON_SQLITE

@@ -12,8 +12,8 @@ from app import clock
 from app.accounts.administration import require_account, require_plan
 from app.console.accounts import requests_left
 from app.console.rendering import ROOT, in_words
-from app.console.sessions import Role
 from app.registers.undo import drop_register
+from app.roles import Role
 from app.serve.limits.store import LimitStore, identity_of
 from app.storage.versions import database_id
 from app.vehicles.answer_cells import COLUMNS, PERIOD_COLUMNS

@@ -16,9 +16,10 @@ from app.console import charts, overview, rendering
 from app.console.listing import Listing
 from app.console.pages import PAGES
 from app.console.rendering import ROOT
-from app.console.sessions import Role, create_link
 from app.logs import JsonFormatter
+from app.people.sessions import create_link
 from app.registers.history import insert_line
+from app.roles import Role
 from app.storage.registers import Register
 from tests.api.console import Browser, signed_in
 from tests.conftest import ON_SQLITE, engine_independent

@@ -6,11 +6,11 @@ import pytest
 
 from app.actions import list_actions
 from app.console.rendering import ROOT
-from app.console.sessions import Role
 from app.jobs.register_tasks import RegisterTask, Tasks
 from app.registers.generations import is_being_loaded, locked
 from app.registers.history import History, RegisterLoad, list_loads
 from app.registers.undo import drop_register, roll_back
+from app.roles import Role
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
 from tests.api.console import signed_in

@@ -12,14 +12,13 @@ import pytest
 from app import clock
 from app.actions import Criteria, list_actions, of_command
 from app.console.rendering import ROOT
-from app.console.sessions import (
+from app.people.sessions import (
     LINK_SECONDS,
     SESSION_SECONDS,
     TOKEN_CHARACTERS,
     ConsoleLink,
     ConsoleSession,
     LinkRefused,
-    Role,
     Sessions,
     create_link,
     end_sessions,
@@ -27,6 +26,7 @@ from app.console.sessions import (
     open_session,
 )
 from app.registers.generations import locked
+from app.roles import Role
 from app.storage.engine import close_quietly, open_engine
 from tests.api.console import ADDRESS, HOST, ORIGIN, SAME_ORIGIN, Browser, signed_in, stored
 from tests.conftest import ON_SQLITE, engine_independent

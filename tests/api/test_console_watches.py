@@ -17,11 +17,11 @@ from app.audit.record import AuditError
 from app.audit.search import Period
 from app.audit.trail import Trail
 from app.console.rendering import ROOT
-from app.console.sessions import Role
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.plate_report import report_plate
 from app.jobs.sweeping import sweep_all
+from app.roles import Role
 from app.storage.versions import database_id
 from app.watches.feed import Feed
 from app.watches.words import EVENT_COLUMNS, WATCH_COLUMNS

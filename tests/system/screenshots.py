@@ -20,7 +20,8 @@ from app.accounts.authentication import Authenticator
 from app.accounts.usage.counts import Change, Count, class_of
 from app.accounts.usage.store import write
 from app.console.rendering import ROOT
-from app.console.sessions import Role, create_link
+from app.people.sessions import create_link
+from app.roles import Role
 from app.storage.engine import close_quietly, open_engine
 from tests.system.browsers import chromium
 from tests.system.processes import ROOT as SOURCES

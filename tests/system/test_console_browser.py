@@ -6,12 +6,13 @@ from app import clock
 from app.accounts.administration import create_account, require_account
 from app.accounts.usage.store import CLASSES, UsageAccount, UsageDay, UsageHour, first_hour
 from app.console.rendering import ROOT
-from app.console.sessions import Role, create_link
 from app.domains.repository import Domains
+from app.people.sessions import create_link
 from app.registers.generations import locked
 from app.registers.history import History, json_text
 from app.registers.reading.reader import Progress
 from app.registers.rules import RULES
+from app.roles import Role
 from tests.system.browsers import WIDTHS, Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.console.rendering import ROOT
-from app.console.sessions import Role, create_link
+from app.people.sessions import create_link
+from app.roles import Role
 from tests.system.nginx import running
 from tests.system.processes import SERVE, free_port, run_command, send
 from tests.system.site import SITE, command_with_site

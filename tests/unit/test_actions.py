@@ -14,8 +14,9 @@ from app import clock
 from app.accounts.administration import create_account, create_key, set_account_plan, set_plan
 from app.accounts.models import Account, Plan
 from app.actions import ACTIONS, Action, Actor, Recorded, list_actions
-from app.console.sessions import Role, create_link, open_session
 from app.domains.repository import Domains
+from app.people.sessions import create_link, open_session
+from app.roles import Role
 from app.serve.limits import file
 from app.serve.limits.bucket import rate
 from app.serve.limits.store import LimitStore

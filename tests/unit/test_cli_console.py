@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from app.config import Config
-from app.console.sessions import (
+from app.jobs.audit_tasks import AuditTask, AuditTasks, Wanted
+from app.jobs.results import Question
+from app.people.sessions import (
     TOKEN_CHARACTERS,
     ConsoleLink,
     ConsoleSession,
-    Role,
     create_link,
     list_sessions,
     open_session,
     require_link,
 )
-from app.jobs.audit_tasks import AuditTask, AuditTasks, Wanted
-from app.jobs.results import Question
+from app.roles import Role
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 

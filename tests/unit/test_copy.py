@@ -27,13 +27,14 @@ from app.actions import list_actions
 from app.audit.hosts import note_on, off_fault
 from app.backup.copy import MAIN_TABLES, copy_database
 from app.config import Config
-from app.console.sessions import Role, create_link
 from app.domains.repository import DomainExists, Domains
 from app.main import create_app
+from app.people.sessions import create_link
 from app.registers.applying.table import Table
 from app.registers.demo import write_files
 from app.registers.generations import locked
 from app.registers.history import RegisterLoad, list_loads
+from app.roles import Role
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import in_precedence, read_state
 from app.storage.stores import migrate, store_of

@@ -1,4 +1,4 @@
-"""Links that open the console, the sessions that they open, and the rights of people in them.
+"""Links that open the console, and the sessions that they open.
 
 SEC: the database holds only the SHA-256 of the token of a link or session, so that nobody can sign
 in with the content of the database or a backup.
@@ -6,8 +6,6 @@ in with the content of the database or a backup.
 
 import hashlib
 import secrets
-from collections.abc import Mapping
-from enum import StrEnum
 from typing import NamedTuple
 
 import peewee
@@ -16,34 +14,8 @@ from app import clock
 from app.accounts.authentication import base62, random_base62
 from app.accounts.models import NAME_CHARACTERS_MAX, require_text
 from app.actions import Actor, Subject, changing, record
+from app.roles import RIGHTS, Right, Role
 from app.storage.engine import Engine, Prepared, parameter
-
-
-class Right(StrEnum):
-    """A right that a page or an action needs."""
-
-    READ = "read"
-    CHANGE = "change"
-    AUDIT = "audit"
-    """Reading the audit trail, which shows who asked about which vehicle."""
-
-
-class Role(StrEnum):
-    """The role of a person in the console, as in `verifyd console link --role`."""
-
-    VIEWER = "viewer"
-    OPERATOR = "operator"
-    AUDITOR = "auditor"
-
-
-RIGHTS: Mapping[Role, frozenset[Right]] = {
-    Role.VIEWER: frozenset({Right.READ}),
-    Role.OPERATOR: frozenset({Right.READ, Right.CHANGE}),
-    Role.AUDITOR: frozenset({Right.READ, Right.AUDIT}),
-}
-"""The rights of each role. An operator cannot read the audit trail, which also holds operators to
-account; an auditor changes nothing."""
-
 
 # Times in rows are Unix seconds.
 
@@ -98,6 +70,10 @@ class Session(NamedTuple):
     role: Role
     started_at: int
     expires_at: int
+
+    def may(self, right: Right) -> bool:
+        """Tell whether the person has a right."""
+        return right in RIGHTS[self.role]
 
 
 class LinkRefused(Exception):

@@ -160,28 +160,18 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
 
     Raises as `Sweep.run` does; what was committed before stays.
     """
-    done, swept = dict[int, tuple[str, str | None]](), list[Swept]()
+    swept = list[Swept]()
     readers = readers_of(engine, config)
     settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
     with _telling(engine, config) as tell:
         sweep = Sweep(engine, lambda is_sandbox: readers[is_sandbox], settings, tell)
-        while True:
-            found = [(each, sweep.state(each)) for each in accounts_to_sweep(engine)]
-            due = [
-                (each, state)
-                for each, state in found
-                # An account whose watches were changed meanwhile is due again, in the next run;
-                # one for which something was accepted meanwhile, in this one.
-                if state != each.swept and done.get(each.id) != (state, each.swept)
-            ]
-            if not due:
-                return swept
-            for each, state in due:
+        while due := [e for e in accounts_to_sweep(engine) if e.swept != sweep.state(e)]:
+            for account in due:
                 if store_of(engine, _HOLD_OFF_LOCK).is_locked():
                     return swept
-                done[each.id] = state, each.swept
-                swept.append(sweep.run(each))
+                swept.append(sweep.run(account))
                 _note(swept[-1])
+    return swept
 
 
 def _note(swept: Swept) -> None:

@@ -70,7 +70,7 @@ class AccountToSweep(NamedTuple):
     name: str
     is_sandbox: bool
     swept: str | None
-    """The day and the registers of its last whole sweep; `accepted` before it (`accept_held`)."""
+    """The day and the registers of its last sweep; `accepted` before it (`accept_held`)."""
 
 
 Tell = Callable[[AccountToSweep, Sequence[Outcome]], object]
@@ -78,12 +78,16 @@ Tell = Callable[[AccountToSweep, Sequence[Outcome]], object]
 
 
 def accounts_to_sweep(engine: Engine) -> list[AccountToSweep]:
-    """Return the active accounts that have watches, or had some that were held back, by number."""
+    """Return the active accounts that have watches, or had some that were held back, by number.
+
+    Those that have no watch any more are always due.
+    """
     has_watches = fn.EXISTS(Watch.select().where(Watch.account == Account.id))
+    swept = peewee.Case(None, [(has_watches, WatchFeed.swept)])
     query = (
-        Account.select(Account.id, Account.name, Plan.sandbox == "on", WatchFeed.swept)
+        Account.select(Account.id, Account.name, Plan.sandbox == "on", swept)
         .join(Plan)
-        .join(WatchFeed, peewee.JOIN.LEFT_OUTER, on=(WatchFeed.account == Account.id))
+        .join(WatchFeed, on=(WatchFeed.account == Account.id))
         .where(Account.suspended_at.is_null(), has_watches | (WatchFeed.held > 0))
         .order_by(Account.id)
     )
@@ -117,12 +121,8 @@ class Sweep:
             return today
         return " ".join([today, self._settings, loads_of(self._engine)])
 
-    def run(self, account: AccountToSweep, *, accepts_loads: bool = False) -> Swept:
+    def run(self, account: AccountToSweep) -> Swept:
         """Sweep the watches of one account.
-
-        Args:
-            accepts_loads: report what loads have changed, however much it is. So does a sweep of
-                the day and the registers for which an operator has accepted it.
 
         A load that ends meanwhile ends the sweep, because it may be one of many that belong
         together. Then the account is still due.
@@ -137,32 +137,21 @@ class Sweep:
         try:
             for piece in one.pieces():
                 waiting += one.sweep(piece, reports_loads=False)
-            accepts_loads = accepts_loads or account.swept == f"{_ACCEPTED}{state}"
-            if accepts_loads or not _is_suspicious(len(waiting), one.watches):
+            accepted = f"{_ACCEPTED}{state}"
+            if account.swept == accepted or not _is_suspicious(len(waiting), one.watches):
                 while waiting:
                     some, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
                     one.sweep(one.find(some), reports_loads=True)
         except _LoadEnded:
             return Swept(account.name, one.watches, one.events, 0)
-        self._note(account.id, state if one.is_whole else None, len(waiting))
+        self._note(account.id, state, len(waiting))
         return Swept(account.name, one.watches, one.events, len(waiting))
 
-    def _note(self, account_id: int, state: str | None, held: int) -> None:
-        """Note that a sweep has ended.
-
-        Args:
-            state: None if watches were changed meanwhile, so that another sweep is needed.
-        """
+    def _note(self, account_id: int, state: str, held: int) -> None:
         now = clock.now()
+        held_at = fn.COALESCE(WatchFeed.held_at, now) if held else None
         with changing_watches(self._engine, account_id):
-            held_at = fn.COALESCE(WatchFeed.held_at, now) if held else None
-            noted: dict[str, object] = {"swept_at": now, "held": held, "held_at": held_at}
-            if state is not None:
-                # What an operator has accepted since the sweep began is left to the next one.
-                is_left = WatchFeed.swept == f"{_ACCEPTED}{state}"
-                left = peewee.Case(None, [(is_left, WatchFeed.swept)], state)
-                noted["swept"] = left if held else state
-            update = WatchFeed.update(noted)
+            update = WatchFeed.update(swept=state, swept_at=now, held=held, held_at=held_at)
             update.where(WatchFeed.account == account_id).execute(self._engine)
 
 
@@ -209,8 +198,6 @@ class _AccountSweep:
         self._loads = loads_of(engine)
         self.watches = 0
         self.events = 0
-        self.is_whole = True
-        """Whether no watch was changed by somebody else while it was looked up."""
 
     def pieces(self) -> Iterator[Sequence[HeldWatch]]:
         """Yield the account's watches by plate, some at a time."""
@@ -226,11 +213,15 @@ class _AccountSweep:
 
     def sweep(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> list[str]:
         """Sweep some watches; return the plates whose changes by loads were not reported."""
-        outcomes = list(self._outcomes(watches, reports_loads=reports_loads))
-        changed = [each for each in outcomes if self._has_changed(each)]
-        if changed:
-            self._write(changed)
-        return [each.watch.terms.registration for each in outcomes if each.found.is_held]
+        waiting: list[str] = []
+        while watches:
+            outcomes = list(self._outcomes(watches, reports_loads=reports_loads))
+            changed = [each for each in outcomes if self._has_changed(each)]
+            overtaken = self._write(changed) if changed else set()
+            held = (each.watch.terms.registration for each in outcomes if each.found.is_held)
+            waiting += (plate for plate in held if plate not in overtaken)
+            watches = self.find([*overtaken])
+        return waiting
 
     def _has_changed(self, outcome: Outcome) -> bool:
         watch, found, has_ended, _ = outcome
@@ -275,22 +266,25 @@ class _AccountSweep:
         (found,), _ = self._look_up([plate], day)
         return found.record
 
-    def _write(self, changed: Sequence[Outcome]) -> None:
-        """Commit events together with the states that they lead to."""
+    def _write(self, changed: Sequence[Outcome]) -> set[str]:
+        """Commit events together with the states that they lead to.
+
+        Returns the plates whose watches somebody has changed since; nothing of these is committed.
+        """
         engine, account = self._engine, self._account
         with changing_watches(engine, account.id):
             if loads_of(engine) != self._loads:
                 raise _LoadEnded
-            plates = [each.watch.terms.registration for each in changed]
-            now = self._watches.find_watches(account.id, plates)
-            pairs = zip(plates, changed, strict=True)
-            same = [each for plate, each in pairs if now.get(plate) == each.watch]
-            self.is_whole = self.is_whole and len(same) == len(changed)
+            by_plate = {each.watch.terms.registration: each for each in changed}
+            now = self._watches.find_watches(account.id, [*by_plate])
+            overtaken = {plate for plate, each in by_plate.items() if now.get(plate) != each.watch}
+            same = [each for plate, each in by_plate.items() if plate not in overtaken]
             told = [each for each in same if each.found.changes]
             if told:
                 self._tell(account, told)
                 self.events += add_events(engine, account.id, told)
             self._store(same)
+        return overtaken
 
     def _store(self, outcomes: Sequence[Outcome]) -> None:
         """Delete the watches that have ended, and store the states of the others."""

@@ -59,10 +59,10 @@ class WatchFeed(peewee.Model):
     last_event = peewee.BigIntegerField(default=0)
     """The number of its newest event."""
     swept = peewee.TextField(null=True)
-    """The day and the registers of the last whole sweep; None before the first. `accepted` before
-    them has the next sweep report what is held back."""
+    """The day and the registers of the last sweep that ended; None before the first. `accepted`
+    before them has the next sweep report what is held back."""
     swept_at = peewee.BigIntegerField(null=True)
-    """When the last whole sweep ended, in Unix seconds."""
+    """When the last sweep ended, in Unix seconds."""
     held_at = peewee.BigIntegerField(null=True)
     """Since when changes by loads are held back; None if none are."""
     held = peewee.IntegerField(default=0)

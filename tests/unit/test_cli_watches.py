@@ -271,7 +271,7 @@ class TestHold:
     def test_the_end_of_all_watches_ends_it(self, held):
         """A sweep finds nothing that is held back any more, so the alert about it ends."""
         Watches(held.engine).remove_watches(held.account.id, self.plates)
-        (swept,) = held.cli.json("sweep", "--accept", "acme")
+        (swept,) = held.cli.json("sweep")
         assert swept == {**SWEPT, "watches": 0}
         assert held_back(held.engine) == []
 

@@ -11,7 +11,6 @@ import pytest
 from app.storage.engine import close_quietly, open_engine
 from app.watches import sweep
 from app.watches.repository import Edit, Terms, Watches
-from app.watches.sweep import accept_held, accounts_to_sweep
 from tests.conftest import STORAGE, World
 from tests.unit.test_watch_sweeps import load, policy
 from tests.unit.watched import Watched
@@ -25,11 +24,13 @@ CHANGED = PLATES[:60]
 
 @pytest.fixture
 def watched(world, monkeypatch) -> Watched:
-    """An account that watches insured vehicles, whose policies a load then ends."""
+    """An account that watches insured vehicles; a load ends their policies, and is accepted."""
     load(world, [policy("2999-12-31", plate) for plate in PLATES])
     watched = Watched(world.config, world.engine)
     watched.watch(*PLATES)
     load(world, [policy("2021-12-31", plate) for plate in PLATES])
+    watched.sweep()
+    watched.accept()
     monkeypatch.setattr(sweep, "PIECE_WATCHES", 10)
     return watched
 
@@ -48,14 +49,9 @@ def beside(world: World, *functions: Callable[[Watched], object]) -> None:
         list(pool.map(run, functions))
 
 
-def sweeps(watched: Watched) -> None:
-    watched.sweep(accepts_loads=True)
-
-
 def test_sweeps_beside_each_other_report_each_change_once(world, watched):
     """What one sweep has committed, another one does not repeat."""
-    beside(world, sweeps, sweeps, sweeps)
-    sweeps(watched)
+    beside(world, *[Watched.sweep] * 3)
     assert sorted(watched.news()) == [("insurance.changed", plate) for plate in PLATES]
 
 
@@ -70,8 +66,7 @@ def test_a_sweep_beside_requests(world, watched):
             other.put("alice", [Terms(plate, (28,)) for plate in plates])
             other.put("alice", [Terms(plate, reference="new") for plate in PLATES[60:90]])
 
-    beside(world, sweeps, changes)
-    sweeps(watched)
+    beside(world, Watched.sweep, changes)
     found = Counter(watched.news())
     assert all(found["insurance.changed", plate] == 1 for plate in PLATES[60:])
     assert found.keys() <= {("insurance.changed", plate) for plate in PLATES}
@@ -103,12 +98,22 @@ def test_a_state_of_before_a_load_is_not_stored_after_its_sweep(world, watched):
     assert told.insurance.valid
 
 
-def test_what_is_accepted_during_a_sweep_is_left_to_the_next(world, watched):
-    """The sweep that began before holds it back once more."""
+def test_a_sweep_beside_a_request_is_accepted_like_another(world, watched, monkeypatch):
+    """A watch that is changed while it is looked up is looked up again, so its state is known."""
     watched.sweep()
-    (account,) = accounts_to_sweep(world.engine)
-    accept_held(world.engine, account.id)
-    assert watched.sweeper.run(account).held == len(PLATES)
-    (account,) = accounts_to_sweep(world.engine)
-    assert watched.sweeper.run(account).held == 0
-    assert len(watched.news()) == len(PLATES)
+    watched.new_events()
+    load(world, [policy("2999-12-31", plate) for plate in PLATES])
+    look_up = watched.reader.look_up
+
+    def interfere(*about: Any) -> Any:
+        found = look_up(*about)
+        monkeypatch.setattr(watched.reader, "look_up", look_up)
+        watched.watch(*PLATES[:3], leads=(28,))
+        watched.remove("alice", PLATES[3:5])
+        return found
+
+    monkeypatch.setattr(watched.reader, "look_up", interfere)
+    assert [each.held for each in watched.sweep()] == [148]
+    watched.accept()
+    assert [each.held for each in watched.sweep()] == [0]
+    assert len(watched.news()) == 148

@@ -12,7 +12,7 @@ from app import clock
 from app.accounts.administration import create_account, resume_account, suspend_account
 from app.registers.formats.changes import PolicyRow
 from app.watches.repository import Terms
-from app.watches.sweep import AccountToSweep, accounts_to_sweep
+from app.watches.sweep import AccountToSweep, accounts_to_sweep, is_accepted
 from app.watches.told import answer_of
 from tests.conftest import STORAGE, World
 from tests.unit.watch_registers import FIRST_YEARS, NAMES, ORDER, Life, Registers, shifted
@@ -58,27 +58,29 @@ class Days:
         for plate in plates:
             self.models[account].watches.pop(plate, None)
 
-    def sweep(self, accepts: str = "") -> None:
+    def sweep(self) -> None:
         """Sweep all accounts that need it, and compare the events and the states."""
         sweeper = self.watched.sweeper
         due = {each.name: each for each in accounts_to_sweep(self.engine)}
         assert due.keys().isdisjoint(self.suspended)
-        for name, account in due.items():
-            is_accepted = name == accepts
-            if sweeper.state(account) == account.swept and not is_accepted:
+        for account in due.values():
+            if sweeper.state(account) == account.swept:
                 continue
-            expected = self._sweep(account, is_accepted=is_accepted)
-            # NOTE: the lead days of vehicles that have just become known follow.
-            assert {each.type[-7:] for each in self._sweep(account)} <= {".ending"}
+            expected = self._sweep(account)
             self.seen.update(each.type for each in expected)
-            self.seen["accepted"] += is_accepted and bool(expected)
+            self.seen["accepted"] += is_accepted(account.swept) and bool(expected)
+            # NOTE: the lead days of vehicles that have just become known follow.
+            expected = self._sweep(account._replace(swept=None))
+            assert {each.type[-7:] for each in expected} <= {".ending"}
         self.require_states()
 
-    def _sweep(self, account: AccountToSweep, *, is_accepted: bool = False) -> list[Event]:
+    def _sweep(self, account: AccountToSweep) -> list[Event]:
         """Sweep an account, compare its events and holds with the model's, and return them."""
-        swept = self.watched.sweeper.run(account, accepts_loads=is_accepted)
-        model = self.models[account.name]
-        expected, held = model.sweep(self.registers.judge, self.day, accepts=is_accepted)
+        swept = self.watched.sweeper.run(account)
+        accepts = is_accepted(account.swept)
+        expected, held = self.models[account.name].sweep(
+            self.registers.judge, self.day, accepts=accepts
+        )
         found = self.events(account.name), swept.held
         assert found == (_sorted(expected), held), (self.day, account.name)
         self.seen["held"] += bool(held)
@@ -154,7 +156,8 @@ class Days:
         """End what a bad load did: accept it, bring the data back, or both."""
         name, self.bad = self.bad, ""
         if self.chance.random() < 0.4:
-            self.sweep(accepts="alice")
+            self.watched.accept()
+            self.sweep()
         if name not in self.registers.content:
             self.registers.undrop(name)
             self.seen["undropped"] += 1

@@ -241,7 +241,8 @@ class TestHolds:
         """Then each watch has its event."""
         load(world, [policy("2027-02-01", plate) for plate in MANY])
         many.sweep()
-        many.sweep(accepts_loads=True)
+        many.accept()
+        many.sweep()
         assert many.news() == [("insurance.changed", plate) for plate in MANY]
 
     def test_a_load_that_mends_most_of_it_releases_the_rest(self, world, many):

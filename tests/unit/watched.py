@@ -11,7 +11,7 @@ from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.watches.feed import Event, Feed
 from app.watches.repository import Edit, Terms, Watches
-from app.watches.sweep import WANTED, Sweep, Swept, accounts_to_sweep
+from app.watches.sweep import WANTED, Sweep, Swept, accept_held, accounts_to_sweep
 from app.watches.told import Told, checks_of
 
 
@@ -64,9 +64,13 @@ class Watched:
         """Remove watches."""
         self.watches.remove_watches(self.ids[account], plates)
 
-    def sweep(self, **options: Any) -> list[Swept]:
+    def sweep(self) -> list[Swept]:
         """Sweep all accounts, due or not."""
-        return [self.sweeper.run(each, **options) for each in accounts_to_sweep(self.engine)]
+        return [self.sweeper.run(each) for each in accounts_to_sweep(self.engine)]
+
+    def accept(self, account: str = "alice") -> None:
+        """Let the next sweep report what the last one held back."""
+        accept_held(self.engine, self.ids[account])
 
     def new_events(self, account: str = "alice") -> list[Event]:
         """Return the account's events since the last call; their numbers have no gap."""

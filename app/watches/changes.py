@@ -61,7 +61,7 @@ def compare(
     for place, (name, former, current) in enumerate(zip(Checks._fields, told, now, strict=True)):
         has_changed = former.valid != current.valid
         lead = _lead_due(former, current, today, lead_days)
-        is_due = has_changed or lead is not None
+        is_due = has_changed or lead is not None or _is_shortened(former, current)
         since = former.day or day
         if is_due and not reports_loads and _is_by_load(former, seen, place, since, lead_days):
             is_held = True
@@ -85,10 +85,16 @@ def _is_by_load(told: Check, seen: Seen, place: int, since: str, lead_days: Sequ
     """
     checks = seen.on(since)
     then = checks and checks[place]
-    if then is None or then.valid != told.valid:
+    if then is None or then.valid != told.valid or _is_shortened(told, then):
         return True
     is_moved = then.last_day != told.last_day
     return is_moved and _lead_due(told, then, since, lead_days) is not None
+
+
+def _is_shortened(told: Check, now: Check) -> bool:
+    """Tell whether a check that passed has an earlier last day, or one for the first time."""
+    last_day = now.last_day
+    return last_day is not None and told.valid and not (told.last_day and told.last_day <= last_day)
 
 
 def _lead_due(told: Check, now: Check, day: str, lead_days: Sequence[int]) -> int | None:

@@ -289,6 +289,41 @@ class TestHolds:
         assert [each.held for each in many.sweep()] == [40]
         assert many.news() == []
 
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            (policy("2027-12-31"), policy("2027-03-02")),
+            ({"motExempt": True}, {"motExempt": False, "motExpiry": "2027-03-02"}),
+        ],
+        ids=["earlier", "no longer open"],
+    )
+    def test_a_last_day_that_a_load_moves_is_held_back_before_it_passes(
+        self, world, watched, today, before, after
+    ):
+        """Nothing is reported yet; but the lapse that follows would be as false."""
+        load(world, [{**before, "registration": plate} for plate in MANY])
+        watched.watch(*MANY)
+        load(world, [{**after, "registration": plate} for plate in MANY])
+        for day in ("2027-03-01", "2027-03-02", "2027-03-03"):
+            today(day)
+            assert [each.held for each in watched.sweep()] == [40]
+        roll_back(world.engine, "native", None)
+        assert [each.held for each in watched.sweep()] == [0]
+        assert watched.news() == []
+
+    def test_a_last_day_that_a_load_moves_for_few_is_told(self, world, watched, today):
+        """The state has it at once, and the lapse is reported when it comes."""
+        load(world, [policy("2027-12-31")])
+        watched.watch(PLATE)
+        load(world, [policy("2027-03-02")])
+        watched.sweep()
+        (watch,) = watched.watches.list_watches(watched.ids["alice"])
+        assert watch.told.insurance.last_day == "2027-03-02"
+        assert watched.news() == []
+        today("2027-03-03")
+        watched.sweep()
+        assert watched.news() == [("insurance.changed", PLATE)]
+
     def test_lead_days_of_new_watches_are_not_held_back(self, world, watched):
         """No load has changed these vehicles."""
         load(world, [policy("2027-03-10", plate) for plate in MANY])

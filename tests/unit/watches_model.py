@@ -88,13 +88,20 @@ class Told(NamedTuple):
         """Tell whether there is something to report."""
         return self.changed(now) or self.ending(now, day, leads) is not None
 
+    def is_shortened(self, now: Fact) -> bool:
+        """Tell whether the check held and holds, and its last day is earlier, or no longer open."""
+        ends = [each.last_day or "open" for each in (now, self.fact)]
+        return self.fact.valid and now.valid and ends[0] < ends[1]
+
     def was_changed_by_load(self, then: Fact, leads: Sequence[int]) -> bool:
         """Tell whether something differs on the day of the last report.
 
         A lead day that is due for a last day that was told before is not due because of a load.
         """
+        if self.changed(then) or self.is_shortened(then):
+            return True
         is_new = then.last_day != self.fact.last_day
-        return self.changed(then) or (is_new and self.ending(then, self.day, leads) is not None)
+        return is_new and self.ending(then, self.day, leads) is not None
 
 
 class Event(NamedTuple):
@@ -123,7 +130,7 @@ class ModelWatch:
         return self.told and {name: each.fact.answer() for name, each in self.told.items()}
 
     def is_changed_by_load(self, judge: Judge, today: str) -> bool:
-        """Tell whether something is due that a load has changed."""
+        """Tell whether something is due or will be earlier, and a load has changed that."""
         now = judge(self.plate, today)
         if now is None or self.told is None:
             return (now is None) != (self.told is None)
@@ -134,7 +141,7 @@ class ModelWatch:
         told = self.told[name]
         then = judge(self.plate, told.day)
         assert then
-        is_due = told.is_due(now[name], today, self.leads)
+        is_due = told.is_due(now[name], today, self.leads) or told.is_shortened(now[name])
         return is_due and told.was_changed_by_load(then[name], self.leads)
 
     def tell(self, judge: Judge, today: str, *, holds: bool) -> list[Event]:

@@ -38,7 +38,7 @@ def _month(text: str) -> Period:
 
 @commands.command(
     "usage",
-    "show how many answers and vehicles accounts have used",
+    "show how many answers and vehicles accounts have used, and events of their watches",
     Argument("--account NAME", "show only this account [all accounts]"),
     Argument(
         "--month MONTH",
@@ -81,8 +81,9 @@ def _usage(args: argparse.Namespace) -> None:
         return
     answers = counted(sum(each.answers for each in used), "answer")
     vehicles = counted(sum(each.vehicles for each in used), "vehicle")
+    events = counted(sum(each.events for each in used), "event")
     items = [line_of(each, by) for each in used]
-    print_items(args, items, columns_of(by), f"{answers} and {vehicles} in {when}")
+    print_items(args, items, columns_of(by), f"{answers}, {vehicles} and {events} in {when}")
 
 
 def _whose(engine: Engine, account: str | None) -> Whose:

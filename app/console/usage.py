@@ -162,7 +162,10 @@ _NAMES_MAX = 500
 """So many names the field of the account suggests."""
 _COLUMNS: Mapping[str, Callable[[Used], object]] = {
     "account": lambda used: used.account or "",
-    **{name: attrgetter(name) for name in ("key", "day", "operation", "answers", "vehicles")},
+    **{
+        name: attrgetter(name)
+        for name in ("key", "day", "operation", "answers", "vehicles", "events")
+    },
     "2xx": lambda used: used.by_class[0],
     "4xx": lambda used: used.by_class[1],
     "429": lambda used: used.by_class[2],
@@ -235,6 +238,7 @@ def _shown(engine: Engine, asked: UsageQuery, listing: Listing, used: Sequence[U
         "by_class": by_class,
         "answers": sum(by_class),
         "vehicles": sum(each.vehicles for each in used),
+        "events": sum(each.events for each in used),
         "chart": _chart(engine, asked, used),
         "subject": _subject(engine, asked),
     }

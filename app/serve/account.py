@@ -126,6 +126,7 @@ class DayUsage(msgspec.Struct):
     status429: int
     status5xx: int
     vehicles: int
+    events: int
 
 
 class UsageBody(msgspec.Struct, rename="camel"):
@@ -177,5 +178,4 @@ def _day(text: str | None) -> date | None:
 
 def _day_usage(used: Used) -> DayUsage:
     day, operation = str(used.day), str(used.operation)
-    ok, refused, limited, failed = used.by_class
-    return DayUsage(day, operation, used.answers, ok, refused, limited, failed, used.vehicles)
+    return DayUsage(day, operation, used.answers, *used.by_class, used.vehicles, used.events)

@@ -149,7 +149,7 @@ class TestTable:
             (row,) = browser.get(f"{USAGE}?{query}").html.select("table.cards tbody tr")
             assert (row.th.text, row.select("th a, .badge")) == ("none: events of watches", [])
         (_, row) = rows_of(browser.get(f"{USAGE}?by=key&as=csv"))
-        assert row[:3] == ["alice", "", "3"]
+        assert row == ["alice", "", *("0" * 6), "3"]
 
     def test_deleted_accounts_are_kept_apart(self, world, used, browser):
         """Usage stays when its account is deleted, also if another one gets the name."""
@@ -221,7 +221,7 @@ class TestPeriod:
             *("21 Nov", "12", "3", "7", "2", "0")
         ]
         totals = [each.text for each in page.html.select(".figures dd")]
-        assert totals == ["17", "8", "7", "2", "0", "170"]
+        assert totals == ["17", "8", "7", "2", "0", "170", "0"]
 
     @ON_SQLITE
     def test_many_days_are_months(self, month, browser):
@@ -338,10 +338,20 @@ class TestFile:
         file = browser.get(f"{USAGE}?by=key&month=2026-11&sort=answers&page=2&as=csv")
         assert file.headers["Content-Disposition"] == 'attachment; filename="usage-2026-11.csv"'
         heading, *rows = rows_of(file)
-        assert heading == ["account", "key", "answers", "2xx", "4xx", "429", "5xx", "vehicles"]
+        assert heading == [
+            "account",
+            "key",
+            "answers",
+            "2xx",
+            "4xx",
+            "429",
+            "5xx",
+            "vehicles",
+            "events",
+        ]
         assert [(row[0], *row[2:]) for row in rows] == [
-            ("alice", "10", "8", "0", "2", "0", "100"),
-            ("bob", "7", "0", "7", "0", "0", "70"),
+            ("alice", "10", "8", "0", "2", "0", "100", "0"),
+            ("bob", "7", "0", "7", "0", "0", "70", "0"),
         ]
 
     @ON_SQLITE

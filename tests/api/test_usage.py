@@ -152,6 +152,7 @@ class Test200:
                     "status429": 0,
                     "status5xx": 0,
                     "vehicles": 1,
+                    "events": 0,
                 }
             ],
         }

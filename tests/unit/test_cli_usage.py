@@ -1,14 +1,15 @@
 """`verifyd usage`: tables, JSON and CSV of what accounts have used (D128)."""
 
 import csv
+from datetime import UTC
 
 import pytest
 
 from app import clock
-from app.accounts.administration import create_account, create_key, delete_account
+from app.accounts.administration import create_account, create_key, delete_account, require_account
 from app.accounts.authentication import Authenticator
 from app.accounts.usage.counts import Counts
-from app.accounts.usage.store import UsageWriter
+from app.accounts.usage.store import UsageWriter, add_events
 from app.audit.owner import claim
 from app.config import Config
 from app.routes import OPERATIONS
@@ -74,14 +75,15 @@ def acme(usage):
 
 
 @STORAGE
-def test_accounts_of_this_month(cli, acme):
-    """By default there is a line for each account, about the current month."""
+def test_accounts_of_this_month(cli, usage, acme):
+    """By default there is a line for each account, about the current month; events are apart."""
+    add_events(usage.engine, require_account(usage.engine, "other").id, "other", 3, UTC)
     assert cli.run("usage").stdout == (
-        "account  answers  2xx  4xx  429  5xx  vehicles\n"
-        "acme     4        2    1    1    0    1,002\n"
-        "other    1        1    0    0    0    1\n"
+        "account  answers  2xx  4xx  429  5xx  vehicles  events\n"
+        "acme     4        2    1    1    0    1,002     0\n"
+        "other    1        1    0    0    0    1         3\n"
         "\n"
-        "5 answers and 1,003 vehicles in 2026-11\n"
+        "5 answers, 1,003 vehicles and 3 events in 2026-11\n"
     )
 
 
@@ -96,6 +98,7 @@ def test_another_month(cli, acme):
         "429": 0,
         "5xx": 1,
         "vehicles": 0,
+        "events": 0,
     }
     assert cli.json("usage", "--month", "2026-09") == []
 
@@ -131,8 +134,8 @@ def test_by_key(cli, usage, acme):
 def test_csv_is_for_programs(cli, acme):
     """Numbers have no separators, lines end as spreadsheets expect, and no sentence follows."""
     out = cli.run("usage", "--csv", "--by", "day").stdout
-    assert out.splitlines()[0] == "account,day,answers,2xx,4xx,429,5xx,vehicles"
-    assert "acme,2026-11-22,2,1,0,1,0,1000\r\n" in out
+    assert out.splitlines()[0] == "account,day,answers,2xx,4xx,429,5xx,vehicles,events"
+    assert "acme,2026-11-22,2,1,0,1,0,1000,0\r\n" in out
     assert len(list(csv.reader(out.splitlines()))) == 4
 
 
@@ -155,7 +158,7 @@ def test_an_account_without_usage(cli, usage):
     """An account that exists and has used nothing has no line."""
     assert cli.json("usage", "--account", "acme") == []
     assert cli.run("usage", "--account", "acme").stdout.endswith(
-        "0 answers and 0 vehicles in 2026-11\n"
+        "0 answers, 0 vehicles and 0 events in 2026-11\n"
     )
 
 
@@ -172,7 +175,7 @@ def test_the_month_is_that_of_the_time_zone(cli, usage, monkeypatch):
     usage.travel(8 * DAY)  # In Auckland it is December already.
     usage.add(usage.key("acme"), (INSURANCE, "GET", 200, 1), days_ago=-8)
     usage.travel(8 * DAY)
-    assert cli.run("usage").stdout.endswith("1 answer and 1 vehicle in 2026-12\n")
+    assert cli.run("usage").stdout.endswith("1 answer, 1 vehicle and 0 events in 2026-12\n")
 
 
 @pytest.mark.parametrize(

@@ -319,7 +319,7 @@ class TestTrail:
         """As an operation of their own, without a key and without vehicles."""
         watched.load("2021-01-01", "AB12CDE")
         (used,) = watched.cli.json("usage", "--by", "operation")
-        assert (used["operation"], used["answers"], used["vehicles"]) == ("events", 1, 0)
+        assert (used["operation"], used["answers"], used["events"]) == ("events", 0, 1)
         (of_key,) = watched.cli.json("usage", "--by", "key")
         assert of_key["key"] == ""
 

@@ -12,6 +12,7 @@ from peewee import Case, fn
 from app import clock
 from app.accounts.usage.store import (
     CLASSES,
+    EVENT,
     KEPT_DAYS,
     KEPT_HOURS,
     Usage,
@@ -51,6 +52,8 @@ class Used(NamedTuple):
     operation: str | None
     by_class: tuple[int, ...]
     """The answers of each of CLASSES."""
+    events: int
+    """What its watches have reported."""
     vehicles: int
 
     @property
@@ -158,7 +161,8 @@ def _usage(
     columns = [
         column if each in by else nothing for each, some in groups.items() for column in some
     ]
-    sums = [_sum(Case(None, [(table.status == each, table.answers)], 0)) for each in CLASSES]
+    classes = (*CLASSES, EVENT)
+    sums = [_sum(Case(None, [(table.status == each, table.answers)], 0)) for each in classes]
     conditions = [when, *_of_accounts(table, whose)]
     if whose.key is not None:
         conditions.append(table.key_id == whose.key)
@@ -188,10 +192,11 @@ def _sum(numbers: peewee.Node) -> peewee.Node:
 
 
 def _used(row: Row) -> Used:
-    account, account_id, day, hour, key, operation, *by_class, vehicles = row
+    account, account_id, day, hour, key, operation, *by_class, events, vehicles = row
     iso_day = day and str(day)
     key = key and key.rstrip()  # Postgres fills up the empty key of events.
-    return Used(account, account_id, iso_day, hour, key, operation, tuple(by_class), vehicles)
+    groups = account, account_id, iso_day, hour, key, operation
+    return Used(*groups, tuple(by_class), events, vehicles)
 
 
 DAYS_MAX = KEPT_DAYS
@@ -251,7 +256,7 @@ def parse_month(text: str) -> Period | None:
 
 def columns_of(by: Sequence[By]) -> tuple[str, ...]:
     """Return the names of the columns of usage that is added up by something."""
-    return (*by, "answers", *CLASSES, "vehicles")
+    return (*by, "answers", *CLASSES, "vehicles", "events")
 
 
 def line_of(used: Used, by: Sequence[By]) -> Mapping[str, object]:
@@ -262,6 +267,7 @@ def line_of(used: Used, by: Sequence[By]) -> Mapping[str, object]:
         "answers": used.answers,
         **dict(zip(CLASSES, used.by_class, strict=True)),
         "vehicles": used.vehicles,
+        "events": used.events,
     }
 
 

@@ -22,8 +22,8 @@ from app.processes import signals_blocked
 from app.storage.engine import Engine, Row, close_quietly
 from app.storage.errors import is_outcome_unknown, message_of
 
-EVENTS = "events"
-"""The operation of events that watches reported. Their number is that of its answers."""
+EVENTS, EVENT = "events", "evt"
+"""The operation and the class of events that watches reported: they are no answers."""
 CLASSES = ("2xx", "4xx", "429", "5xx")
 """The classes of answers. Those of 4xx are without 429."""
 
@@ -46,7 +46,7 @@ class Usage(peewee.Model):
     key_id = peewee.FixedCharField(8)
     operation = peewee.CharField(30)
     status = peewee.CharField(3)
-    """One of CLASSES."""
+    """One of CLASSES, or EVENT."""
     answers = peewee.BigIntegerField()
     vehicles = peewee.BigIntegerField()
 
@@ -131,7 +131,7 @@ def add_events(engine: Engine, account_id: int, account: str, events: int, zone:
 
     They are in the transaction that reports them. Takes arguments as `write` does.
     """
-    now, which = clock.now(), ("", EVENTS, "2xx", events, 0)
+    now, which = clock.now(), ("", EVENTS, EVENT, events, 0)
     hour, day = now - now % HOUR_SECONDS, clock.day_of(now, zone).isoformat()
     _upsert(
         engine, [(account_id, account)], [(account_id, hour, *which)], [(account_id, day, *which)]

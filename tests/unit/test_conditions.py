@@ -217,8 +217,12 @@ class TestSweeps:
     def watch(self, world):
         """A watch that is three hours old, of a plate that nobody knows."""
         WatchFeed.insert(account=1, feed="0123abcd").execute(world.engine)
-        about = {"account": 1, "registration": "SECRET", "lead_days": "", "told": "null"}
-        Watch.insert(**about, created_at=NOW - 3 * 3600, day="2026-11-25").execute(world.engine)
+        self.add(world, "SECRET", NOW - 3 * 3600)
+
+    def add(self, world, plate, created_at):
+        about = {"account": 1, "lead_days": "", "told": "null", "day": "2026-11-25"}
+        row = Watch.insert(**about, registration=plate, created_at=created_at)
+        row.execute(world.engine)
 
     def test_sweeps_that_do_not_come_are_late(self, world, watch):
         """After three hours, which is two missed runs; any host's run counts."""
@@ -234,6 +238,12 @@ class TestSweeps:
         assert sorted(found(world)) == ["sweep:late"]
         Watch.delete().execute(world.engine)
         assert found(world) == {}
+
+    def test_a_watch_of_the_future_hides_no_late_sweep(self, world, watch):
+        """The clock may have been ahead for a while; the oldest of the others counts."""
+        Watch.update(created_at=NOW + DAY).execute(world.engine)
+        self.add(world, "OLD", NOW - 4 * 3600)
+        assert sorted(found(world)) == ["sweep:late"]
 
     def test_failed_runs_are_the_details_of_late_ones(self, world, watch):
         """An alert each hour for one fault would be too many."""

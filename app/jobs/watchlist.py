@@ -214,7 +214,7 @@ def _terms(cells: Mapping[str, str], rules: _Rules) -> tuple[Terms, list[str]]:
     numbers = [
         int(each) if each.isascii() and each.isdigit() and len(each) < 5 else 0 for each in days
     ]
-    plate_fault = None if plate else f"must be {registration_fault(cells['registration'])}"
+    plate_fault = None if plate else f"must have {registration_fault(cells['registration'])}"
     faults = {
         "registration": plate_fault,
         "lead_days": lead_days_fault(numbers),

@@ -368,7 +368,7 @@ class TestWatchlist:
             "line 3: lead_days must have whole numbers from 1 to 400",
             "line 3: until must be a day as YYYY-MM-DD, such as 2026-12-31",
             "line 3: registration is in line 2 already",
-            "line 4: registration must be 1 to 12 letters and digits; character 7 is neither",
+            "line 4: registration must have 1 to 12 letters and digits; character 7 is neither",
             "line 4: lead_days must have whole numbers from 1 to 400",
             "line 4: reference must have 1 to 64 printable ASCII characters; character 1 is not "
             "printable ASCII",

@@ -110,7 +110,7 @@ def _watches(engine: Engine, plate: str) -> list[PlateWatch]:
         _, lead_days, reference, reason, until = watch.terms
         created, checks = clock.iso_utc(watch.created_at), _builtins(watch.told)
         found.append(
-            PlateWatch(account, created, lead_days, reason, reference, until, watch.day, checks)
+            PlateWatch(account, created, lead_days, reason, reference, until, watch.as_of, checks)
         )
     return found
 

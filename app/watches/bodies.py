@@ -130,7 +130,7 @@ def watch_body(watch: HeldWatch) -> WatchBody:
     plate, lead_days, reference, _, until = watch.terms
     created, known = clock.iso_utc(watch.created_at), watch.told is not None
     state = answer_of(watch.told)
-    return WatchBody(plate, lead_days, reference, until, created, watch.day, known, state)
+    return WatchBody(plate, lead_days, reference, until, created, watch.as_of, known, state)
 
 
 def bulk_item(watch: HeldWatch, status: str) -> BulkWatchItem:

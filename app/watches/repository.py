@@ -39,8 +39,13 @@ class HeldWatch(NamedTuple):
     created_at: int
     """Unix seconds."""
     day: str
-    """ISO date that `told` was judged on."""
+    """ISO date that `told` was judged on, except checks that are held back."""
     told: Told
+
+    @property
+    def as_of(self) -> str:
+        """The oldest day that anything of `told` was judged on."""
+        return min([self.day, *(check.day for check in self.told or () if check.day)])
 
 
 class Edit(NamedTuple):

@@ -243,8 +243,7 @@ class _AccountSweep:
                 ended = Change("watch.ended", watch.told, None)
                 yield Outcome(watch, Compared(None, [ended]), True, {})
             else:
-                days = (each.day for each in watch.told or () if each.day)
-                by_day[min([watch.day, self._day_of(watch), *days])].append(watch)
+                by_day[min(watch.as_of, self._day_of(watch))].append(watch)
         for first_day, some in by_day.items():
             plates = [watch.terms.registration for watch in some]
             records, read = self._look_up(plates, first_day)

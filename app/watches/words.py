@@ -42,7 +42,7 @@ def watch_cells(watch: HeldWatch) -> list[str]:
     """Return the cells of WATCH_COLUMNS."""
     plate, lead_days, reference, reason, until = watch.terms
     cells = [plate, " ".join(map(str, lead_days)), reference or "", until or "", reason or ""]
-    cells += [clock.iso_utc(watch.created_at), watch.day, _WORDS[watch.told is not None]]
+    cells += [clock.iso_utc(watch.created_at), watch.as_of, _WORDS[watch.told is not None]]
     for check in watch.told or ():
         cells += [_WORDS[check.valid], check.reason, check.last_day or ""]
     return cells + [""] * (len(WATCH_COLUMNS) - len(cells))

@@ -10,6 +10,7 @@ from app import clock
 from app.accounts.administration import resume_account, suspend_account
 from app.registers.rules import RULES
 from app.registers.undo import drop_register, roll_back
+from app.watches.bodies import watch_body
 from app.watches.repository import Terms
 from app.watches.sweep import accounts_to_sweep
 from tests.conftest import World
@@ -225,6 +226,18 @@ class TestHolds:
         roll_back(world.engine, "native", None)
         assert [each.held for each in watched.sweep()] == [0]
         assert watched.news() == [("insurance.changed", plate) for plate in MANY]
+
+    def test_a_state_that_is_held_back_keeps_its_day(self, world, many, today):
+        """An account does not read that what was told is still so."""
+        load(world, [policy("2027-02-01", plate) for plate in MANY])
+        today("2027-03-02")
+        many.sweep()
+        (watch,) = many.watches.list_watches(many.ids["alice"])
+        assert watch_body(watch).as_of == "2027-03-01"
+        roll_back(world.engine, "native", None)
+        many.sweep()
+        (watch,) = many.watches.list_watches(many.ids["alice"])
+        assert watch_body(watch).as_of == "2027-03-02"
 
     @pytest.mark.parametrize(("watches", "is_held"), [(20, True), (399, True), (400, False)])
     def test_twenty_changes_are_suspicious_above_a_twentieth(

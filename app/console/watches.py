@@ -88,7 +88,11 @@ def _counts(engine: Engine, accounts: Sequence[int]) -> Mapping[int, int]:
 
 
 class _AccountList(Resource, ABC):
-    """A list of plates of an account. GET shows a page of it, and POST begins a file of all."""
+    """A list of plates of an account.
+
+    GET shows a page of it. Parameters: `reason`, `reference`, `sort`, `page`. POST begins a file of
+    all.
+    """
 
     kind: str
     """The kind of the task, and the operation of the records."""
@@ -102,7 +106,8 @@ class _AccountList(Resource, ABC):
     def _rows(self, listing: Listing, account: Account) -> tuple[Sequence[object], list[Plate]]:
         """Return the rows of the page, and what the trail has of them."""
 
-    def _show(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
+        """Show a page."""
         account = ACCOUNTS.require(self.engine, tag)
         required = self.config.lookup_reasons
         reason: Permitted = choices_of(required) or _is_sound
@@ -124,7 +129,8 @@ class _AccountList(Resource, ABC):
         }
         self.show(req, resp, self.template, values)
 
-    def _begin(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
+    def on_post(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
+        """Begin a file."""
         account, fields = ACCOUNTS.require(self.engine, tag), read_fields(req)
         reason, reference = (fields.get(name, "") for name in ("reason", "reference"))
         fault = reason_fault(reason, self.config.lookup_reasons)
@@ -180,17 +186,9 @@ def _is_sound(text: str) -> bool:
 
 
 class AccountWatches(_AccountList):
-    """The watches of an account, with the states that it was told last."""
+    """GET, POST /console/watches/{tag}. The watches, with the states that were told last."""
 
     kind, template = WATCHES, "watches/watches.html"
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
-        """GET /console/watches/{tag}. Parameters: `reason`, `reference`, `sort`, `page`."""
-        self._show(req, resp, tag)
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
-        """POST /console/watches/{tag}. Begins a file of all."""
-        self._begin(req, resp, tag)
 
     def _listing(self, req: ConsoleRequest, filters: Mapping[str, Permitted]) -> Listing:
         # PERF: an index has only this order, and there can be a million watches.
@@ -203,17 +201,9 @@ class AccountWatches(_AccountList):
 
 
 class AccountEvents(_AccountList):
-    """The events of an account in the last 90 days, the newest first."""
+    """GET, POST /console/watches/{tag}/events. Those of the last 90 days, the newest first."""
 
     kind, template = EVENTS, "watches/events.html"
-
-    def on_get(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
-        """GET /console/watches/{tag}/events. Parameters: `reason`, `reference`, `sort`, `page`."""
-        self._show(req, resp, tag)
-
-    def on_post(self, req: ConsoleRequest, resp: falcon.Response, tag: str) -> None:
-        """POST /console/watches/{tag}/events. Begins a file of all."""
-        self._begin(req, resp, tag)
 
     def _listing(self, req: ConsoleRequest, filters: Mapping[str, Permitted]) -> Listing:
         return Listing(req, {"time": WatchEvent.number}, WatchEvent.number, filters, "-time")

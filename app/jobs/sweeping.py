@@ -37,8 +37,8 @@ from app.watches.sweep import (
     accounts_to_sweep,
     prune_events,
 )
-from app.watches.tables import Watch, WatchEvent, WatchFeed
-from app.watches.watching import told_plate
+from app.watches.tables import WatchFeed
+from app.watches.words import told_plate
 
 SWEEP = "sweep"
 """The name of the job, and of its records in the trail."""
@@ -56,7 +56,7 @@ class SweepRefused(OperatorError):
 class SweepWatches(Job[list[Swept]]):
     """Sweeps the accounts for whom the day or a register has changed since their last sweep.
 
-    The run is recorded only if there are watches, and if nothing runs that sweeps by itself.
+    The run is recorded only if there were ever watches, and if nothing runs that sweeps by itself.
     """
 
     name = SWEEP
@@ -76,11 +76,7 @@ class SweepWatches(Job[list[Swept]]):
         """Sweep. Raises Hindered if another sweep runs, and SweepRefused."""
         config = Config.from_env()
         with opened_database(config) as engine, store_of(engine, _LOCK).tried_lock() as is_ours:
-            # NOTE: an account may have deleted all watches whose changes were held back.
-            held = WatchFeed.select().where(WatchFeed.held > 0)
-            is_needed = any(
-                each.exists(engine) for each in (Watch.select(), WatchEvent.select(), held)
-            )
+            is_needed = WatchFeed.select().exists(engine)
             is_held_off = store_of(engine, _HOLD_OFF_LOCK).is_locked()
             if not is_ours or is_held_off or not is_needed:
                 self.name = ""  # There is no run to be recorded.

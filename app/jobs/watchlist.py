@@ -25,7 +25,7 @@ from app.watches.repository import Edit, Terms, Watches
 from app.watches.sweep import WANTED
 from app.watches.terms import lead_days_fault, until_fault
 from app.watches.told import Told, told_by_plate
-from app.watches.watching import told_plate
+from app.watches.words import told_plate
 
 WATCHLIST = "watchlist"
 """The operation of its records in the trail."""

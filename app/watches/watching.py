@@ -14,6 +14,7 @@ from app.vehicles.records import Read
 from app.watches.repository import Changed, Edit, Terms, Watches
 from app.watches.sweep import WANTED
 from app.watches.told import Told, told_by_plate
+from app.watches.words import told_plate
 
 
 class Watching:
@@ -71,9 +72,3 @@ class Watching:
         )
         req.context.vehicles = len(changed.created)
         return changed
-
-
-def told_plate(plate: str, told: Told) -> Plate:
-    """Return the entry of a plate whose state an account can read: the verdict of each check."""
-    checks = {} if told is None else {name: each.valid for name, each in told._asdict().items()}
-    return Plate(plate, found=told is not None, checks=checks)

@@ -9,7 +9,7 @@ from app import clock
 from app.audit.record import Plate
 from app.watches.feed import Event, id_of
 from app.watches.repository import HeldWatch
-from app.watches.told import Checks
+from app.watches.told import Checks, Told
 
 CHECKS: Final = {"insurance": "insurance", "mot": "MOT", "tax": "road tax", "fines": "fines"}
 """The names of checks in words."""
@@ -67,18 +67,15 @@ def event_cells(feed: str, event: Event) -> list[str]:
     return [id_of(feed, event.number), clock.iso_utc(event.at), *about, *states_of_event(event)]
 
 
+def told_plate(plate: str, told: Told) -> Plate:
+    """Return the entry of a plate whose state an account can read: the verdict of each check."""
+    checks = {} if told is None else {name: each.valid for name, each in told._asdict().items()}
+    return Plate(plate, found=told is not None, checks=checks)
+
+
 def plates_of_watches(watches: Iterable[HeldWatch]) -> list[Plate]:
     """Return what the audit trail has of watches that somebody is shown."""
-    return [
-        Plate(
-            watch.terms.registration,
-            found=watch.told is not None,
-            checks={name: each.valid for name, each in watch.told._asdict().items()}
-            if watch.told
-            else {},
-        )
-        for watch in watches
-    ]
+    return [told_plate(each.terms.registration, each.told) for each in watches]
 
 
 def plates_of_events(events: Sequence[Event]) -> list[Plate]:

@@ -1,7 +1,5 @@
 """POST /v1/watches/bulk (D183)."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 from tests.api.watches import ITEM, PATH, PLATE, cancel, in_days, load_policy, put, refusal, sweep
@@ -69,18 +67,7 @@ class Test200:
         assert "leadDays" in answer.json["results"][4]["error"]
         assert [e["registration"] for e in alice.get(PATH).json["watches"]] == [PLATE, "OLD1"]
 
-    @each_row(
-        "members",
-        [
-            {"leadDays": [401]},
-            {"leadDays": [7, 7]},
-            {"leadDays": list(range(1, 12))},
-            {"reference": ""},
-            {"reference": "a" * 65},
-            {"until": "2020-01-01"},
-            {"until": "x"},
-        ],
-    )
+    @each_row("members", [{"leadDays": [401]}, {"reference": ""}, {"until": "2020-01-01"}])
     def test_a_wrong_value_fails_alone(self, alice, members):
         """The error names the member; the other watches are set."""
         answer = alice.post(BULK, {"add": [*added("BAD1", **members), *added("GOOD1")]})
@@ -117,22 +104,6 @@ class Test200:
             ("OLD1", "removed", None),
         ]
         assert "all 5 watches" in answer.json["results"][5]["error"]
-
-    def test_requests_at_once_do_not_exceed_the_plan(self, alice, world):
-        """As many watches are created as it allows."""
-        clients = [world.client(world.alice_key) for _ in range(4)]
-
-        def send(number):
-            plates = [f"A{number}{letter}" for letter in "BCD"]
-            return [
-                status
-                for _, status, _ in outcomes(clients[number].post(BULK, {"add": added(*plates)}))
-            ]
-
-        with ThreadPoolExecutor(len(clients)) as threads:
-            told = [each for some in threads.map(send, range(len(clients))) for each in some]
-        assert (told.count("created"), told.count("failed")) == (5, 7)
-        assert len(alice.get(PATH).json["watches"]) == 5
 
     def test_watches_of_others_stay(self, alice, bob):
         """They are not found."""

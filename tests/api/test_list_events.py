@@ -53,15 +53,6 @@ class Test200:
         assert answer["hasMore"] is False
         assert alice.get(f"{PATH}/{PLATE}").json["checks"]["insurance"] == event["after"]
 
-    def test_a_vehicle_that_becomes_known_has_all_checks(self, alice, world):
-        """Nothing came before."""
-        put(alice, f"{PATH}/NEW1")
-        load_policy(world, "NEW1")
-        sweep(world)
-        (event,) = alice.get(EVENTS).json["events"]
-        assert (event["type"], event["before"]) == ("vehicle.known", None)
-        assert list(event["after"]) == ["insurance", "mot", "tax", "fines"]
-
     def test_pages_follow_each_other(self, alice, world):
         """`next` continues where a page ended; the last one can be sent again and again."""
         happen(world, 2)

@@ -5,7 +5,6 @@ from urllib.parse import unquote
 
 import pytest
 
-from app.vehicles.reader import VehicleReader
 from tests.api.watches import ITEM, PATH, PLATE, cancel, in_days, load_policy, put, refusal, sweep
 from tests.conftest import ON_SQLITE, engine_independent
 from tests.enquiry import set_enquiry, set_watches_max
@@ -228,20 +227,6 @@ class TestAtOnce:
         with ThreadPoolExecutor(len(clients)) as threads:
             answers = sorted(each.status_int for each in threads.map(put, clients))
         assert answers == [200, 200, 200, 201]
-
-    def test_a_load_during_the_look_up_is_not_missed(self, alice, world, monkeypatch):
-        """The vehicle is looked up again, because the load may have been swept already."""
-        load_policy(world)
-        look_up, loads = VehicleReader.look_up, [cancel]
-
-        def load_meanwhile(self, *args):
-            found = look_up(self, *args)
-            if loads:
-                loads.pop()(world)
-            return found
-
-        monkeypatch.setattr(VehicleReader, "look_up", load_meanwhile)
-        assert put(alice).json["checks"]["insurance"]["reason"] == "cancelled"
 
 
 class TestTrail:

@@ -3,15 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from app.accounts.administration import require_account
 from app.jobs.sweeping import sweep_all
 from app.registers.rules import RULES
-from app.storage.registers import read_state
-from app.vehicles.reader import VehicleReader
-from app.vehicles.records import Records
-from app.watches.repository import Edit, Terms, Watches
-from app.watches.sweep import WANTED
-from app.watches.told import checks_of
+from app.watches.repository import Terms
+from tests.unit.watched import Watched
 
 PLATES = [f"AB{number:02}CDE" for number in range(60)]
 
@@ -26,17 +21,9 @@ def load(world: Any, plates: Iterable[str], valid_to: str = "2999-01-01") -> Non
 
 def watch(world: Any, *plates: str, account: str = "alice", **terms: Any) -> int:
     """Watch plates as a client would; return the number of the account."""
-    reader = VehicleReader(Records(world.engine, ("native",), {"*": 0}), world.config)
-    day = reader.day(None)
-
-    def look(missing: Any) -> Any:
-        found, _ = reader.look_up(read_state(world.engine), missing, day, WANTED)
-        return {each.registration: each.record and checks_of(each.record, day) for each in found}
-
-    number = int(require_account(world.engine, account).id)
-    wanted = [Terms(plate, **terms) for plate in plates]
-    Watches(world.engine).change_watches(number, Edit(wanted), 1_000, look, day, lambda *_: None)
-    return number
+    watched = Watched(world.config, world.engine, ("native",))
+    watched.put(account, [Terms(plate, **terms) for plate in plates])
+    return watched.ids[account]
 
 
 def sweep(world: Any) -> None:

@@ -7,12 +7,10 @@ import msgspec
 import pytest
 
 from app import clock
-from app.accounts.administration import resume_account, suspend_account
 from app.registers.rules import RULES
 from app.registers.undo import drop_register, roll_back
 from app.watches.bodies import watch_body
 from app.watches.repository import Terms
-from app.watches.sweep import accounts_to_sweep
 from tests.conftest import World
 from tests.unit.watched import Watched
 
@@ -250,14 +248,6 @@ class TestHolds:
         load(world, [policy("2027-02-01", plate) for plate in plates[:20]], "merge")
         assert [each.held for each in watched.sweep()] == [20 * is_held]
 
-    def test_an_operator_can_accept_it(self, world, many):
-        """Then each watch has its event."""
-        load(world, [policy("2027-02-01", plate) for plate in MANY])
-        many.sweep()
-        many.accept()
-        many.sweep()
-        assert many.news() == [("insurance.changed", plate) for plate in MANY]
-
     def test_a_load_that_mends_most_of_it_releases_the_rest(self, world, many):
         """Fewer than 20 changes are not suspicious."""
         load(world, [policy("2027-02-01", plate) for plate in MANY])
@@ -344,14 +334,6 @@ class TestHolds:
         watched.sweep()
         assert watched.news() == [("insurance.ending", plate) for plate in MANY]
 
-    def test_nothing_is_held_once_the_watches_are_removed(self, world, many):
-        """The account is swept once more, so that no alert stays."""
-        load(world, [policy("2027-02-01", plate) for plate in MANY])
-        many.sweep()
-        many.remove("alice", MANY)
-        assert [each.held for each in many.sweep()] == [0]
-        assert accounts_to_sweep(world.engine) == []
-
 
 class TestTimes:
     def test_a_clock_that_is_set_back_reports_nothing_twice(self, world, watched, today):
@@ -374,16 +356,5 @@ class TestTimes:
         (watch,) = watched.watches.list_watches(watched.ids["alice"])
         assert (watch.day, watch.told.insurance.last_day) == ("2027-03-01", "2027-03-05")
         today("2027-03-06")
-        watched.sweep()
-        assert watched.news() == [("insurance.changed", PLATE)]
-
-    def test_a_suspended_account_learns_the_difference_after_it(self, world, watched, today):
-        """It is not swept meanwhile; one sweep reports what has changed since."""
-        load(world, [policy("2027-03-05")])
-        watched.watch(PLATE)
-        suspend_account(world.engine, "alice")
-        today("2027-03-06")
-        assert watched.sweep() == []
-        resume_account(world.engine, "alice")
         watched.sweep()
         assert watched.news() == [("insurance.changed", PLATE)]

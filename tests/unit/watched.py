@@ -12,7 +12,7 @@ from app.vehicles.records import Records
 from app.watches.feed import Event, Feed
 from app.watches.repository import Edit, Terms, Watches
 from app.watches.sweep import WANTED, Sweep, Swept, accept_held, accounts_to_sweep
-from app.watches.told import Told, checks_of
+from app.watches.told import Told, told_by_plate
 
 
 class Watched:
@@ -48,7 +48,7 @@ class Watched:
         """Look plates up today."""
         day = self.reader.day(None)
         found, _ = self.reader.look_up(read_state(self.engine), plates, day, WANTED)
-        return {each.asked: checks_of(each.record, day) if each.record else None for each in found}
+        return told_by_plate(found, day)
 
     def put(self, account: str, terms: Sequence[Terms]) -> None:
         """Create or replace watches with one request."""

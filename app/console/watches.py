@@ -254,7 +254,7 @@ class HeldAcceptance(Confirmation[Any]):
         return Question(
             f"Report changes to {row.name}?",
             f"A load has changed what {row.held:,} of its watches say. If the load is right, "
-            "accept this: a sweep begins now and reports them as events. If it is wrong, roll the "
+            "accept this: a sweep begins now and reports them. If it is wrong, roll the "
             "register back: then nothing is reported.",
             "Accept and report",
         )

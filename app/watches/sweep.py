@@ -225,7 +225,10 @@ class _AccountSweep:
 
     def _has_changed(self, outcome: Outcome) -> bool:
         watch, found, has_ended, _ = outcome
-        return has_ended or watch.day != self._day_of(watch) or watch.told != found.told
+        # A check that is held back has its own day; an unknown vehicle has no check.
+        keeps_day = found.told is None and found.is_held
+        is_new_day = watch.day != self._day_of(watch) and not keeps_day
+        return has_ended or is_new_day or watch.told != found.told
 
     def _day_of(self, watch: HeldWatch) -> str:
         """Return the day to judge a watch on.

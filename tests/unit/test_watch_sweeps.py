@@ -237,6 +237,15 @@ class TestHolds:
         (watch,) = many.watches.list_watches(many.ids["alice"])
         assert watch_body(watch).as_of == "2027-03-02"
 
+    def test_an_unknown_vehicle_that_is_held_back_keeps_its_day(self, world, watched, today):
+        """The register knows it today."""
+        watched.watch(*MANY)
+        load(world, [policy("2027-12-31", plate) for plate in MANY])
+        today("2027-03-02")
+        assert [each.held for each in watched.sweep()] == [40]
+        (watch,) = watched.watches.list_watches(watched.ids["alice"])
+        assert watch_body(watch).as_of == "2027-03-01"
+
     @pytest.mark.parametrize(("watches", "is_held"), [(20, True), (399, True), (400, False)])
     def test_twenty_changes_are_suspicious_above_a_twentieth(
         self, world, watched, watches, is_held

@@ -8,7 +8,7 @@ import falcon
 from falcon.routing import CompiledRouter
 
 from app.accounts.authentication import Authenticator
-from app.accounts.usage.counts import Counts
+from app.accounts.usage.counts import CONSOLE, Counts
 from app.accounts.usage.store import UsageWriter
 from app.audit.owner import claimed
 from app.audit.record import Record
@@ -118,7 +118,8 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     limits = open_limits(config, engine)
     measures = open_measures()
     trail = open_trail(config, engine)
-    counts, router = Counts(OPERATIONS), CompiledRouter()
+    counts = Counts({**OPERATIONS, ("/console/look-up", "POST"): CONSOLE})
+    router = CompiledRouter()
     notes = [AccessLog(LineWriter(1).write_lines).note] if config.access_log else []
     notes.append(Metrics(measures, counts, router).note)
     record = None if trail is None else Recorder(trail).record

@@ -24,6 +24,7 @@ from app.accounts.models import (
 )
 from app.accounts.restrictions import UNRESTRICTED, Restrictions, hash_columns
 from app.accounts.states import account_state, key_state, plan_state, subject_of
+from app.accounts.usage.counts import CONSOLE
 from app.actions import Actor, Name, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
@@ -60,8 +61,12 @@ PLAN_LIMITS: Mapping[str, tuple[int, int]] = {
 def create_account(
     engine: Engine, name: str, plan: str = DEFAULT_PLAN, *, actor: Actor | None = None
 ) -> Account:
-    """Create an account on a plan. No other account may have its name."""
+    """Create an account on a plan. No other account may have its name, nor may it be `console`."""
     name = require_text("an account's name", name)
+    if name == CONSOLE:
+        raise OperatorError(
+            f"the name {CONSOLE} is reserved for people's look-ups in usage; choose another name"
+        )
     with changing(engine):
         require_plan(engine, plan)
         if Account.select().where(Account.name == name).exists(engine):

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from app import clock
+from app.accounts.usage.counts import CONSOLE
 from app.accounts.usage.report import By, usage_of_days
 from app.accounts.usage.store import KEPT_DAYS
 from app.audit.chain import Prune, readable_lines
@@ -88,10 +89,12 @@ class Comparison:
         return Period(min(period.since, self._first), max(period.until, self._end))
 
     def add(self, record: Record) -> None:
-        """Count the plates of a record, if a client asked for them."""
-        if record.key is not None and self._first <= record.time < self._end:
+        """Count the plates of a record, if a client or a person in the console asked for them."""
+        account = CONSOLE if record.operation == CONSOLE else record.account or ""
+        is_counted = record.key is not None or account == CONSOLE
+        if is_counted and self._first <= record.time < self._end:
             day = self._day_of_minute(record.time[: len("YYYY-MM-DDTHH:MM")])
-            self._plates[record.account or "", day] += len(record.plates)
+            self._plates[account, day] += len(record.plates)
 
     def result(self) -> Compared:
         """Return what the comparison found, once all records were added."""

@@ -7,6 +7,7 @@ import falcon
 import peewee
 
 from app import clock
+from app.accounts.usage.counts import PEOPLE
 from app.audit.record import AuditError, Plate, Record, time_of
 from app.config import SETTINGS, Config
 from app.console.form_pages import RowlessForm
@@ -133,6 +134,7 @@ class LookUp(RowlessForm):
         return form
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
+        req.context.caller = PEOPLE  # Usage counts the answer (D192).
         period = Period(form["from"], form["to"]) if form["from"] else None
         day = self._reader.day(period.first if period else form["day"] or None)
         is_csv = read_fields(req).get("as") == "csv"
@@ -152,6 +154,7 @@ class LookUp(RowlessForm):
                 back=(LOOK_UP,),
             ) from error
         self._record(req, form, period, shown, registers)
+        req.context.vehicles = len(found)
         if is_csv:
             days = "-to-".join(period or [day])
             send_csv(resp, f"look-up-{days}", _csv_lines(found, day, period))

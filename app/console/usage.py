@@ -11,6 +11,7 @@ import falcon
 from app import clock
 from app.accounts.authentication import KEY_ID_CHARACTERS
 from app.accounts.models import NAME_CHARACTERS_MAX, Account, ApiKey
+from app.accounts.usage.counts import CONSOLE, PEOPLE
 from app.accounts.usage.report import (
     DAYS_MAX,
     By,
@@ -210,6 +211,7 @@ class UsagePage(Resource):
             "before": month_before(asked.period, today),
             "after": month_after(asked.period, today),
             "zone": str(zone),
+            "is_people": asked.given["account"] == CONSOLE,
             **values,
         }
 
@@ -257,10 +259,10 @@ def _chart(engine: Engine, asked: UsageQuery, used: Sequence[Used]) -> UsageChar
 
 
 def _accounts(engine: Engine, rows: Iterable[Used]) -> Mapping[int, str]:
-    """Return the tags of the accounts that still exist, by their numbers."""
+    """Return the tags of the accounts that still exist, by their numbers; people have none."""
     numbers = {each.account_id for each in rows} - {None}
     query = Account.select(Account.id, Account.tag).where(Account.id.in_(numbers))
-    return dict(query.tuples().execute(engine))
+    return {PEOPLE.account_id: "", **dict(query.tuples().execute(engine))}
 
 
 def _keys(engine: Engine, asked: UsageQuery, rows: Iterable[Used]) -> Mapping[str, ApiKey]:

@@ -151,6 +151,22 @@ class TestTable:
         (_, row) = rows_of(browser.get(f"{USAGE}?by=key&as=csv"))
         assert row == ["alice", "", *("0" * 6), "3"]
 
+    def test_people_are_no_deleted_account(self, world, used, browser):
+        """Their look-ups are those of `console`, which has neither keys nor a page."""
+        UsageAccount.insert(id=0, name="console").execute(world.engine)
+        row = {"account_id": 0, "key_id": "", "operation": "console", "status": "2xx"}
+        UsageDay.insert(row, answers=2, vehicles=7, day="2026-11-22").execute(world.engine)
+        for query, first in (
+            ("", "console"),
+            ("by=key", "none: people in the console"),
+            ("account=console", "2026-11-22"),
+            ("account=console&by=operation", "console"),
+        ):
+            page = browser.get(f"{USAGE}?{query}")
+            (shown,) = page.html.select("table.cards tbody tr")
+            assert (shown.th.text, shown.select(".badge")) == (first, [])
+            assert "deleted." not in page.text
+
     def test_deleted_accounts_are_kept_apart(self, world, used, browser):
         """Usage stays when its account is deleted, also if another one gets the name."""
         world.key_of("acme")

@@ -71,9 +71,11 @@ class TestAccounts:
         assert all(len(tag) == 6 and tag.isalnum() for tag in tags)
 
     def test_a_name_is_taken_once(self, engine):
-        """Two accounts cannot have the same name; surrounding spaces do not count."""
+        """No two accounts have one name, and none that of people in usage; spaces are cut off."""
         with pytest.raises(OperatorError, match="already an account named alice"):
             create_account(engine, " alice ")
+        with pytest.raises(OperatorError, match="the name console is reserved"):
+            create_account(engine, " console ")
         assert len(list_accounts(engine)) == 2
 
     @each_row("name", ["", " ", "x" * 101, "a\nb", "a\x00b", "a\x1b[31m"])

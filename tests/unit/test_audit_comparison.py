@@ -58,9 +58,9 @@ class Books:
         with opened(self.directory) as trail:
             trail.append(Record(time=moment, plates=[Plate("A1", found=True)] * plates, **members))
 
-    def use(self, day, vehicles):
+    def use(self, day, vehicles, **members):
         """Count vehicles on a day of November."""
-        row = {"account_id": 7, "key_id": KEY, "operation": "insurance", "status": "2xx"}
+        row = {"account_id": 7, "key_id": KEY, "operation": "insurance", "status": "2xx"} | members
         row |= {"day": date(2026, 11, day), "answers": 1, "vehicles": vehicles}
         UsageDay.insert(**row).execute(self.engine)
 
@@ -143,11 +143,27 @@ def test_days_are_those_of_the_service(books):
 
 
 @ON_SQLITE
-def test_only_clients_count(books):
-    """Usage has no look-ups of the console and of commands, which their records cannot replace."""
+def test_commands_do_not_count(books):
+    """Usage has none of their look-ups, so their records replace none of a client."""
     books.use(5, 3)
     books.record(3.5, 3, key=None, account=None, login="ann")
     assert books.missing() == [(5, 3, 0)]
+
+
+@ON_SQLITE
+def test_people_in_the_console_are_compared(books):
+    """Their records have neither account nor key, and count for no account (D192)."""
+    UsageAccount.insert(id=0, name="console").execute(books.engine)
+    books.use(5, 3, account_id=0, key_id="", operation="console")
+    books.use(9, 3, account_id=0, key_id="", operation="console")
+    books.use(7, 3)
+    who = {"operation": "console", "account": None, "key": None, "user": "ann"}
+    books.record(3.5, 3, **who)
+    books.record(5.5, 3, **who)
+    assert books.compared().missing == [
+        Missing("acme", "2026-11-07", 3, 0),
+        Missing("console", "2026-11-09", 3, 0),
+    ]
 
 
 @ON_SQLITE

@@ -15,6 +15,27 @@ from app.accounts.authentication import Caller
 
 OTHER = "other"
 """The operation of a request whose path or method does not exist."""
+CONSOLE = "console"
+"""The name under which usage counts look-ups of people in the console, and their operation. No
+account gets this name."""
+PEOPLE = Caller(
+    account_id=0,  # The number of no account.
+    account=CONSOLE,
+    key_id="",
+    plan="",
+    requests=0,
+    window_seconds=0,
+    bulk_max=0,
+    domains_max=0,
+    watches_max=0,
+    enquiry="off",
+    enquiry_reasons="",
+    suggest="off",
+    only="",
+    networks="",
+    registers="",
+)
+"""Stands for the people in the console. It has no plan."""
 QUARTER_SECONDS = 900
 """Hours and days begin with a quarter of an hour, in every time zone."""
 COUNTS_MAX = 20_000

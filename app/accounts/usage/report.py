@@ -48,7 +48,7 @@ class Used(NamedTuple):
     hour: int | None
     """When the hour began, in Unix seconds."""
     key: str | None
-    """The id of the key; empty for events of watches, which no key has caused."""
+    """The id of the key; empty for events of watches and people in the console, who have none."""
     operation: str | None
     by_class: tuple[int, ...]
     """The answers of each of CLASSES."""
@@ -194,7 +194,7 @@ def _sum(numbers: peewee.Node) -> peewee.Node:
 def _used(row: Row) -> Used:
     account, account_id, day, hour, key, operation, *by_class, events, vehicles = row
     iso_day = day and str(day)
-    key = key and key.rstrip()  # Postgres fills up the empty key of events.
+    key = key and key.rstrip()  # Postgres fills up an empty key.
     groups = account, account_id, iso_day, hour, key, operation
     return Used(*groups, tuple(by_class), events, vehicles)
 

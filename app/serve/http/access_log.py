@@ -53,7 +53,7 @@ def _kind(key_id: str | None, method: str, route: str | None, status: int) -> st
     # SEC: the route's template, never the path: paths hold registrations. A client can send one as
     # the method, too.
     members = {
-        "key": key_id,
+        "key": key_id or None,  # People in the console have none.
         "method": method if method in _METHODS else "(other)",
         "route": route,
         "status": status,

@@ -140,6 +140,13 @@ class Config:
         "`30m` or `1h`; 0 for never before its eight hours",
     )
     """Seconds; 0 if only the end of the session counts."""
+    console_limits: Mapping[str, int] = setting(
+        "",
+        values.plates_by_role,
+        "how many plates a person may look up in the console on a day (D192), by role as in "
+        "`clerk=500,viewer=50`: 1 to 1,000,000; a role that is not named has no limit",
+    )
+    """Plates by role."""
     register_order: tuple[str, ...] = setting(
         "native,dvsa,rdw,dvla,mid,nyc",
         values.register_names,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from app import clock
+from app.roles import Role
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -38,6 +39,7 @@ _UNIT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 # The use of a session is noted every five minutes (D132).
 _IDLE_SECONDS_MIN = 600
 _GROUP_MAX = 2**32 - 2
+_PLATES_MAX = 1_000_000
 _SQLITE = "sqlite:///"
 _T = TypeVar("_T")
 
@@ -248,6 +250,17 @@ def ages_by_job(text: str) -> dict[str, int]:
             "must be an age such as 26h, or one for each job, as in import=26h,backup=8d"
         )
     return ages
+
+
+def plates_by_role(text: str) -> dict[str, int]:
+    """Return how many plates each role may look up, from a text such as `clerk=500,viewer=50`."""
+    limits = _by_register(text, whole_number(1, _PLATES_MAX))
+    if limits is None or not limits.keys() <= {*Role}:
+        raise ValueError(
+            f"must be a whole number from 1 to {_PLATES_MAX:,} for each role, as in "
+            f"clerk=500,viewer=50; the roles are {', '.join(Role)}"
+        )
+    return limits
 
 
 def calendar_age(text: str) -> str:

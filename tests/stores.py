@@ -20,7 +20,7 @@ _TABLES = (
     *("installation", "plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load", "job_run"),
     *("action", "register_task"),
-    *("watch", "watch_event", "watch_feed"),
+    *("watch", "watch_event", "watch_feed", "person_day"),
     *("usage_account", "usage_hour", "usage_day"),
     *("console_link", "console_session", "audit_task", "audit_host"),
 )

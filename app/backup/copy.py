@@ -29,6 +29,7 @@ MAIN_TABLES = (
     *("job_run", "action", "register_task", "audit_host"),
     *("usage_account", "usage_hour", "usage_day"),
     *("watch_feed", "watch", "watch_event"),
+    "person_day",
 )
 """In the order of their foreign keys. The target keeps its own `installation`."""
 REGISTER_TABLES = ("vehicle", "policy", "fine", "applied_load")

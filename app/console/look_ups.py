@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, tzinfo
 
 import falcon
 import peewee
@@ -13,10 +14,11 @@ from app.config import SETTINGS, Config
 from app.console.form_pages import RowlessForm
 from app.console.forms import Field, Form, read_fields
 from app.console.look_up_rows import Row, counts_of, rows_of
-from app.console.rendering import ConsoleRequest, Values
+from app.console.rendering import ConsoleRequest, Values, in_words
 from app.console.resources import LOOK_UP, PageError, Services, send_csv
 from app.csv_cells import text_cell
 from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
+from app.people.plates import LimitReached, PlateLimits
 from app.roles import Right
 from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells
@@ -90,7 +92,8 @@ def _note_fault_of_days(form: Form) -> None:
 class LookUp(RowlessForm):
     """GET, POST /console/look-up. Answers with a CSV file if the field `as` is `csv`.
 
-    Look-ups have the answers of the API, but no account is charged for them.
+    Look-ups have the answers of the API. No account is charged for them: people have limits of
+    their own (D192).
 
     SEC: plates are sent with POST only, so they are in no URL, log or history of a browser.
     """
@@ -102,6 +105,7 @@ class LookUp(RowlessForm):
         config = services.config
         records = Records(services.engine, config.register_order, config.mot_first_years)
         self._reader = VehicleReader(records, config)
+        self._limits = PlateLimits(services.engine, config)
         self.fields = (*_FIELDS, *enquiry_fields(config))
 
     def _require_trail(self, req: ConsoleRequest) -> None:
@@ -135,6 +139,18 @@ class LookUp(RowlessForm):
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         req.context.caller = PEOPLE  # Usage counts the answer (D192).
+        asked = len(_plates(form["plates"]))
+        try:
+            with self._limits.counted(req.session, asked):
+                self._answer(req, resp, form)
+        except LimitReached as reached:
+            resp.status = falcon.HTTP_429
+            resp.set_header("Retry-After", str(max(1, reached.next_at - clock.now())))
+            refusal = _limit_text(reached, asked, self.config.timezone)
+            values = {**_answers("", [], None), "form": form, "refusal": refusal}
+            self.show(req, resp, self.template, values)
+
+    def _answer(self, req: ConsoleRequest, resp: falcon.Response, form: Form) -> None:
         period = Period(form["from"], form["to"]) if form["from"] else None
         day = self._reader.day(period.first if period else form["day"] or None)
         is_csv = read_fields(req).get("as") == "csv"
@@ -216,6 +232,18 @@ class LookUp(RowlessForm):
                 "is wrong.",
                 back=(LOOK_UP,),
             ) from error
+
+
+def _limit_text(reached: LimitReached, asked: int, zone: tzinfo) -> str:
+    """Return why a look-up of so many plates is refused, and when the next one is possible."""
+    next_at = datetime.fromtimestamp(reached.next_at, zone)
+    when = f"{in_words(next_at.date().isoformat())} at {next_at:%H:%M} ({zone})"
+    if not reached.left:
+        return f"You have used your {reached.limit:,} plates of today. Look up again on {when}."
+    return (
+        f"This look-up has {asked:,} plates, and you have {reached.left:,} of your "
+        f"{reached.limit:,} left today. Shorten it, or look up again on {when}."
+    )
 
 
 def _answers(

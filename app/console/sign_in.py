@@ -6,6 +6,7 @@ from app.console.entrance import SessionCookie
 from app.console.form_pages import Question, ask
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import LOOK_UP, Resource, missing, redirect, view
+from app.people.plates import PlateLimits
 from app.people.sessions import (
     SESSION_SECONDS,
     end_session,
@@ -22,7 +23,7 @@ _PLACE = "people"
 
 
 class PeopleList(Resource):
-    """The open sessions."""
+    """The open sessions, and how many plates people have looked up today."""
 
     @view("people.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
@@ -32,6 +33,8 @@ class PeopleList(Resource):
             "own": req.session,
             "is_ended": "ended" in req.params,
             "idle_seconds": self.config.console_idle,
+            "limits": self.config.console_limits,
+            "asked": PlateLimits(self.engine, self.config).today(),
         }
 
 

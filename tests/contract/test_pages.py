@@ -31,6 +31,7 @@ TOLD_IN_WORDS = {
     "audit_digests": "none",
     "audit_dir": "`audit/` in `VERIFYD_DATA_DIR`",
     "console_bind": "none",
+    "console_limits": "none",
     "lookup_reasons": "none",
     "notify": "none",
     "notify_secret": "none",

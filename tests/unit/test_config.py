@@ -93,6 +93,8 @@ def test_a_setting_is_named_like_its_field(name):
         ("console_idle", "0", 0),
         ("console_idle", "10m", 600),
         ("console_idle", "2h", 7_200),
+        ("console_limits", "", {}),
+        ("console_limits", "clerk = 500, viewer=1000000", {"clerk": 500, "viewer": 1_000_000}),
         ("workers", "1", 1),
         ("workers", "64", 64),
         ("state_dir", "/run/verifyd", Path("/run/verifyd")),
@@ -151,6 +153,12 @@ def test_a_value_is_read(name, text, value):
         *(("bind", text) for text in ("unix:", "unix:a.sock", "h:\u0661")),
         *(("console_bind", text) for text in ("8001", "unix:x", "h:0")),
         *(("console_idle", text) for text in ("", "1", "599s", "9m", "0m", "1w")),
+        *(("console_limits", text) for text in ("500", "*=5", "clerk", "clerk=", "Clerk=5")),
+        *(("console_limits", text) for text in ("clerk=0", "clerk=-1", "clerk=1000001", "boss=5")),
+        *(
+            ("console_limits", text)
+            for text in ("clerk=5,clerk=6", "clerk=5.5", "clerk=5;viewer=6")
+        ),
         *(("workers", text) for text in ("", "0", "65", "-1", "1.5", "two", "\u0661")),
         *(("timezone", text) for text in ("", "Mars/Phobos", "../etc/passwd", "/etc/passwd")),
         *(("timezone", text) for text in ("Europe", "+01:00", "a\0b")),

@@ -29,6 +29,7 @@ from app.backup.copy import MAIN_TABLES, copy_database
 from app.config import Config
 from app.domains.repository import DomainExists, Domains
 from app.main import create_app
+from app.people.plates import PersonDay
 from app.people.sessions import create_link
 from app.registers.applying.table import Table
 from app.registers.demo import write_files
@@ -189,6 +190,9 @@ class TestContent:
         set_plan(world.engine, "trial", None, UNCHANGED, None, "on", **TINY)
         world.key_of("tester", "trial")
         watched(world.engine)
+        for person in ("\u00e9va", "zo\u00eb", "ann"):
+            row = {"day": "2026-11-25", "person": person, "role": "clerk", "plates": 7}
+            PersonDay.insert(row).execute(world.engine)
         assert copy().status == 0
         for table in MAIN_TABLES:
             assert held(target, table) == held(world.engine, table), table
@@ -270,7 +274,7 @@ class TestContent:
         assert told["account"]["rows"] == 2
         assert told["register_native.vehicle"]["rows"] == 1
         assert len(told["account"]["sha256"]) == 64
-        assert len(told) == 20
+        assert len(told) == 21
 
 
 class TestAgain:

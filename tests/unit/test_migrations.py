@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
 
+import peewee
 import pytest
 
 from app.accounts.administration import (
@@ -22,6 +23,7 @@ from app.accounts.usage.counts import Counts
 from app.accounts.usage.report import By, usage_of_hours
 from app.accounts.usage.store import UsageWriter
 from app.actions import list_actions
+from app.people.plates import PersonDay
 from app.registers.generations import Generations
 from app.registers.history import find_load
 from app.storage import versions
@@ -214,3 +216,14 @@ def test_no_plan_allows_watches_until_it_is_told_to(engine, at_schema):
     engine.execute_sql("DELETE FROM account WHERE id = 1")
     assert WatchFeed.select().count(engine) == 0
     assert versions.versions(engine)._replace(program=18).is_served
+
+
+def test_plates_of_people_begin_at_nothing(engine, at_schema):
+    """A person has one row a day; the former program can still serve."""
+    at_schema(19)
+    assert "0020_person_days" in migrate(engine)
+    row = {"day": "2026-11-25", "person": "ann", "role": "clerk", "plates": 7}
+    PersonDay.insert(row).execute(engine)
+    with pytest.raises(peewee.IntegrityError):
+        PersonDay.insert(row).execute(engine)
+    assert versions.versions(engine)._replace(program=19).is_served

@@ -12,6 +12,7 @@ import jinja2
 import msgspec
 
 from app import clock
+from app.accounts.usage.counts import CONSOLE
 from app.accounts.usage.report import By, usage_of_days
 from app.audit.chain import Fault, kept_seals_of, readable_lines
 from app.audit.comparison import NOT_READ, Compared, Comparison, local_day
@@ -21,6 +22,7 @@ from app.audit.search import Period, Query, search
 from app.audit.segments import list_segments
 from app.audit.verify import KEEP, verify
 from app.audit.view import View
+from app.people.plates import person_of
 from app.storage.engine import Engine
 from app.version import VERSION
 
@@ -199,6 +201,7 @@ class Report(msgspec.Struct):
     invalid: int
     """Texts that are no registrations."""
     by_account: list[Tally]
+    """People in the console are `console`, as in usage."""
     by_reason: list[Tally]
     by_operation: list[Tally]
     by_day: list[Tally]
@@ -213,6 +216,8 @@ class Report(msgspec.Struct):
     trails: list[Held]
     of_periods: int = 0
     """Look-ups that asked about every day of a period."""
+    by_person: list[Tally] = []
+    """Look-ups in the console and on the command line."""
 
 
 def first_reported_day() -> str:
@@ -265,6 +270,7 @@ def report(
         comparison=comparison.result() if comparison else NOT_READ,
         trails=[_held(view.directory, keep) for view in views],
         of_periods=counted.of_periods,
+        by_person=counted.people.most(),
     )
 
 
@@ -274,7 +280,7 @@ class _Counted:
     def __init__(self) -> None:
         self.look_ups = self.plates_asked = self.not_found = self.invalid = self.of_periods = 0
         self.accounts, self.reasons = Tallies(), Tallies()
-        self.operations, self.days = Tallies(), Tallies()
+        self.operations, self.days, self.people = Tallies(), Tallies(), Tallies()
         self.plates, self.users = Frequent[str](_PLATES_MAX), Users()
         self.latest = ""
 
@@ -287,7 +293,11 @@ class _Counted:
         self.look_ups += 1
         self.of_periods += record.first_day is not None
         self.plates_asked += plates
-        self.accounts.add(record.account or _NONE, plates)
+        account = CONSOLE if record.operation == CONSOLE else record.account
+        self.accounts.add(account or _NONE, plates)
+        if record.account is None:
+            person = record.user or record.sudo_user or record.login
+            self.people.add(person_of(person) if person else _NONE, plates)
         self.reasons.add(record.reason or _NONE, plates)
         self.days.add(record.time[: len("YYYY-MM-DD")], plates)
         self.users.add(record)
@@ -359,7 +369,7 @@ def render_page(template: str, report: object, **values: object) -> bytes:
     return page.render(report=report, version=VERSION, **values).encode()
 
 
-_LOOK_UPS = {"insurance", "bulk_insurance", "compliance", "bulk_compliance"}
+_LOOK_UPS = {"insurance", "bulk_insurance", "compliance", "bulk_compliance", CONSOLE}
 
 
 def refusals_in(engine: Engine, period: Period, zone: tzinfo) -> list[Refusal]:

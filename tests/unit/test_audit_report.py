@@ -65,6 +65,25 @@ def test_look_ups_are_counted(directory):
     assert [(each.plate, each.times) for each in done.top_plates][:2] == [("D4N0", 9), ("D4N1", 9)]
 
 
+def test_people_of_the_operator_are_counted(directory):
+    """In the console and on the command line; names that differ in case are one person."""
+    with opened(directory) as trail:
+        for user, plates in (("ann", 1), ("Ann", 2), ("ben", 4)):
+            asked = [Plate("A1")] * plates
+            trail.append(look_up(operation="console", account=None, user=user, plates=asked))
+        for who in ({"login": "root", "sudo_user": "ben"}, {"login": "cron"}, {}):
+            trail.append(look_up(account=None, operation="lookup", **who))
+        trail.append(look_up(account=None, operation="search", user="ann"))
+    done = report(views_of([directory]), Period())
+    tallies = [Tally("ann", 2, 3), Tally("ben", 2, 5), Tally("cron", 1, 1), Tally("(none)", 1, 1)]
+    assert done.by_person == tallies
+    assert [each for each in done.by_account if each.name in ("console", "(none)")] == [
+        Tally("console", 3, 7),
+        Tally("(none)", 3, 3),
+    ]
+    assert b"<td>ben</td>" in render(done)
+
+
 def test_a_period_is_respected(directory):
     """Only its records are counted, but the whole trail is verified."""
     whole = report(views_of([directory]), Period())

@@ -13,6 +13,7 @@ from typing import Any
 from app import setting_values as values
 from app.enquiries import required_reasons
 from app.errors import OperatorError
+from app.roles import Role
 from app.setting_destinations import Destination, parse_destinations, parse_secret
 from app.setting_values import BESIDE_DATABASE, Network, Setting, setting, sqlite_path
 
@@ -140,6 +141,20 @@ class Config:
         "`30m` or `1h`; 0 for never before its eight hours",
     )
     """Seconds; 0 if only the end of the session counts."""
+    console_proxy_secret: str = setting(
+        "",
+        values.proxy_secret,
+        "the secret with which a proxy proves that it identified a person (D189): 32 to 200 "
+        "characters; needs `VERIFYD_CONSOLE_GROUPS`",
+        is_secret=True,
+    )
+    console_groups: Mapping[str, Role] = setting(
+        "",
+        values.roles_by_group,
+        "the roles of people whom the proxy identified, by group of their directory, as in "
+        "`it=operator,staff=clerk`: the first one that a person is in counts",
+    )
+    """Roles by group, in their order."""
     console_limits: Mapping[str, int] = setting(
         "",
         values.plates_by_role,
@@ -311,7 +326,7 @@ SETTINGS: Mapping[str, Setting] = {
 """The settings by field name, in the order of the table in deploy/REFERENCE.md."""
 
 
-_CREDENTIALS = ("database_url", "notify_secret")
+_CREDENTIALS = ("database_url", "notify_secret", "console_proxy_secret")
 """The settings that systemd can pass as credentials of the same names."""
 
 

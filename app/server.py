@@ -29,6 +29,7 @@ from app.errors import OperatorError
 from app.jobs import hourly
 from app.logs import LOGGING, log_everything
 from app.main import create_app
+from app.people.directory import directory_fault
 from app.processes import end_with_bootloader
 from app.registers.identities import stamp_registers
 from app.serve import listening, service_lock
@@ -52,6 +53,8 @@ def prepare(config: Config) -> None:
 
     Raises OperatorError with the reason if it cannot start, or peewee.PeeweeException.
     """
+    if fault := directory_fault(config):
+        raise OperatorError(fault)
     prepare_database(config)
     listening.require_free(config)
     prepare_state(config)

@@ -10,6 +10,7 @@ import ipaddress
 import os
 import re
 import socket
+import unicodedata
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import field
@@ -40,6 +41,8 @@ _UNIT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _IDLE_SECONDS_MIN = 600
 _GROUP_MAX = 2**32 - 2
 _PLATES_MAX = 1_000_000
+# SEC: proxies join headers that were sent twice by commas, and do not send spaces at the ends.
+_PROXY_SECRET = re.compile(r"[!-+\--~]{32,200}\Z")
 _SQLITE = "sqlite:///"
 _T = TypeVar("_T")
 
@@ -155,6 +158,28 @@ def words(text: str) -> tuple[str, ...]:
 def names(text: str) -> frozenset[str]:
     """Return the set of names in a list with commas."""
     return frozenset(words(text))
+
+
+def proxy_secret(text: str) -> str:
+    """Return a secret that fits into a header, or an empty text."""
+    if text and not _PROXY_SECRET.match(text):
+        # SEC: the message does not repeat the value.
+        raise ValueError("must be 32 to 200 characters of ASCII without spaces and commas")
+    return text
+
+
+def roles_by_group(text: str) -> dict[str, Role]:
+    """Return roles such as `it=operator,staff=clerk` by group, in their order."""
+    roles: dict[str, Role] = {}
+    for part in words(unicodedata.normalize("NFC", text)):
+        group, _, role = (each.strip() for each in part.rpartition("="))
+        if not group or group in roles or role not in {*Role}:
+            raise ValueError(
+                "must be different groups with a role, as in it=operator,staff=clerk; the roles "
+                f"are {', '.join(Role)}"
+            )
+        roles[group] = Role(role)
+    return roles
 
 
 def register_names(text: str) -> tuple[str, ...]:

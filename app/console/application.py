@@ -16,6 +16,7 @@ from app.console.resources import PageError, Services
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.register_tasks import Tasks
+from app.people.directory import directory_of
 from app.people.sessions import LinkRefused
 from app.serve.http.context import LISTENER, REFUSAL, Request
 from app.serve.http.limits import Limits
@@ -188,7 +189,7 @@ def create_console(
         trail: where look-ups are recorded; None if the audit trail is off.
         outermost: middleware of the API, too, which counts, logs and reads requests.
     """
-    pages = Renderer(config.timezone, menu())
+    pages = Renderer(config.timezone, menu(), has_directory=directory_of(config) is not None)
     tasks, audit_tasks = Tasks(engine, config), AuditTasks(engine, config)
     services = Services(engine, config, limits, pages, trail, tasks, audit_tasks)
     entrance = Entrance(engine, config, {page.resource: page.rights for page in PAGES})

@@ -1,4 +1,4 @@
-"""The check of each request of the console: session, link, right and origin."""
+"""The check of each request of the console: session, link, person, right and origin."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,14 +11,19 @@ from app.console.forms import is_reload
 from app.console.rendering import ASSETS_PATH, ROOT, ConsoleRequest
 from app.console.resources import LOOK_UP, PageError, redirect
 from app.errors import Problem
+from app.people.directory import Directory, NoRole, NotIdentified, Person, directory_of
 from app.people.sessions import SESSION_SECONDS, LinkRefused, Session, Sessions, require_link
 from app.roles import RIGHTS, Right, Role
-from app.serve.http.address import base_url, scheme_of
+from app.serve.http.address import base_url, comes_from_proxy, scheme_of
+from app.serve.http.context import REPEATED
 from app.setting_values import Network
 from app.storage import reserve
 from app.storage.engine import Engine
 
 SIGN_IN = f"{ROOT}/sign-in/"
+PROXY = f"{SIGN_IN}proxy"
+"""The only path where a proxy says who somebody is (D189). No link has this token."""
+_STATED = ("HTTP_X_VERIFYD_PROXY_SECRET", "HTTP_X_VERIFYD_USER", "HTTP_X_VERIFYD_GROUPS")
 _NOT_SIGNED_IN = "You are not signed in"
 _READING = ("GET", "HEAD", "OPTIONS")
 _SAME_SITES = ("same-origin", "none")
@@ -31,17 +36,17 @@ Rights = Mapping[str, Right | None]
 class SignInRefused(Problem):
     """A request without a session; `heading` says why in a few words."""
 
-    def __init__(self, heading: str, detail: str = "") -> None:
-        challenge = {"WWW-Authenticate": 'Cookie realm="console"'}
-        super().__init__("unauthorized", detail, headers=challenge)
+    def __init__(self, heading: str, detail: str = "", code: str = "unauthorized") -> None:
+        challenge = {"WWW-Authenticate": 'Cookie realm="console"'} if code == "unauthorized" else {}
+        super().__init__(code, detail, headers=challenge)
         self.heading = heading
 
 
 class Entrance:
     """Finds the session of a request, and refuses pages that the person has no right to.
 
-    A wrong cookie or link sets `req.context.refusal`: Limits, the next middleware, charges
-    the client's address and raises the refusal.
+    A wrong cookie or link, or a person without a role, sets `req.context.refusal`: Limits, the
+    next middleware, charges the client's address and raises the refusal.
 
     Args:
         rights: the rights that each resource needs, by its type.
@@ -53,9 +58,10 @@ class Entrance:
         self._trusted_proxies = config.trusted_proxies
         self._cookie = SessionCookie(config.trusted_proxies)
         self._rights = rights
+        self._directory = directory_of(config)
 
     def process_request(self, req: ConsoleRequest, resp: falcon.Response) -> None:
-        """Set `req.context.session`, or `req.context.refusal`.
+        """Set `req.context.session` or, at PROXY, `req.context.person`; or `req.context.refusal`.
 
         Raises SignInRefused if there is no cookie, PageError for a form of another site, and
         falcon.HTTPNotFound for a path with control characters.
@@ -67,6 +73,14 @@ class Entrance:
             raise falcon.HTTPNotFound
         if req.method not in _READING:
             self._require_same_origin(req)
+        if req.path == PROXY and self._directory is not None:
+            try:
+                context.person = self._identified(req, self._directory)
+            except NotIdentified as refused:
+                context.refusal = SignInRefused("Nobody knows who you are", str(refused))
+            except NoRole as refused:
+                context.refusal = SignInRefused("You have no role here", str(refused), "forbidden")
+            return
         if req.path.startswith(SIGN_IN):
             try:
                 require_link(self._engine, req.path.removeprefix(SIGN_IN))
@@ -111,6 +125,15 @@ class Entrance:
             "You may not do that",
             f"This takes the role {needed}; you are signed in as {session.role}.",
         )
+
+    def _identified(self, req: ConsoleRequest, directory: Directory) -> Person:
+        """Return whom a proxy has identified. Raises NotIdentified or NoRole."""
+        if not comes_from_proxy(req, self._trusted_proxies):
+            raise NotIdentified("This request did not come from a proxy that the service trusts.")
+        # SEC: a proxy that adds its header to that of a client would let clients choose.
+        if not req.env.get(REPEATED, frozenset()).isdisjoint(_STATED):
+            raise NotIdentified("The proxy sent a header twice.")
+        return directory.person(*(req.env.get(name, "") for name in _STATED))
 
     def _note_use(self, req: ConsoleRequest, session: Session) -> None:
         """Note that a person used a session. A page that loads itself again is no use."""

@@ -120,6 +120,8 @@ PAGES: tuple[Page, ...] = (
     Page("/actions", actions.ActionList, _READ, "Actions"),
     Page("/sign-out", sign_in.SignOut, {"POST": Right.LOOK_UP}),
     Page("/sign-out/everywhere", sign_in.SignOutEverywhere, _LOOK_UP),
+    # NOTE: no link has this token.
+    Page("/sign-in/proxy", sign_in.ProxySignIn, {"GET": None, "POST": None}),
     Page("/sign-in/{token}", sign_in.SignIn, {"GET": None, "POST": None}),
     Page("/assets/{asset}", ConsoleAsset, _OPEN),
 )

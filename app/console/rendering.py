@@ -20,6 +20,7 @@ from app.audit.record import row_of
 from app.console.charts import CLASS_NAMES, columns_chart
 from app.console.look_up_rows import reason_in_words
 from app.documentation import resources as documentation
+from app.people.directory import Person
 from app.people.sessions import Session
 from app.registers.change_words import brief
 from app.roles import RIGHTS, Right
@@ -39,12 +40,14 @@ ROOT = "/console"
 class ConsoleContext(RequestContext):
     """The fields of every request, and the session of this one."""
 
-    __slots__ = ("session",)
+    __slots__ = ("person", "session")
 
     def __init__(self) -> None:
         super().__init__()
         self.session: Session | None = None
         """The session of the person who asks; never None on pages that need a right."""
+        self.person: Person | None = None
+        """Whom a proxy identified; never None where that opens a session."""
 
 
 class ConsoleRequest(Request):
@@ -138,11 +141,13 @@ class Renderer:
     Args:
         zone: the operator's time zone, in which pages show times.
         menu: the pages in the navigation, in their order.
+        has_directory: whether people can also sign in by their directory.
     """
 
-    def __init__(self, zone: tzinfo, menu: Iterable[MenuItem]) -> None:
+    def __init__(self, zone: tzinfo, menu: Iterable[MenuItem], *, has_directory: bool) -> None:
         self._environment = _environment(zone)
         self._menu = tuple(menu)
+        self._has_directory = has_directory
 
     def send(
         self, req: ConsoleRequest, resp: falcon.Response, template: str, values: Values
@@ -151,11 +156,12 @@ class Renderer:
 
         Args:
             template: the name of its file in `templates/`.
-            values: the values of the template besides `page` (a View).
+            values: the values of the template besides `page` (a View) and `has_directory`.
         """
         view = View(req, self._menu)
         resp.content_type = _HTML
-        resp.text = self._environment.get_template(template).render(values, page=view)
+        found = self._environment.get_template(template)
+        resp.text = found.render(values, page=view, has_directory=self._has_directory)
 
 
 def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup:

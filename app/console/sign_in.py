@@ -1,4 +1,6 @@
-"""The people who are signed in to the console; sign-in by a link, and sign-out."""
+"""The people who are signed in to the console; sign-in by link or directory, and sign-out."""
+
+from collections.abc import Callable
 
 import falcon
 
@@ -6,9 +8,12 @@ from app.console.entrance import SessionCookie
 from app.console.form_pages import Question, ask
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import LOOK_UP, Resource, missing, redirect, view
+from app.people.directory import Person, directory_of
 from app.people.plates import PlateLimits
 from app.people.sessions import (
     SESSION_SECONDS,
+    ConsoleLink,
+    admit,
     end_session,
     end_sessions,
     find_session,
@@ -20,6 +25,10 @@ from app.roles import Right
 from app.storage import reserve
 
 _PLACE = "people"
+_NEEDS_LINK = "Only a new link, from “verifyd console link”, lets it in again."
+_STILL_LISTED = (
+    "It comes in again by your directory, unless you remove the person from the groups there."
+)
 
 
 class PeopleList(Resource):
@@ -48,8 +57,8 @@ class SessionEnd(Resource):
             raise missing("session", "It has ended, or never was.", _PLACE)
         question = Question(
             f"End the session of {session.name}?",
-            "The browser with this session is signed out at its next click. Only a new link, from "
-            "“verifyd console link”, lets it in again.",
+            "The browser with this session is signed out at its next click. "
+            + (_STILL_LISTED if directory_of(self.config) else _NEEDS_LINK),
             "End the session",
         )
         ask(self, req, resp, question, _PLACE)
@@ -66,20 +75,57 @@ class SignIn(Resource):
     @view("sign_in.html")
     def on_get(self, req: ConsoleRequest, resp: falcon.Response, token: str) -> Values:
         """GET /console/sign-in/{token}. Shows a button; Entrance has refused wrong links."""
-        link = require_link(self.engine, token)
-        hours = SESSION_SECONDS // 3600
-        return {"link": link, "hours": hours, "idle_seconds": self.config.console_idle}
+        return _offer(self, require_link(self.engine, token))
 
     def on_post(self, req: ConsoleRequest, resp: falcon.Response, token: str) -> None:
         """POST /console/sign-in/{token}. Uses the link up, and opens the overview."""
-        cookie = SessionCookie(self.config.trusted_proxies)
-        former, idle_seconds = cookie.token(req), self.config.console_idle
-        # A person who frees a full disk must get in (D57).
-        opened = reserve.with_reserve(
-            self.engine, open_session, self.engine, token, idle_seconds=idle_seconds, former=former
-        )
-        cookie.give(req, resp, opened)
-        redirect(req, resp)
+        _let_in(self, req, resp, open_session, token)
+
+
+class ProxySignIn(Resource):
+    """The sign-in of people whom a proxy has identified (D189).
+
+    A session opens by POST only: browsers fetch pages ahead, and send no `SameSite=Strict` cookie
+    where the directory's own page leads back.
+    """
+
+    @view("sign_in.html")
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> Values:
+        """GET /console/sign-in/proxy. Shows a button; Entrance has refused everybody else."""
+        return _offer(self, _identified(req))
+
+    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+        """POST /console/sign-in/proxy. Opens a session, and the overview."""
+        _let_in(self, req, resp, admit, _identified(req))
+
+
+def _identified(req: ConsoleRequest) -> Person:
+    person = req.context.person
+    assert person is not None  # noqa: S101 - Entrance has refused requests without a person
+    return person
+
+
+def _offer(resource: Resource, person: Person | ConsoleLink) -> Values:
+    hours, idle_seconds = SESSION_SECONDS // 3600, resource.config.console_idle
+    return {"person": person, "hours": hours, "idle_seconds": idle_seconds}
+
+
+def _let_in(
+    resource: Resource,
+    req: ConsoleRequest,
+    resp: falcon.Response,
+    opening: Callable[..., str],
+    by: str | Person,
+) -> None:
+    """Open a session by a link or for a person, and lead to the overview."""
+    cookie = SessionCookie(resource.config.trusted_proxies)
+    former, idle_seconds = cookie.token(req), resource.config.console_idle
+    # A person who frees a full disk must get in (D57).
+    token = reserve.with_reserve(
+        resource.engine, opening, resource.engine, by, idle_seconds=idle_seconds, former=former
+    )
+    cookie.give(req, resp, token)
+    redirect(req, resp)
 
 
 class SignOut(Resource):
@@ -118,4 +164,5 @@ def _show_signed_out(
 ) -> None:
     SessionCookie(resource.config.trusted_proxies).clear(req, resp)
     req.context.session = None
-    resource.show(req, resp, "signed_out.html", {"heading": "You are signed out", "text": text})
+    values = {"heading": "You are signed out", "text": text, "is_signing_out": True}
+    resource.show(req, resp, "signed_out.html", values)

@@ -16,6 +16,7 @@ from app.audit.segments import OWNER
 from app.audit.state import AuditState, audit_state, owner_fault
 from app.config import SETTINGS, Config, setting_fault
 from app.errors import OperatorError
+from app.people.directory import directory_fault
 from app.people.sessions import list_sessions
 from app.roles import Role
 from app.serve import listening
@@ -165,6 +166,7 @@ def findings(config: Config) -> Findings:
     binds = (config.bind, config.console_bind)
     found = [listening.group_fault(config, each) for each in binds]
     found.append(listening.console_fault(config, listening.chosen_by_systemd(config)))
+    found.append(directory_fault(config))
     faults += dict.fromkeys(filter(None, found))
     warnings += filter(None, [listening.console_warning(config)])
     return Findings(faults, warnings, audit)

@@ -14,6 +14,7 @@ from app import clock
 from app.accounts.authentication import base62, random_base62
 from app.accounts.models import NAME_CHARACTERS_MAX, require_text
 from app.actions import Actor, Subject, changing, record
+from app.people.directory import Person, person_of
 from app.roles import RIGHTS, Right, Role
 from app.storage.engine import Engine, Prepared, parameter
 
@@ -135,25 +136,41 @@ def open_session(engine: Engine, token: str, *, idle_seconds: int = 0, former: s
         former: the token of the browser's session until now, which ends.
     """
     now = clock.now()
-    session_token = _new_token()
     with changing(engine):
         link = require_link(engine, token)
         is_it = (ConsoleLink.token_hash == link.token_hash) & ConsoleLink.used_at.is_null()
         if not ConsoleLink.update(used_at=now).where(is_it).execute(engine):
             raise LinkRefused("The link was used just now, and works only once.")
-        _remove_expired(engine, now)
-        ConsoleSession.insert(
-            id=random_base62(_ID_CHARACTERS),
-            token_hash=_hash(session_token),
-            name=link.name,
-            role=link.role,
-            started_at=now,
-            expires_at=_end_of(now, now, idle_seconds),
-        ).execute(engine)
-        who, subject = Actor(link.name, "console"), Subject("person", link.name)
-        _end(engine, ConsoleSession.token_hash == _hash(former), who)
-        record(engine, who, "console.sign-in", subject, None, {"role": link.role})
-    return session_token
+        person = Person(link.name, Role(link.role))
+        return _open(engine, person, "link", idle_seconds=idle_seconds, former=former)
+
+
+def admit(engine: Engine, person: Person, *, idle_seconds: int = 0, former: str = "") -> str:
+    """Open a session for a person whom the directory identified, and return its token.
+
+    Args:
+        idle_seconds: as for `open_session`, and `former`, too.
+    """
+    with changing(engine):
+        return _open(engine, person, "directory", idle_seconds=idle_seconds, former=former)
+
+
+def _open(engine: Engine, person: Person, by: str, *, idle_seconds: int, former: str) -> str:
+    """Insert a session within a transaction, record that, and return its token."""
+    now, token = clock.now(), _new_token()
+    _remove_expired(engine, now)
+    ConsoleSession.insert(
+        id=random_base62(_ID_CHARACTERS),
+        token_hash=_hash(token),
+        name=person.name,
+        role=person.role,
+        started_at=now,
+        expires_at=_end_of(now, now, idle_seconds),
+    ).execute(engine)
+    who, subject = Actor(person.name, "console"), Subject("person", person.name)
+    _end(engine, ConsoleSession.token_hash == _hash(former), who)
+    record(engine, who, "console.sign-in", subject, None, {"role": person.role, "by": by})
+    return token
 
 
 class Sessions:
@@ -218,7 +235,7 @@ def end_session(engine: Engine, session_id: str, *, actor: Actor) -> None:
 def end_sessions(
     engine: Engine, name: str | None = None, *, actor: Actor | None = None
 ) -> tuple[int, int]:
-    """End all sessions and withdraw all unused links, or those of one person.
+    """End all sessions and withdraw all unused links, or those of one person (`person_of`).
 
     Return how many sessions ended, and how many links were withdrawn.
     """
@@ -226,14 +243,20 @@ def end_sessions(
     sessions = ConsoleSession.delete().where(ConsoleSession.expires_at > now)
     is_unused = ConsoleLink.used_at.is_null() & (ConsoleLink.expires_at > now)
     links = ConsoleLink.delete().where(is_unused)
-    if name is not None:
-        sessions = sessions.where(ConsoleSession.name == name)
-        links = links.where(ConsoleLink.name == name)
     with changing(engine):
         _remove_expired(engine, now)
+        if name is not None:
+            sessions = sessions.where(ConsoleSession.name.in_(_names(engine, ConsoleSession, name)))
+            links = links.where(ConsoleLink.name.in_(_names(engine, ConsoleLink, name)))
         ended = sessions.execute(engine), links.execute(engine)
         _record_end(engine, actor, name or EVERYBODY, *ended)
         return ended
+
+
+def _names(engine: Engine, model: type[peewee.Model], name: str) -> list[str]:
+    """Return the names in a table that stand for the same person; databases fold only ASCII."""
+    found = model.select(model.name).distinct().tuples().execute(engine)
+    return [each for (each,) in found if person_of(each) == person_of(name)]
 
 
 def _end(engine: Engine, is_it: peewee.Expression, actor: Actor) -> None:

@@ -17,6 +17,15 @@ HOST = "console.example"
 ORIGIN = f"http://{HOST}"
 ADDRESS = {"REMOTE_ADDR": "192.0.2.7"}
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+ON_SOCKET = {"REMOTE_ADDR": ""}
+PROXY = f"{ROOT}/sign-in/proxy"
+PROXY_SECRET = "s" * 32
+DIRECTORY = {
+    "console": True,
+    "console_proxy_secret": PROXY_SECRET,
+    "console_groups": {f"{role}s": role for role in reversed(Role)},
+}
+"""Settings with which people of the groups `clerks`, `viewers` and so on sign in by a directory."""
 
 
 class Browser:
@@ -87,6 +96,26 @@ class Browser:
 def signed_in(world: World, application: Any, role: Role, name: str = "ann") -> Browser:
     """Return a browser with an open session of a role."""
     return Browser(application).sign_in(create_link(world.engine, name, role))
+
+
+def stated(
+    name: str | None = "ann", groups: str | None = "clerks", secret: str | None = PROXY_SECRET
+) -> dict[str, str]:
+    """Return the headers that a proxy adds, in the encoding of WSGI, without those that are None."""
+    values = {"User": name, "Groups": groups, "Proxy-Secret": secret}
+    return {
+        f"X-Verifyd-{header}": value.encode().decode("latin-1")
+        for header, value in values.items()
+        if value is not None
+    }
+
+
+def let_in(world: World, application: Any, role: Role, name: str = "ann") -> Browser:
+    """Return a browser with an open session of a role, which a directory gave the person."""
+    browser = Browser(application, ON_SOCKET)
+    headers = {**SAME_ORIGIN, **stated(name, f"{role}s")}
+    assert browser.post(PROXY, headers=headers).status_int == 303
+    return browser
 
 
 def stored(world: World) -> bytes:

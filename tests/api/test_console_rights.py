@@ -13,12 +13,22 @@ from app.jobs.results import Question
 from app.people.sessions import create_link, list_sessions
 from app.roles import RIGHTS, Right, Role
 from app.watches.repository import ensure_feed
-from tests.api.console import Browser, signed_in, stored
+from tests.api.console import DIRECTORY, PROXY, Browser, let_in, signed_in, stated, stored
 from tests.conftest import ON_SQLITE, STORAGE
 from tests.rows import each_row
 from tests.unit.held import loaded, vehicles
 
 METHODS = ("GET", "HEAD", "POST")
+ROLES_AND_WAYS = [
+    *((role, signed_in) for role in Role),
+    (Role.CLERK, let_in),
+    *(
+        pytest.param(role, let_in, marks=pytest.mark.system_long)
+        for role in Role
+        if role != Role.CLERK
+    ),
+]
+"""Each role, and how a person with it signs in: by a link, or by a directory (D189)."""
 GUARDED = [
     pytest.param(page, method, id=f"{method} {page.path}")
     for page in PAGES
@@ -29,15 +39,15 @@ GUARDED = [
 
 @pytest.fixture
 def application(world):
-    """The service with its console, and the audit trail, without which no clerk looks up."""
+    """The service with its console, a directory, and the trail, without which no clerk looks up."""
     trail = world.directory / "audit"
-    return world.client(None, console=True, audit=True, audit_dir=trail).application
+    return world.client(None, **DIRECTORY, audit=True, audit_dir=trail).application
 
 
 @pytest.fixture
 def operator(world, application):
-    """The browser of an operator."""
-    return signed_in(world, application, Role.OPERATOR)
+    """The browser of an operator, who comes through a proxy."""
+    return let_in(world, application, Role.OPERATOR)
 
 
 def path_of(page, world):
@@ -94,11 +104,13 @@ def _audit_task_of(world, kind):
 
 
 @ON_SQLITE  # No database decides about rights.
-@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(("role", "sign_in"), ROLES_AND_WAYS)
 @each_row(("page", "method"), GUARDED)
-def test_each_role_can_do_what_it_has_the_right_to(world, application, page, method, role):
-    """Each pair of a role and a method works, or is 403 and changes nothing."""
-    browser = signed_in(world, application, role)
+def test_each_role_can_do_what_it_has_the_right_to(
+    world, application, page, method, role, sign_in
+):
+    """Each pair of a role and a method works, or is 403 and changes nothing, however one came in."""
+    browser = sign_in(world, application, role)
     path = path_of(page, world)
     before = stored(world)
     response = browser.post(path) if method == "POST" else browser.request(method, path)
@@ -143,7 +155,8 @@ def test_a_right_needs_a_session_whatever_let_the_request_in(world, monkeypatch)
 @each_row("method", ["PUT", "PATCH", "DELETE"])
 def test_other_methods_are_refused(world, operator, page, method):
     """A method that no page has is 405."""
-    response = operator.request(method, path_of(page, world), headers={"Sec-Fetch-Site": "none"})
+    headers = {"Sec-Fetch-Site": "none", **(stated() if page.path == PROXY else {})}
+    response = operator.request(method, path_of(page, world), headers=headers)
     assert response.status_int == 405
     assert "That does not work here" in response.text
 

@@ -386,11 +386,12 @@ class TestSessions:
             for each in list_actions(world.engine, Criteria(action="console"))[::-1]
         ]
         role, ended, left = {"role": "viewer"}, {"sessions": 1}, {"sessions": 0}
+        by_link = {**role, "by": "link"}
         assert recorded == [
             ("console.link", host, "command", "ann", None, role),
-            ("console.sign-in", "ann", "console", "ann", None, role),
+            ("console.sign-in", "ann", "console", "ann", None, by_link),
             ("console.link", host, "command", "ben", None, role),
-            ("console.sign-in", "ben", "console", "ben", None, role),
+            ("console.sign-in", "ben", "console", "ben", None, by_link),
             ("console.end", "ann", "console", "ann", ended, left),
             ("console.end", host, "command", "ben", ended, left),
         ]

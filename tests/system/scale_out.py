@@ -29,6 +29,7 @@ def command_before(hosts: Sequence[str], bind: str, directory: Path) -> list[str
         "listen 443 ssl http2 ": f"http2 on; listen {bind} ssl ",
         "    listen [::]:443 ssl http2 sndbuf=32k;\n": "",
         "/etc/ssl/verifyd/": f"{directory}/",
+        "/etc/verifyd/nginx/": f"{directory}/nginx/",
         "/var/log/nginx/": f"{directory}/",
         "10.0.0.11:8000": hosts[0],
         "10.0.0.12:8000": hosts[1],

@@ -1,6 +1,6 @@
 """The shipped nginx site in front of one service."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -8,6 +8,8 @@ from tests.system.nginx import configured, make_certificate, running
 from tests.system.processes import ROOT, free_port
 
 SITE = ROOT / "deploy" / "nginx" / "verifyd.conf"
+SECRET = "0123456789abcdef" * 4
+"""Of the proxies that `add_sign_in` sets up."""
 
 
 def command_with_site(upstream: str, bind: str, directory: Path, *, before: str = "") -> list[str]:
@@ -23,12 +25,33 @@ def command_with_site(upstream: str, bind: str, directory: Path, *, before: str 
         "    listen [::]:443 ssl http2 default_server sndbuf=32k;\n": "",
         "/etc/verifyd/tls/privkey.pem": f"{directory}/key.pem",
         "/etc/verifyd/tls/": f"{directory}/",
+        "/etc/verifyd/nginx/": f"{directory}/nginx/",
         "/var/log/nginx/": f"{directory}/",
         "unix:/run/verifyd.sock": upstream,
     }.items():
         assert shipped in text
         text = text.replace(shipped, here)
     return configured(directory, before + text)
+
+
+def add_sign_in(directory: Path, example: str, changes: Mapping[str, str] | None = None) -> None:
+    """Add an example of a sign-in by a directory to the site that will run in `directory`.
+
+    Args:
+        example: what its two files have in their names.
+        changes: texts in these files, and what to write instead.
+    """
+    added = directory / "nginx"
+    added.mkdir()
+    (added / "secret.conf").write_text(f"proxy_set_header X-Verifyd-Proxy-Secret {SECRET};\n")
+    files = [f"http-{example}.conf", f"server-{example}.conf"]
+    texts = {name: (SITE.parent / name).read_text() for name in files}
+    changes = {"/etc/verifyd/nginx/": f"{added}/", **(changes or {})}
+    for shipped, here in changes.items():
+        assert any(shipped in text for text in texts.values())
+        texts = {name: text.replace(shipped, here) for name, text in texts.items()}
+    for name, text in texts.items():
+        (added / name).write_text(text)
 
 
 @contextmanager

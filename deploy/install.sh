@@ -60,7 +60,9 @@ units="verifyd.service verifyd.socket verifyd-audit-prune.service verifyd-audit-
     verifyd-report.timer verifyd-watch.service verifyd-watch.timer"
 files="README.md console-overview.png console-look-up.png console-phone.png
     LOADING.md REFERENCE.md install.sh uninstall.sh certificate.sh verifyd.sh
-    verifyd.env.example nginx/verifyd.conf systemd/hardening.conf
+    verifyd.env.example nginx/verifyd.conf nginx/http-password-file.conf
+    nginx/server-password-file.conf nginx/http-auth-request.conf nginx/server-auth-request.conf
+    systemd/hardening.conf
     monitoring/README.md monitoring/prometheus.yml monitoring/verifyd.rules.yml
     monitoring/verifyd.rules.test.yml monitoring/grafana/dashboards.yml
     monitoring/grafana/datasource.yml monitoring/grafana/verifyd.json
@@ -162,6 +164,8 @@ lay_out_directories() {
     place 750 "${owner:+0:${owner#*:}}" "$etc/imports"
     # The service reads when the certificate expires; only root can read the key.
     place 750 "${owner:+0:${owner#*:}}" "$etc/tls"
+    # What the operator adds to the site. It holds a secret, so only root reads it, and nginx as root.
+    place 700 "" "$etc/nginx"
     place 750 "$owner" "$data"
     place 700 "$owner" "$data/backups"
     place 770 "$owner" "$data/drop"

@@ -105,7 +105,8 @@ remove_program() {
 }
 
 remove_data() {
-    rm -rf "$etc" "$credentials/verifyd.database_url" "$credentials/verifyd.notify_secret"
+    rm -rf "$etc" "$credentials/verifyd.database_url" "$credentials/verifyd.notify_secret" \
+        "$credentials/verifyd.console_proxy_secret" "$root/etc/nginx/verifyd.passwords"
     [ ! -d "$credentials" ] || rmdir --ignore-fail-on-non-empty "$credentials"
     rm -f "$root"/var/log/nginx/verifyd.log* "$root"/var/log/nginx/verifyd.error.log*
     if [ -d "$data" ]; then

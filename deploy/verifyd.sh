@@ -4,6 +4,7 @@ set -eu
 settings=/etc/verifyd/verifyd.env
 credential=/etc/credstore/verifyd.database_url
 secret=/etc/credstore/verifyd.notify_secret
+proxy_secret=/etc/credstore/verifyd.console_proxy_secret
 program=$(dirname "$(readlink -f "$0")")/verifyd
 
 fail() {
@@ -59,6 +60,10 @@ fi
 if [ -z "${VERIFYD_NOTIFY_SECRET+set}" ] && [ -r "$secret" ]; then
     VERIFYD_NOTIFY_SECRET=$(cat "$secret")
     export VERIFYD_NOTIFY_SECRET
+fi
+if [ -z "${VERIFYD_CONSOLE_PROXY_SECRET+set}" ] && [ -r "$proxy_secret" ]; then
+    VERIFYD_CONSOLE_PROXY_SECRET=$(cat "$proxy_secret")
+    export VERIFYD_CONSOLE_PROXY_SECRET
 fi
 # The defaults of the units (hardening.conf), for a settings file that is older than these settings.
 export VERIFYD_DATA_DIR="${VERIFYD_DATA_DIR-/var/lib/verifyd}"

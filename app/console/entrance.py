@@ -73,19 +73,8 @@ class Entrance:
             raise falcon.HTTPNotFound
         if req.method not in _READING:
             self._require_same_origin(req)
-        if req.path == PROXY and self._directory is not None:
-            try:
-                context.person = self._identified(req, self._directory)
-            except NotIdentified as refused:
-                context.refusal = SignInRefused("Nobody knows who you are", str(refused))
-            except NoRole as refused:
-                context.refusal = SignInRefused("You have no role here", str(refused), "forbidden")
-            return
         if req.path.startswith(SIGN_IN):
-            try:
-                require_link(self._engine, req.path.removeprefix(SIGN_IN))
-            except LinkRefused as refused:
-                context.refusal = link_refusal(refused)
+            context.refusal = self._sign_in_refusal(req)
             return
         token = self._cookie.token(req)
         if not token:
@@ -125,6 +114,26 @@ class Entrance:
             "You may not do that",
             f"This takes the role {needed}; you are signed in as {session.role}.",
         )
+
+    def _sign_in_refusal(self, req: ConsoleRequest) -> SignInRefused | None:
+        """Return why nobody can sign in by a link or, at PROXY, by the directory; None if one can.
+
+        Sets `req.context.person` in the latter case.
+        """
+        try:
+            if req.path == PROXY and self._directory is not None:
+                req.context.person = self._identified(req, self._directory)
+            else:
+                require_link(self._engine, req.path.removeprefix(SIGN_IN))
+        except LinkRefused as refused:
+            return link_refusal(refused)
+        except NotIdentified as refused:
+            text = f"{refused} Tell whoever runs this service."
+            return SignInRefused("You were not identified", text)
+        except NoRole as refused:
+            text = f"{refused} Ask whoever looks after your directory."
+            return SignInRefused("You may not use the console", text, "forbidden")
+        return None
 
     def _identified(self, req: ConsoleRequest, directory: Directory) -> Person:
         """Return whom a proxy has identified. Raises NotIdentified or NoRole."""

@@ -19,11 +19,11 @@ class Person(NamedTuple):
 
 
 class NotIdentified(Exception):
-    """A request does not say who somebody is; the message says why, in sentences for that person."""
+    """A request does not say who somebody is; the message is a sentence that says why."""
 
 
 class NoRole(Exception):
-    """A person is in no group that has a role; the message is a sentence for that person."""
+    """A person is in no group that has a role; the message is a sentence that says so."""
 
 
 class Directory(NamedTuple):

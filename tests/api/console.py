@@ -101,7 +101,7 @@ def signed_in(world: World, application: Any, role: Role, name: str = "ann") -> 
 def stated(
     name: str | None = "ann", groups: str | None = "clerks", secret: str | None = PROXY_SECRET
 ) -> dict[str, str]:
-    """Return the headers that a proxy adds, in the encoding of WSGI, without those that are None."""
+    """Return the headers that a proxy sets, as WSGI encodes them, without those that are None."""
     values = {"User": name, "Groups": groups, "Proxy-Secret": secret}
     return {
         f"X-Verifyd-{header}": value.encode().decode("latin-1")

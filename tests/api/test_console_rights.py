@@ -106,10 +106,8 @@ def _audit_task_of(world, kind):
 @ON_SQLITE  # No database decides about rights.
 @pytest.mark.parametrize(("role", "sign_in"), ROLES_AND_WAYS)
 @each_row(("page", "method"), GUARDED)
-def test_each_role_can_do_what_it_has_the_right_to(
-    world, application, page, method, role, sign_in
-):
-    """Each pair of a role and a method works, or is 403 and changes nothing, however one came in."""
+def test_each_role_can_do_what_it_has_the_right_to(world, application, page, method, role, sign_in):
+    """Each pair of a role and a method works, or is 403 and changes nothing, whatever way in."""
     browser = sign_in(world, application, role)
     path = path_of(page, world)
     before = stored(world)

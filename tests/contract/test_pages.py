@@ -32,6 +32,8 @@ TOLD_IN_WORDS = {
     "audit_dir": "`audit/` in `VERIFYD_DATA_DIR`",
     "console_bind": "none",
     "console_limits": "none",
+    "console_groups": "none",
+    "console_proxy_secret": "none",
     "lookup_reasons": "none",
     "notify": "none",
     "notify_secret": "none",

@@ -85,6 +85,7 @@ VISITED = {
     f"{ROOT}/sign-out",
     f"{ROOT}/sign-out/everywhere",
     f"{ROOT}/sign-in/{{token}}",
+    f"{ROOT}/sign-in/proxy",  # In test_directory_browser.py.
     f"{ROOT}/assets/{{asset}}",
 }
 """The pages that the walk opens. Add yours when you have added them to the walk."""

@@ -181,6 +181,9 @@ def test_an_empty_tree_is_laid_out(tree):
     assert files["etc/verifyd/verifyd.env"][1] == 0o640
     assert (tree.root / "etc/verifyd/tls").stat().st_mode & 0o027 == 0
     assert (tree.root / "etc/verifyd").stat().st_mode & 0o007 == 0
+    assert (tree.root / "etc/verifyd/nginx").stat().st_mode & 0o077 == 0
+    for site in DEPLOY.glob("nginx/*"):
+        assert (release / "nginx" / site.name).read_text() == site.read_text()
     for unit in UNITS:
         assert files[f"etc/systemd/system/{unit.name}"][0].endswith(unit.name.encode())
     for path in ("verifyd", "verifyd.sh", "install.sh"):
@@ -443,9 +446,12 @@ class TestUninstalling:
         tree.install()
         for name, text in {
             "etc/nginx/sites-enabled/other.conf": "other",
+            "etc/nginx/verifyd.passwords": "ann:hash",
             "etc/systemd/system/other.service": "other",
             "etc/credstore/verifyd.database_url": "postgresql:///verifyd",
             "etc/credstore/verifyd.notify_secret": "whsec_",
+            "etc/credstore/verifyd.console_proxy_secret": "secret",
+            "etc/verifyd/nginx/server-own.conf": "own",
             "etc/verifyd/tls/privkey.pem": "key",
             "var/lib/verifyd/verifyd.db": "data",
             "var/lib/verifyd/backups/one/verifyd.db": "data",
@@ -469,9 +475,12 @@ class TestUninstalling:
         left = installed.files()
         assert set(left) == {
             "etc/credstore/verifyd.database_url",
+            "etc/credstore/verifyd.console_proxy_secret",
             "etc/credstore/verifyd.notify_secret",
             "etc/nginx/sites-enabled/other.conf",
+            "etc/nginx/verifyd.passwords",
             "etc/systemd/system/other.service",
+            "etc/verifyd/nginx/server-own.conf",
             "etc/verifyd/tls/privkey.pem",
             "etc/verifyd/verifyd.env",
             "var/lib/verifyd/backups/one/verifyd.db",

@@ -17,9 +17,10 @@ import pytest
 from app.console.rendering import ROOT
 from app.people.sessions import list_sessions
 from app.roles import Role
+from app.setting_values import proxy_secret
 from tests.system.nginx import running
 from tests.system.processes import connected, free_port, read_answer, send
-from tests.system.scale_out import FOLDER, balanced
+from tests.system.scale_out import FOLDER, balanced, command_before
 from tests.system.site import SECRET, SITE, add_sign_in, behind_site, command_with_site
 
 PROXY = f"{ROOT}/sign-in/proxy"
@@ -85,7 +86,8 @@ def service(serve, socket_directory):
 
 def locations_of(file: Path) -> list[str]:
     """Return what the locations are that forward requests."""
-    found = re.findall(r"    location ((?:= |~ )?\S+) \{\n(.*?)\n    \}", file.read_text(), re.DOTALL)
+    location = r"    location ((?:= |~ )?\S+) \{\n(.*?)\n    \}"
+    found = re.findall(location, file.read_text(), re.DOTALL)
     return [named for named, body in found if "proxy_pass" in body]
 
 
@@ -125,16 +127,34 @@ def test_an_example_forwards_what_the_site_forwards(example):
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_nginx_and_a_linter_take_an_example(example, tmp_path):
-    """`nginx -t` finds no errors and no warnings, and Gixy no weakness."""
+def test_nginx_takes_an_example(example, tmp_path):
+    """`nginx -t` finds no errors and no warnings, in either site; Gixy finds no weakness."""
     add_sign_in(tmp_path, example)
-    command = command_with_site("127.0.0.1:1", f"127.0.0.1:{free_port()}", tmp_path)
-    ended = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert "[warn]" not in ended.stderr
+    bind = f"127.0.0.1:{free_port()}"
+    for command in (
+        command_before(["127.0.0.1:1", "127.0.0.1:2"], bind, tmp_path),
+        command_with_site("127.0.0.1:1", bind, tmp_path),
+    ):
+        ended = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        assert "[warn]" not in ended.stderr
     gixy = [Path(sys.executable).parent / "gixy", "--format", "json", tmp_path / "nginx.conf"]
     ended = subprocess.run(gixy, capture_output=True, text=True, check=False)
     assert json.loads(ended.stdout) == [], ended.stdout
+
+
+def test_the_page_makes_a_secret_that_both_sides_take(tmp_path):
+    """Its lines write one secret into two files, which only their owner can read."""
+    page = (SITE.parent.parent / "README.md").read_text()
+    (block,) = re.findall(r"```sh\n   (secret=.*?)```", page, re.DOTALL)
+    script = block.replace("sudo ", "").replace(" /etc/", f" {tmp_path}/etc/")
+    subprocess.run(["sh", "-eu", "-c", script], check=True)
+    credential = tmp_path / "etc/credstore/verifyd.console_proxy_secret"
+    added = tmp_path / "etc/verifyd/nginx/secret.conf"
+    secret = proxy_secret(credential.read_text().strip())
+    assert len(secret) == 64
+    assert added.read_text() == f"proxy_set_header X-Verifyd-Proxy-Secret {secret};\n"
+    assert {each.stat().st_mode & 0o777 for each in (credential, added)} == {0o600}
 
 
 class TestPasswordFile:

@@ -119,7 +119,7 @@ def test_there_are_no_links_to_a_console_that_is_off(cli, engine):
 
 
 @pytest.mark.parametrize(
-    ("words", "left"), [(["ann"], ["ben"]), ([], []), (["eve"], ["ben", "ann"])]
+    ("words", "left"), [(["ann"], ["ben"]), (["ANN"], ["ben"]), ([], []), (["eve"], ["ben", "ann"])]
 )
 def test_sessions_and_links_of_a_person_end(cli, engine, words, left):
     """`console end` ends those of one person or of everybody, also while the console is off."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.config import PREFIX, SETTINGS, Config, ConfigError
+from app.roles import Role
 from app.setting_destinations import Destination
 from app.setting_values import is_register_name, sqlite_path
 from tests.rows import each_row
@@ -137,6 +138,20 @@ def test_a_setting_is_named_like_its_field(name):
         ("notify", "mailto:root", (Destination("mailto", "root"),)),
         ("notify_secret", SECRET, b"x" * 24),
         ("notify_secret", "", None),
+        ("console_proxy_secret", "", ""),
+        ("console_proxy_secret", f"{'!' * 31}~", f"{'!' * 31}~"),
+        ("console_proxy_secret", "a" * 200, "a" * 200),
+        ("console_groups", "", {}),
+        (
+            "console_groups",
+            " it = operator, Domain Users=clerk,a=b=viewer,Ko\u0308ln=auditor,",
+            {
+                "it": Role.OPERATOR,
+                "Domain Users": Role.CLERK,
+                "a=b": Role.VIEWER,
+                "K\u00f6ln": Role.AUDITOR,
+            },
+        ),
     ],
 )
 def test_a_value_is_read(name, text, value):
@@ -180,6 +195,10 @@ def test_a_value_is_read(name, text, value):
         *(("notify", text) for text in ("https://a..b/", f"https://{'a' * 64}.b/", "https://.b/")),
         *(("notify", text) for text in ("https://h:x/", "https://h:0/", "https://h/a b")),
         *(("notify", text) for text in ("https://h/#a", "https://\u00fc/", "https:h")),
+        *(("console_proxy_secret", text) for text in ("a" * 31, "a" * 201, "\xe9" * 32)),
+        *(("console_proxy_secret", text) for text in (f"{'a' * 32} b", f"{'a' * 32},", "a\n" * 32)),
+        *(("console_groups", text) for text in ("it", "it=", "=clerk", "it=admin", "it=Clerk")),
+        *(("console_groups", text) for text in ("a=clerk,a=viewer", "\xe9=clerk,e\u0301=clerk")),
         *(("notify_secret", text) for text in ("whsec_", "whsec_MTIz", "eHh4", "whsec_!" * 9)),
         *(("stale_after", text) for text in ("*=1d,2d", "rdw:2d", "\u0661d", "9999999999d")),
     ],
@@ -232,6 +251,7 @@ def test_destinations_are_never_repeated():
     """A destination can hold a token, so neither errors nor printed settings show it."""
     text = "https://h/token,ftp://h/token"
     assert "token" not in "".join(faults(notify=text, notify_secret="whsec_token"))
+    assert "token" not in "".join(faults(console_proxy_secret="token"))
     config = read(notify="https://h/token", notify_secret=SECRET)
     assert "token" not in repr(config)
     assert "xxx" not in repr(config)
@@ -246,10 +266,12 @@ def test_a_destination_is_named_once():
 
 
 def test_the_secret_can_be_a_credential(tmp_path):
-    """The secret can be a credential, like the database's URL (D49)."""
+    """Secrets can be credentials, like the database's URL (D49)."""
     (tmp_path / "notify_secret").write_text(f"{SECRET}\n")
     credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     assert Config.from_env(credentials).notify_secret == b"x" * 24
+    (tmp_path / "console_proxy_secret").write_text(f"{'x' * 32}\n")
+    assert Config.from_env(credentials).console_proxy_secret == "x" * 32
 
 
 def test_an_unreadable_secret_counts_as_unset(tmp_path):

@@ -6,7 +6,7 @@ in with the content of the database or a backup.
 
 import hashlib
 import secrets
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import peewee
 
@@ -246,17 +246,17 @@ def end_sessions(
     with changing(engine):
         _remove_expired(engine, now)
         if name is not None:
-            sessions = sessions.where(ConsoleSession.name.in_(_names(engine, ConsoleSession, name)))
-            links = links.where(ConsoleLink.name.in_(_names(engine, ConsoleLink, name)))
+            sessions = sessions.where(_is_of(engine, ConsoleSession, name))
+            links = links.where(_is_of(engine, ConsoleLink, name))
         ended = sessions.execute(engine), links.execute(engine)
         _record_end(engine, actor, name or EVERYBODY, *ended)
         return ended
 
 
-def _names(engine: Engine, model: type[peewee.Model], name: str) -> list[str]:
-    """Return the names in a table that stand for the same person; databases fold only ASCII."""
+def _is_of(engine: Engine, model: type[ConsoleLink | ConsoleSession], name: str) -> Any:
+    """Return a condition for the rows of a person. SQLite folds the case of ASCII only."""
     found = model.select(model.name).distinct().tuples().execute(engine)
-    return [each for (each,) in found if person_of(each) == person_of(name)]
+    return model.name.in_([each for (each,) in found if person_of(each) == person_of(name)])
 
 
 def _end(engine: Engine, is_it: peewee.Expression, actor: Actor) -> None:

@@ -19,7 +19,7 @@ from app.people.sessions import list_sessions
 from app.roles import Role
 from app.setting_values import proxy_secret
 from tests.system.nginx import running
-from tests.system.processes import connected, free_port, read_answer, send
+from tests.system.processes import connected, free_port, read_answer, run_command, send
 from tests.system.scale_out import FOLDER, balanced, command_before
 from tests.system.site import SECRET, SITE, add_sign_in, behind_site, command_with_site
 
@@ -335,3 +335,16 @@ def test_a_header_that_comes_twice_opens_nothing(service, repeated):
             answers.append(read_answer(connection))
     assert [each.status for each in answers] == [200, 401, 401]
     assert "The proxy sent a header twice." in answers[1].body.decode()
+
+
+@pytest.mark.parametrize("setting", ["console_proxy_secret", "console_groups"])
+def test_half_a_directory_stops_the_start(world, setting):
+    """The command `check` and the start say which setting is missing; other commands work."""
+    values = {"console_proxy_secret": SECRET, "console_groups": "staff=clerk"}
+    settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
+    settings |= {setting: values[setting], "bind": f"127.0.0.1:{free_port()}"}
+    for command in ("check", "serve"):
+        ended = run_command(command, **settings)
+        assert ended.returncode == 1
+        assert f"VERIFYD_{setting.upper()}: needs VERIFYD_CONSOLE_" in ended.stdout + ended.stderr
+    assert run_command("accounts", "list", **settings).returncode == 0

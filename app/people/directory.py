@@ -43,6 +43,8 @@ class Directory(NamedTuple):
 
         Raises NotIdentified or NoRole.
         """
+        if not (secret or name):
+            raise NotIdentified("The proxy did not say who you are.")
         if not secret:
             raise NotIdentified("The proxy sent no secret.")
         if not hmac.compare_digest(secret.encode(), self.secret.encode()):

@@ -183,6 +183,7 @@ class Test401:
     @each_row(
         ("said", "told"),
         [
+            ({"secret": None, "name": None}, "The proxy did not say who you are."),
             ({"secret": None}, "The proxy sent no secret."),
             ({"secret": ""}, "The proxy sent no secret."),
             ({"secret": "s" * 31}, "another secret"),

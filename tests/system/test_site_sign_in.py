@@ -277,6 +277,8 @@ class TestAuthRequest:
         port = site.rpartition(":")[2]
         own = f"https://localhost:{port}/oauth2/sign_in?rd=/console/sign-in/proxy"
         assert (away.status, away.headers["Location"]) == (303, self.SERVERS[kind][2] or own)
+        late = send(site, "POST", PROXY, headers={**SAME_ORIGIN, **dict.fromkeys(STATED, SECRET)})
+        assert (late.status, b"did not say who you are" in late.body) == (401, True)
         if kind == "oauth2-proxy":
             seen = send(site, "GET", "/oauth2/sign_in?rd=x").headers["X-Seen"]
             assert seen == "/oauth2/sign_in?rd=x"

@@ -22,7 +22,7 @@ from app.storage.engine import Engine
 
 SIGN_IN = f"{ROOT}/sign-in/"
 PROXY = f"{SIGN_IN}proxy"
-"""The only path where a proxy says who somebody is (D189). No link has this token."""
+"""The only path where a proxy says who somebody is (D189)."""
 _STATED = ("HTTP_X_VERIFYD_PROXY_SECRET", "HTTP_X_VERIFYD_USER", "HTTP_X_VERIFYD_GROUPS")
 _NOT_SIGNED_IN = "You are not signed in"
 _READING = ("GET", "HEAD", "OPTIONS")

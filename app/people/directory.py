@@ -32,7 +32,7 @@ class Directory(NamedTuple):
     secret: str
     """What the proxy and the service alone know."""
     roles: Mapping[str, Role]
-    """The role of each group. A person has the role of the first group of which they are one."""
+    """The role of each group. The first group here that a person is in counts."""
 
     def person(self, secret: str, name: str, groups: str) -> Person:
         """Return the person whom the proxy has identified.

@@ -7,6 +7,7 @@ import pytest
 from app import clock
 from app.actions import Criteria, list_actions
 from app.console.rendering import ROOT
+from app.monitoring.check import clerk_warnings
 from app.people.directory import directory_fault, person_of
 from app.people.sessions import create_link, end_sessions, list_sessions
 from app.roles import Role
@@ -303,6 +304,14 @@ def test_one_setting_without_the_other_is_a_fault(world):
         fault = directory_fault(world.configured(**{name: SETTINGS[name]}))
         needed = f"needs VERIFYD_CONSOLE_{other}, which is not set"
         assert fault == f"VERIFYD_CONSOLE_{given}: {needed}"
+
+
+def test_clerks_of_the_directory_need_the_audit_trail(world):
+    """`verifyd check` warns before the first of them signs in."""
+    assert clerk_warnings(world.engine, world.configured(console_groups={"it": Role.VIEWER})) == []
+    (warning,) = clerk_warnings(world.engine, world.configured(**SETTINGS))
+    assert warning == "VERIFYD_AUDIT: clerks cannot look up while it is off."
+    assert clerk_warnings(world.engine, world.configured(**SETTINGS, audit=True)) == []
 
 
 def test_a_person_is_one_in_every_spelling():

@@ -20,7 +20,7 @@ SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 ON_SOCKET = {"REMOTE_ADDR": ""}
 PROXY = f"{ROOT}/sign-in/proxy"
 PROXY_SECRET = "s" * 32
-DIRECTORY = {
+DIRECTORY: dict[str, Any] = {
     "console": True,
     "console_proxy_secret": PROXY_SECRET,
     "console_groups": {f"{role}s": role for role in reversed(Role)},

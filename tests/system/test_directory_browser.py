@@ -1,6 +1,7 @@
 """A browser signs in to the console by the customer's directory, behind the shipped nginx site."""
 
 import pytest
+from playwright.sync_api import HttpCredentials
 
 from app.console.rendering import ROOT
 from tests.system.browsers import Visitor, chromium
@@ -23,6 +24,11 @@ def site(world, serve, tmp_path):
         yield f"https://localhost:{bind.rpartition(':')[2]}"
 
 
+def credentials_of(name: str) -> HttpCredentials:
+    """Return what the browser answers when it is asked for a password."""
+    return {"username": name, "password": "secret"}
+
+
 @pytest.mark.parametrize(("scheme", "has_javascript"), [("light", True), ("dark", False)])
 def test_a_clerk_signs_in_and_out(site, scheme, has_javascript):
     """The page without a session leads to the sign-in, and that to the look-up page."""
@@ -31,7 +37,7 @@ def test_a_clerk_signs_in_and_out(site, scheme, has_javascript):
             color_scheme=scheme,
             java_script_enabled=has_javascript,
             ignore_https_errors=True,
-            http_credentials={"username": "ben", "password": "secret"},
+            http_credentials=credentials_of("ben"),
         )
         visitor = Visitor(context.new_page(), site, axe_script() if has_javascript else None)
         visitor.open(ROOT, 401)
@@ -47,8 +53,8 @@ def test_a_page_of_another_site_leads_to_the_sign_in(site):
     """No cookie comes along from there (`SameSite=Strict`), and the form works all the same."""
     leading = answering(answer=lambda _: (303, {"Location": f"{site}{PROXY}"}))
     with leading as (portal, _), chromium() as browser:
-        credentials = {"username": "ben", "password": "secret"}
-        context = browser.new_context(ignore_https_errors=True, http_credentials=credentials)
+        known = credentials_of("ben")
+        context = browser.new_context(ignore_https_errors=True, http_credentials=known)
         page = context.new_page()
         for _ in range(2):  # The second time with the cookie of the first.
             page.goto(f"http://{portal}/")
@@ -59,8 +65,8 @@ def test_a_page_of_another_site_leads_to_the_sign_in(site):
 def test_who_has_no_role_is_told_so(site):
     """The page names the person, and can be read by everybody."""
     with chromium() as browser:
-        credentials = {"username": "eve", "password": "secret"}
-        context = browser.new_context(ignore_https_errors=True, http_credentials=credentials)
+        known = credentials_of("eve")
+        context = browser.new_context(ignore_https_errors=True, http_credentials=known)
         visitor = Visitor(context.new_page(), site, axe_script())
         visitor.open(PROXY, 403)
         assert visitor.page.get_by_text("You are eve").is_visible()

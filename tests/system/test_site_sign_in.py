@@ -50,7 +50,7 @@ class Answering(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         names = {name.lower() for name in self.headers}
-        self.seen.append({name: self.headers.get_all(name) for name in names})
+        self.seen.append({name: self.headers.get_all(name, []) for name in names})
         status, headers = self.answer()
         self.send_response(status)
         for name, value in {**headers, "Content-Length": "0"}.items():

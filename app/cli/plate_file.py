@@ -12,6 +12,7 @@ from app.errors import OperatorError
 from app.registers.formats.csv_format import declared_separator, likely_separator
 from app.registers.formats.streams import LINE_BYTES_MAX, OverlongLine, line_blocks, windows_1252
 from app.vehicles.answer_cells import COLUMN_PREFIX
+from app.vehicles.registration import is_registration_name
 
 UTF_8 = "utf-8"
 WINDOWS_1252 = "cp1252"
@@ -26,14 +27,6 @@ _NOT_CSV = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-_REGISTRATION_NAMES = frozenset(
-    "registration registrationnumber registrationno registrationmark registrationplate "
-    "reg regno regnumber regmark regnr vrm vrn vehicleregistration vehicleregistrationnumber "
-    "vehicleregistrationmark vehiclereg plate plateno platenumber licenseplate licenceplate "
-    "licenseplatenumber licenceplatenumber numberplate kenteken kennzeichen kfzkennzeichen "
-    "amtlicheskennzeichen immatriculation nummerplade registreringsnummer matricula matrícula "
-    "targa".split()
-)
 
 
 class Line(NamedTuple):
@@ -217,7 +210,7 @@ def _plate_column(names: Sequence[str], name: str, column: str | None) -> int:
         ]
         wanted = f"column {column}"
     else:
-        places = [at for at, each in enumerate(names) if _squeezed(each) in _REGISTRATION_NAMES]
+        places = [at for at, each in enumerate(names) if is_registration_name(each)]
         wanted = "column that is named like a registration"
     if len(places) > 1:
         candidates = ", ".join(names[place] for place in places)
@@ -231,7 +224,3 @@ def _plate_column(names: Sequence[str], name: str, column: str | None) -> int:
             + ("" if column else "; name one with --column")
         )
     return places[0]
-
-
-def _squeezed(name: str) -> str:
-    return "".join(character for character in name.casefold() if character.isalnum())

@@ -18,6 +18,16 @@ _SEPARATORS = dict.fromkeys(
     )
 )
 
+_NAMES = frozenset(
+    "registration registrationnumber registrationno registrationmark registrationplate "
+    "reg regno regnumber regmark regnr vrm vrn vehicleregistration vehicleregistrationnumber "
+    "vehicleregistrationmark vehiclereg plate plateno platenumber licenseplate licenceplate "
+    "licenseplatenumber licenceplatenumber numberplate kenteken kennzeichen kfzkennzeichen "
+    "amtlicheskennzeichen immatriculation nummerplade registreringsnummer matricula matrícula "
+    "targa".split()
+)
+"""Of columns with registrations, without spaces and signs."""
+
 
 def canonical_registration(text: str) -> str | None:
     """Return the form in which a registration is stored, looked up and answered, or None.
@@ -61,6 +71,11 @@ def registration_fault(text: str) -> str:
         return f"{rule}; got {len(plate)}"
     # The place in a text that was normalised would not help.
     return f"{rule}; one character is neither"
+
+
+def is_registration_name(name: str) -> bool:
+    """Tell whether a column of this name has registrations, in any of several languages."""
+    return "".join(filter(str.isalnum, name.casefold())) in _NAMES
 
 
 def _folded(text: str) -> str:

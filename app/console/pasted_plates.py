@@ -1,0 +1,139 @@
+"""Plates that somebody pasted: a list, or a table of which one column has the plates (D191)."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from app.vehicles.registration import canonical_registration, is_registration_name
+
+ALL_CELLS = "all"
+"""The choice of every cell of a table."""
+SAMPLES = 3
+COLUMNS_MAX = 300
+_DIVIDERS = re.compile(r"[\r\n\t,;]+")
+_DELIMITERS = "\t;,"
+_MANY = 0.5
+"""The share of cells that look like plates from which a column may be one of plates."""
+
+
+class Column(NamedTuple):
+    """A column of a table that has a cell which is not empty."""
+
+    choice: str
+    """Its number, from 1."""
+    first: str
+    """Its cell in the first line, which may be its name; empty if the cell is."""
+    rest: Sequence[str]
+    """Its other cells that are not empty."""
+    likeness: float
+    """The share of these that look like plates, 0 to 1."""
+
+    def samples(self, *, has_heading: bool) -> Sequence[str]:
+        """Return its first cells that are not empty."""
+        first = [self.first] if self.first and not has_heading else []
+        return [*first, *self.rest[:SAMPLES]][:SAMPLES]
+
+
+class Table(NamedTuple):
+    """A table with at least two lines and two columns, which may be ragged."""
+
+    lines: Sequence[Sequence[str]]
+    columns: Sequence[Column]
+
+    @property
+    def heading(self) -> Sequence[str]:
+        """The cells of the first line that are not empty."""
+        return list(filter(None, self.lines[0]))
+
+    @property
+    def choices(self) -> Sequence[str]:
+        """Each column, and all cells."""
+        return [*(each.choice for each in self.columns), ALL_CELLS]
+
+    def looks_headed(self) -> bool:
+        """Tell whether the first line looks like a heading, from its names or its letters."""
+        return any(map(is_registration_name, self.heading)) or (
+            not any(map(_has_digit, self.heading))
+            and max(each.likeness for each in self.columns) >= _MANY
+        )
+
+    def likely_choice(self) -> str:
+        """Return the choice that a person would make; empty if no column looks like plates."""
+        named = [each for each in self.columns if is_registration_name(each.first)]
+        if len(named) == 1:
+            return named[0].choice
+        best = max(self.columns, key=lambda each: each.likeness)
+        if best.likeness < _MANY:
+            return ""
+        is_list = all(each.likeness >= _MANY for each in self.columns) and not self.looks_headed()
+        return ALL_CELLS if is_list else best.choice
+
+    def plates(self, choice: str, *, has_heading: bool) -> list[str]:
+        """Return the cells of a choice that are not empty, line by line."""
+        lines = self.lines[has_heading:]
+        if choice == ALL_CELLS:
+            return [cell for line in lines for cell in line if cell]
+        if choice not in self.choices:
+            return []
+        place = int(choice) - 1
+        return [line[place] for line in lines if place < len(line) and line[place]]
+
+
+def plates_of(text: str) -> list[str]:
+    """Split a list into plates; they can contain spaces."""
+    return [plate for each in _DIVIDERS.split(text) if (plate := each.strip())]
+
+
+def table_of(text: str) -> Table | None:
+    """Return the table that a text is; None if it is a list.
+
+    Most lines of a table have cells with the same delimiter between them: a tab, `;` or `,`. A text
+    with more than COLUMNS_MAX columns is a list.
+    """
+    for delimiter in _DELIMITERS:
+        lines = [line for line in _split(text, delimiter) if any(map(str.strip, line))]
+        wide = sum(len(line) > 1 for line in lines)
+        if wide > 1 and 2 * wide > len(lines):
+            if max(map(len, lines)) > COLUMNS_MAX:
+                return None
+            cleaned = [[_DIVIDERS.sub(" ", cell).strip() for cell in line] for line in lines]
+            columns = _columns(cleaned)
+            return Table(cleaned, columns) if len(columns) > 1 else None
+    return None
+
+
+def _columns(lines: Sequence[Sequence[str]]) -> list[Column]:
+    first, *others = lines
+    rest: list[list[str]] = [[] for _ in range(max(map(len, lines)))]
+    for line in others:
+        for cells, cell in zip(rest, line, strict=False):
+            if cell:
+                cells.append(cell)
+    return [
+        Column(str(number), name, cells, sum(map(_looks_like_plate, cells)) / max(len(cells), 1))
+        for number, (name, cells) in enumerate(zip_longest(first, rest, fillvalue=""), 1)
+        if name or cells
+    ]
+
+
+def _split(text: str, delimiter: str) -> list[list[str]]:
+    """Split a text into lines of cells, which may be quoted."""
+    if delimiter not in text:
+        return []
+    try:
+        return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error:
+        # A quote that is never closed would take the lines after it into its cell.
+        return [line.split(delimiter) for line in re.split(r"[\r\n]+", text)]
+
+
+def _looks_like_plate(cell: str) -> bool:
+    plate = canonical_registration(cell)
+    return plate is not None and _has_digit(plate) and not plate.isdecimal()
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdecimal, text))

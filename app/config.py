@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app import setting_values as values
-from app.enquiries import required_reasons
+from app.enquiries import lookup_advice, required_reasons
 from app.errors import OperatorError
 from app.roles import Role
 from app.setting_destinations import Destination, parse_destinations, parse_secret
@@ -249,6 +249,12 @@ class Config:
         required_reasons,
         "reasons of which people must give one for each look-up on the command line or the console "
         "(D165), separated by commas; `*` for any; by default none is needed",
+    )
+    lookup_advice: str = setting(
+        "",
+        lookup_advice,
+        "what people do next after a look-up on the console that found no plate or a vehicle that "
+        "is not insured or compliant (D191): one line of at most 500 characters",
     )
     # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(

@@ -5,6 +5,7 @@ from typing import Final
 
 ENQUIRY_CHARACTERS_MAX: Final = 64
 REASONS_MAX: Final = 50
+ADVICE_CHARACTERS_MAX: Final = 500
 
 
 def text_fault(text: str, characters_max: int, *, is_ascii: bool = False) -> str | None:
@@ -76,3 +77,10 @@ def reason_fault(reason: str | None, required: Sequence[str]) -> str | None:
     if not required or (reason in choices if choices else reason):
         return None
     return f"look-ups need one of the reasons {', '.join(choices)}" if choices else _NEEDED
+
+
+def lookup_advice(text: str) -> str:
+    """Return what people are told to do next; may be empty. Raises ValueError if it is no line."""
+    if len(text) > ADVICE_CHARACTERS_MAX or not text.isprintable():
+        raise ValueError(f"must be one line of at most {ADVICE_CHARACTERS_MAX} characters")
+    return text

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 from urllib.parse import parse_qsl, urlencode
 
 import falcon
@@ -53,11 +53,13 @@ class Form:
         self.faults: dict[str, str] = {}
 
     @classmethod
-    def received(cls, req: ConsoleRequest, fields: Iterable[Field]) -> "Form":
+    def received(cls, req: ConsoleRequest, fields: Iterable[Field]) -> Self:
         """Return the form that a browser has sent, with its faults. Raises as `read_fields`."""
         form = cls(fields, read_fields(req))
         for field in form.fields:
-            form.values[field.name] = value = form.values[field.name].strip()
+            # A tab may begin a pasted table, whose first cell is empty.
+            blanks = "\r\n " if field.kind == "lines" else None
+            form.values[field.name] = value = form.values[field.name].strip(blanks)
             is_given = value or field.is_required
             fault = next(_faults(field, value), None) if is_given else None
             if fault:

@@ -7,9 +7,10 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
+from app.console import look_up_texts as texts
 from app.vehicles.answers import NOT_FOUND, failure_answer
 from app.vehicles.compliance import Judgement, Verdict, judge, judge_insurance
-from app.vehicles.facts import POLICIES_MAX, Record
+from app.vehicles.facts import Record
 from app.vehicles.periods import (
     Outcome,
     Period,
@@ -20,21 +21,9 @@ from app.vehicles.periods import (
 )
 from app.vehicles.reader import Found
 
-_CHECKS = ("insurance", "MOT", "road tax", "fines")
-"""The checks of a Judgement in their order."""
-_NOT_JUDGED = f"not judged: more than {POLICIES_MAX} policies"
-_NO_END = "no end is known"
-_NOTHING_LEFT = "nothing is left to lapse"
-_NO_LAPSE = (_NOT_JUDGED, _NO_END, _NOTHING_LEFT)
+_NO_LAPSE = (texts.ROW_TOO_MANY_POLICIES, texts.NO_END, texts.NOTHING_LEFT)
 """Why nothing lapses next, in the order of the rows."""
 SOON_DAYS = 30
-_WORDS = {"future": "not begun", "sorn": "SORN", "flag": "a register says insured"}
-"""Reasons that people would not understand as the API gives them."""
-
-
-def reason_in_words(reason: str) -> str:
-    """Return the reason of a check as people read it."""
-    return _WORDS.get(reason) or reason.replace("_", " ")
 
 
 class Lapse(NamedTuple):
@@ -115,8 +104,8 @@ def _answer(record: Record, day: str, period: Period | None) -> Answer:
         if compliant.failure is not None:
             judgement = compliant.failure.verdict
     failed = [
-        f"{name}: {reason_in_words(verdict.reason)}"
-        for name, verdict in zip(_CHECKS, judgement, strict=True)
+        f"{name}: {texts.reason_in_words(verdict.reason)}"
+        for name, verdict in zip(texts.ROW_CHECKS, judgement, strict=True)
         if not verdict.is_good
     ]
     known = (record.make, record.model, record.year)
@@ -134,14 +123,14 @@ def _answer(record: Record, day: str, period: Period | None) -> Answer:
 def _lapses(record: Record, day: str) -> tuple[Lapse | str, list[Lapse]]:
     """Return what lapses next, or why nothing does, and what lapses later within 30 days."""
     if has_too_many_policies(record):
-        return _NOT_JUDGED, []
-    verdicts = zip(_CHECKS, judge(record, day), strict=True)
+        return texts.ROW_TOO_MANY_POLICIES, []
+    verdicts = zip(texts.ROW_CHECKS, judge(record, day), strict=True)
     # Fines do not lapse: whether one is owed now counts for every day.
     good = [name for name, verdict in verdicts if verdict.is_good and name != "fines"]
     coming = _coming_lapses(record, day, good)
     lapse = next(coming, None)
     if lapse is None:
-        return (_NO_END if good else _NOTHING_LEFT), []
+        return (texts.NO_END if good else texts.NOTHING_LEFT), []
     # PERF: most vehicles have no lapse soon, so that no later one is searched.
     later = list(takewhile(attrgetter("is_soon"), coming)) if lapse.is_soon else []
     return lapse, later
@@ -152,7 +141,7 @@ def _coming_lapses(record: Record, day: str, good: Sequence[str]) -> Iterator[La
     start = day
     while good and (found := next_lapse(record_on(record, start), start)):
         last_day, after = found
-        verdicts = zip(_CHECKS, after, strict=True)
+        verdicts = zip(texts.ROW_CHECKS, after, strict=True)
         lapsed = [name for name, verdict in verdicts if name in good and not verdict.is_good]
         if lapsed:
             days = (date.fromisoformat(last_day) - date.fromisoformat(day)).days

@@ -1,8 +1,8 @@
-"""Look-ups by people: one plate or a pasted list, for a day."""
+"""Look-ups by people: one plate, a pasted list or table, for a day or a period (D136, D191)."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, tzinfo
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 import falcon
 import peewee
@@ -11,11 +11,12 @@ from app import clock
 from app.accounts.usage.counts import PEOPLE
 from app.audit.record import AuditError, Plate, Record, time_of
 from app.config import SETTINGS, Config
-from app.console.form_pages import RowlessForm
-from app.console.forms import Field, Form, read_fields
+from app.console import look_up_texts as texts
+from app.console.forms import Field, Form
 from app.console.look_up_rows import Row, counts_of, rows_of
-from app.console.rendering import ConsoleRequest, Values, in_words
-from app.console.resources import LOOK_UP, PageError, Services, send_csv
+from app.console.pasted_plates import plates_of, table_of
+from app.console.rendering import ConsoleRequest
+from app.console.resources import LOOK_UP, PageError, Resource, Services, send_csv
 from app.csv_cells import text_cell
 from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
 from app.people.plates import LimitReached, PlateLimits
@@ -24,7 +25,7 @@ from app.storage.registers import find_unreadable, with_current_registers
 from app.vehicles.answer_cells import Cells
 from app.vehicles.audited import judged_plate, shown_plates
 from app.vehicles.explanation import Document, document_of, explain
-from app.vehicles.periods import DAYS_MAX, Period, period_fault
+from app.vehicles.periods import Period, period_fault
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import DATED, Read, Records
 
@@ -44,18 +45,12 @@ _EXPLAINED_MAX = 10
 _CHANGES_MAX = 2
 """How many confusable characters suggestions may change: a person can compare them."""
 _ROWS_MAX = 200
-_SEPARATORS = re.compile(r"[\r\n\t,;]+")
+_TEXT_CHARACTERS_MAX = 300_000
 _FIELDS = (
-    Field(
-        "plates",
-        "Plates",
-        f"In any spelling. A list has one plate in each line, at most {BATCH_PLATES:,}.",
-        characters_max=300_000,
-        kind="lines",
-    ),
-    Field("day", "Day", "Today, if empty.", 10, False, kind="date"),
-    Field("from", "From", "First day of a period.", 10, False, kind="date"),
-    Field("to", "To", f"Last of at most {DAYS_MAX} days.", 10, False, kind="date"),
+    Field("plates", texts.PLATES, texts.PLATES_HINT, _TEXT_CHARACTERS_MAX, kind="lines"),
+    Field("day", texts.DAY, texts.DAY_HINT, 10, False, kind="date"),
+    Field("from", texts.FROM, texts.FROM_HINT, 10, False, kind="date"),
+    Field("to", texts.TO, texts.TO_HINT, 10, False, kind="date"),
 )
 _DAYS = ("day", "from", "to")
 
@@ -66,39 +61,102 @@ def enquiry_fields(config: Config) -> tuple[Field, ...]:
     # An empty choice comes first, so that nobody gives a reason without choosing it.
     choices = ("", *choices_of(reasons)) if choices_of(reasons) else ()
     return (
-        Field("reason", "Reason", "Why you ask.", size, bool(reasons), choices),
-        Field("reference", "Reference", "A case number or the like.", size, False),
+        Field("reason", texts.REASON, texts.REASON_HINT, size, bool(reasons), choices),
+        Field("reference", texts.REFERENCE, texts.REFERENCE_HINT, size, False),
     )
 
 
 def note_enquiry_faults(form: Form) -> None:
     """Note what is wrong with the reason and the reference of a form."""
-    for name in ("reason", "reference"):
+    for name, label in (("reason", texts.REASON), ("reference", texts.REFERENCE)):
         fault = enquiry_text_fault(form[name]) if form[name] else None
         if fault:
-            form.faults.setdefault(name, f"{name.capitalize()} {fault}.")
+            form.faults.setdefault(name, f"{label} {fault}.")
 
 
 def _note_fault_of_days(form: Form) -> None:
     """Note what is wrong with the days of a form, if each of them exists."""
     if not form.faults.keys() & _DAYS:
         as_of, first, last = (form[name] or None for name in _DAYS)
-        fault = period_fault(as_of, first, last, ("Day", "From", "To"))
+        fault = period_fault(as_of, first, last, (texts.DAY, texts.FROM, texts.TO))
         if fault:
             label, text = fault
-            form.faults[label.lower()] = f"{label} {text}."
+            name = next(each.name for each in form.fields if each.label == label)
+            form.faults[name] = f"{label} {text}."
 
 
-class LookUp(RowlessForm):
-    """GET, POST /console/look-up. Answers with a CSV file if the field `as` is `csv`.
+class LookUpForm(Form):
+    """The form of the page, with the plates that it asks for."""
 
-    Look-ups have the answers of the API. No account is charged for them: people have limits of
-    their own (D192).
+    def __init__(self, fields: Iterable[Field], values: Mapping[str, str] | None = None) -> None:
+        super().__init__(fields, values)
+        sent, text = values or {}, self["plates"]
+        self.purpose = sent.get("as", "")
+        """`csv` for a file, `change` to change the plates, empty to see answers."""
+        self.keeps_reference = "keep" in sent
+        self.table = table_of(text) if len(text) <= _TEXT_CHARACTERS_MAX else None
+        self.is_chosen = "column" in sent
+        self.column, self.has_heading = sent.get("column", ""), "heading" in sent
+        """The choice of a column of the table, and whether its first line has no plates."""
+        if self.table is None:
+            self.plates = plates_of(text)
+            return
+        if not self.is_chosen:
+            self.column, self.has_heading = self.table.likely_choice(), self.table.looks_headed()
+        self.plates = self.table.plates(self.column, has_heading=self.has_heading)
+
+    def field(self, name: str) -> Field:
+        """Return a field of the form."""
+        return next(each for each in self.fields if each.name == name)
+
+    @property
+    def needs_choice(self) -> bool:
+        """Whether the person has to choose a column before anything is looked up."""
+        return self.table is not None and not self.is_chosen
+
+    def note_faults(self) -> None:
+        """Note the faults of the plates, the reason, the reference and the days."""
+        if self.table is not None and self.is_chosen and not self.plates:
+            self.faults["column"] = texts.CHOOSE_COLUMN
+        elif not self.needs_choice and not self.plates:
+            self.faults["plates"] = texts.NO_PLATE
+        elif not self.needs_choice and len(self.plates) > BATCH_PLATES:
+            self.faults["plates"] = texts.TOO_MANY.format(len(self.plates))
+        note_enquiry_faults(self)
+        _note_fault_of_days(self)
+
+    def next(self) -> "LookUpForm":
+        """Return the form for the next look-up.
+
+        SEC: the reference stays only if the person wants that: otherwise a look-up would be
+        recorded under the claim before.
+        """
+        kept = {"plates": ""} | ({"keep": "on"} if self.keeps_reference else {"reference": ""})
+        return LookUpForm(self.fields, {**self.values, **kept})
+
+
+class Answers(NamedTuple):
+    """The answers of the page."""
+
+    day: str
+    period: Period | None
+    rows: Sequence[Row]
+    """The first of them, in the order of the next lapse."""
+    counts: Mapping[str, int]
+    total: int
+    document: Document | None
+    """An explanation of few plates, in the order in which they were given."""
+    time: str
+
+
+class LookUp(Resource):
+    """Look-ups by people; a CSV file if the field `as` is `csv`.
+
+    The answers are those of the API. No account is charged for them: people have limits of their
+    own (D192).
 
     SEC: plates are sent with POST only, so they are in no URL, log or history of a browser.
     """
-
-    template = "look_up.html"
 
     def __init__(self, services: Services) -> None:
         super().__init__(services)
@@ -106,78 +164,87 @@ class LookUp(RowlessForm):
         records = Records(services.engine, config.register_order, config.mot_first_years)
         self._reader = VehicleReader(records, config)
         self._limits = PlateLimits(services.engine, config)
-        self.fields = (*_FIELDS, *enquiry_fields(config))
+        self._fields = (*_FIELDS, *(each._replace(hint="") for each in enquiry_fields(config)))
+
+    def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+        """GET /console/look-up."""
+        self._require_trail(req)
+        self._show(req, resp, LookUpForm(self._fields))
+
+    def on_post(self, req: ConsoleRequest, resp: falcon.Response) -> None:
+        """POST /console/look-up. Shows answers, the question about a table, or the form again."""
+        self._require_trail(req)
+        form = LookUpForm.received(req, self._fields)
+        if form.purpose == "change":
+            self._show(req, resp, form)
+            return
+        form.note_faults()
+        if not form.is_sound:
+            resp.status = falcon.HTTP_422
+        if form.needs_choice or not form.is_sound:
+            self._show(req, resp, form)
+            return
+        req.context.caller = PEOPLE  # Usage counts the answer (D192).
+        try:
+            with self._limits.counted(req.session, len(form.plates)):
+                self._answer(req, resp, form)
+        except LimitReached as reached:
+            self._refuse(req, resp, form, reached)
 
     def _require_trail(self, req: ConsoleRequest) -> None:
         """Raise PageError if the person may not look up without the audit trail (D190)."""
         if self.services.trail is None and not req.session.may(Right.READ):
-            raise PageError(
-                503,
-                "You cannot look up now",
-                "Clerks look up only while the audit trail is on, and it is off. The operator can "
-                f"turn it on: {SETTINGS['audit'].variable}=on.",
-            )
+            heading, text = texts.WITHOUT_TRAIL
+            raise PageError(503, heading, text.format(variable=SETTINGS["audit"].variable))
 
-    def _values(self, req: ConsoleRequest, row: None) -> Values:
-        self._require_trail(req)
-        return _answers("", [], None)
+    def _show(
+        self,
+        req: ConsoleRequest,
+        resp: falcon.Response,
+        form: LookUpForm,
+        asked: LookUpForm | None = None,
+        answers: Answers | None = None,
+        refusal: str = "",
+    ) -> None:
+        values = {"form": form, "asked": asked, "answers": answers, "refusal": refusal}
+        self.show(req, resp, "look_up.html", values | {"advice": self.config.lookup_advice})
 
-    def _received(self, req: ConsoleRequest, row: None) -> Form:
-        self._require_trail(req)
-        form = super()._received(req, None)
-        asked = _plates(form["plates"])
-        if not asked:
-            form.faults["plates"] = "Enter at least one plate."
-        elif len(asked) > BATCH_PLATES:
-            form.faults["plates"] = (
-                f"A list can have {BATCH_PLATES:,} plates; this one has {len(asked):,}. On the "
-                "host, “verifyd lookup --csv” answers files of any size."
-            )
-        note_enquiry_faults(form)
-        _note_fault_of_days(form)
-        return form
+    def _refuse(
+        self, req: ConsoleRequest, resp: falcon.Response, form: LookUpForm, reached: LimitReached
+    ) -> None:
+        """Show the form again, and when the person can look up next."""
+        resp.status = falcon.HTTP_429
+        resp.set_header("Retry-After", str(max(1, reached.next_at - clock.now())))
+        next_at = datetime.fromtimestamp(reached.next_at, self.config.timezone)
+        refusal = texts.refusal(len(form.plates), reached.left, reached.limit, next_at)
+        self._show(req, resp, form, refusal=refusal)
 
-    def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
-        req.context.caller = PEOPLE  # Usage counts the answer (D192).
-        asked = len(_plates(form["plates"]))
-        try:
-            with self._limits.counted(req.session, asked):
-                self._answer(req, resp, form)
-        except LimitReached as reached:
-            resp.status = falcon.HTTP_429
-            resp.set_header("Retry-After", str(max(1, reached.next_at - clock.now())))
-            refusal = _limit_text(reached, asked, self.config.timezone)
-            values = {**_answers("", [], None), "form": form, "refusal": refusal}
-            self.show(req, resp, self.template, values)
-
-    def _answer(self, req: ConsoleRequest, resp: falcon.Response, form: Form) -> None:
+    def _answer(self, req: ConsoleRequest, resp: falcon.Response, form: LookUpForm) -> None:
         period = Period(form["from"], form["to"]) if form["from"] else None
         day = self._reader.day(period.first if period else form["day"] or None)
-        is_csv = read_fields(req).get("as") == "csv"
+        is_csv = form.purpose == "csv"
         try:
             found, shown, registers, document = self._look_up(
-                _plates(form["plates"]), day, period, explains=not is_csv
+                form.plates, day, period, explains=not is_csv
             )
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             register = find_unreadable(self.engine)
             if register is None:
                 raise
-            raise PageError(
-                503,
-                "A register cannot be read",
-                f"Look-ups fail until the register {register.name} is restored, or dropped and "
-                "loaded again.",
-                back=(LOOK_UP,),
-            ) from error
-        self._record(req, form, period, shown, registers)
+            heading, text = texts.UNREADABLE
+            text = text.format(register=register.name)
+            raise PageError(503, heading, text, back=(LOOK_UP,)) from error
+        time = time_of(clock.now_ns())
+        self._record(req, form, time, shown, registers)
         req.context.vehicles = len(found)
         if is_csv:
             days = "-to-".join(period or [day])
             send_csv(resp, f"look-up-{days}", _csv_lines(found, day, period))
-        else:
-            rows = rows_of(found, day, period)
-            values = {**_answers(day, rows, document, period), "form": form}
-            self.show(req, resp, self.template, values)
+            return
+        rows = rows_of(found, day, period)
+        first, counts = rows[:_ROWS_MAX], counts_of(rows)
+        answers = Answers(day, period, first, counts, len(rows), document, time)
+        self._show(req, resp, form.next(), form, answers)
 
     def _look_up(
         self, asked: Sequence[str], day: str, period: Period | None, *, explains: bool
@@ -201,7 +268,7 @@ class LookUp(RowlessForm):
         self,
         req: ConsoleRequest,
         form: Form,
-        period: Period | None,
+        time: str,
         shown: Iterable[Plate],
         registers: Read,
     ) -> None:
@@ -210,7 +277,7 @@ class LookUp(RowlessForm):
         if trail is None:
             return
         record = Record(
-            time=time_of(clock.now_ns()),
+            time=time,
             request_id=req.context.request_id,
             operation="console",
             as_of=form["day"] or None,
@@ -225,41 +292,4 @@ class LookUp(RowlessForm):
         try:
             trail.append(record)
         except AuditError as error:
-            raise PageError(
-                503,
-                "The look-up cannot be recorded",
-                "Look-ups are answered only if the audit trail has them. “verifyd check” says what "
-                "is wrong.",
-                back=(LOOK_UP,),
-            ) from error
-
-
-def _limit_text(reached: LimitReached, asked: int, zone: tzinfo) -> str:
-    """Return why a look-up of so many plates is refused, and when the next one is possible."""
-    next_at = datetime.fromtimestamp(reached.next_at, zone)
-    when = f"{in_words(next_at.date().isoformat())} at {next_at:%H:%M} ({zone})"
-    if not reached.left:
-        return f"You have used your {reached.limit:,} plates of today. Look up again on {when}."
-    return (
-        f"This look-up has {asked:,} plates, and you have {reached.left:,} of your "
-        f"{reached.limit:,} left today. Shorten it, or look up again on {when}."
-    )
-
-
-def _answers(
-    day: str, rows: Sequence[Row], document: Document | None, period: Period | None = None
-) -> Values:
-    """Return the values of the page for answers; for no answers before plates were sent."""
-    return {
-        "day": day,
-        "period": period,
-        "rows": rows[:_ROWS_MAX],
-        "counts": counts_of(rows),
-        "total": len(rows),
-        "document": document,
-    }
-
-
-def _plates(text: str) -> list[str]:
-    """Split a text into plates; they can contain spaces."""
-    return [plate for each in _SEPARATORS.split(text) if (plate := each.strip())]
+            raise PageError(503, *texts.UNRECORDED, back=(LOOK_UP,)) from error

@@ -1,7 +1,7 @@
 """The context of each request of the console, and how templates become pages."""
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import cache, partial
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -17,8 +17,8 @@ from app.accounts.restrictions import Restrictions
 from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
 from app.audit.record import row_of
+from app.console import look_up_texts
 from app.console.charts import CLASS_NAMES, columns_chart
-from app.console.look_up_rows import reason_in_words
 from app.documentation import resources as documentation
 from app.people.directory import Person
 from app.people.sessions import Session
@@ -188,13 +188,6 @@ def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Mark
         return text  # In a record: somebody changed it.
 
 
-def in_words(text: str, *, with_weekday: bool = False) -> str:
-    """Return an ISO date as people write it, such as `4 August 2027`."""
-    day = date.fromisoformat(text)
-    words = f"{day.day} {day:%B} {day.year}"
-    return f"{day:%A}, {words}" if with_weekday else words
-
-
 def number(value: int | None) -> Markup | str:
     """Return a number with groups of three digits; a dash for None."""
     return _DASH if value is None else f"{value:,}"
@@ -215,6 +208,7 @@ _GLOBALS: Mapping[str, object] = {
     "classes": CLASSES,
     "kinds": tuple(Kind),
     "states_of": states_of,
+    "texts": look_up_texts,
     "usage_days_kept": KEPT_DAYS,
     "usage_seconds": INTERVAL_SECONDS,
     "words_of": words_of,
@@ -223,12 +217,11 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "brief": brief,
     "capitalised": lambda text: text[:1].upper() + text[1:],
     "duration": clock.duration_text,
-    "in_words": in_words,
+    "in_words": look_up_texts.in_words,
     "key_status": status_of_key,
     "audit_row": row_of,
     "restrictions": _restrictions,
     "number": number,
-    "reason_in_words": reason_in_words,
     "size": size_text,
 }
 

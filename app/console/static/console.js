@@ -24,7 +24,38 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   if (!navigator.clipboard || !source) continue;
   button.hidden = false;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(source.textContent);
+    await navigator.clipboard.writeText(source.textContent.trim());
     button.textContent = "Copied";
   });
+}
+
+// <button type="button" data-print hidden> prints the page.
+for (const button of document.querySelectorAll("button[data-print]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => window.print());
+}
+
+// <textarea data-enter> sends its form with Enter, breaks the line with Shift+Enter, and is as high as its lines. Escape
+// leads to it, and clears it.
+for (const field of document.querySelectorAll("textarea[data-enter]")) {
+  const fit = () => { field.rows = Math.min(field.value.split("\n").length, 8); };
+  field.addEventListener("input", fit);
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    // An empty field must not take the last answer away.
+    if (field.value.trim() && !event.repeat) field.form.requestSubmit();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.isComposing) return;
+    if (document.activeElement === field) field.value = "";
+    field.focus();
+    fit();
+  });
+  fit();
+}
+
+// <summary> says what was filled in when the page was made: that is outdated once it is changed.
+for (const details of document.querySelectorAll("details.more")) {
+  details.addEventListener("input", () => { details.querySelector(".badge").hidden = true; }, { once: true });
 }

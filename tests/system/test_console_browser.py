@@ -411,14 +411,18 @@ def test_a_viewer_can_look_plates_up(world, visit, scheme, has_javascript):
     plates = page.get_by_label("Plates")
     plates.fill("ab12 cde")
     visitor.click("Look up", "button")
-    assert page.get_by_role("heading", name="What each register says").is_visible()
+    assert page.get_by_text("no register knows a policy", exact=True).is_visible()
     plates.fill("AB12CDE\nZZ99ZZZ\n!!\n" * 4)
+    visitor.click("Look up", "button")
+    assert page.locator("p", has_text="12 plates: 4 found").is_visible()
     for _ in range(2):
         with page.expect_download() as started:
             page.get_by_role("button", name="Download as CSV").click()
         assert started.value.suggested_filename.startswith("look-up-20")
-    visitor.click("Look up", "button")
-    assert page.get_by_text("12 plates: 4 found").is_visible()
+    visitor.click("Change this list", "button")
+    assert plates.input_value().split() == ["AB12CDE", "ZZ99ZZZ", "!!"] * 4
+    visitor.click("Clear")
+    assert plates.input_value() == ""
     assert "AB12CDE" not in page.url
 
 
@@ -450,10 +454,10 @@ def test_a_clerk_can_ask_about_days(world, visit, scheme, has_javascript):
 
     def ask(plates, **days):
         page.get_by_label("Plates").fill(plates)
-        if not page.get_by_label("From").is_visible():
-            page.get_by_text("Day or period, reason and reference").click()
+        if not page.locator("#field-from").is_visible():
+            page.get_by_text("Day or period").click()
         for name in ("Day", "From", "To"):
-            page.get_by_label(name, exact=False).first.fill(days.get(name, ""))
+            page.locator(f"#field-{name.lower()}").fill(days.get(name, ""))
         visitor.click("Look up", "button")
 
     def verdicts():
@@ -466,7 +470,7 @@ def test_a_clerk_can_ask_about_days(world, visit, scheme, has_javascript):
         f"Not compliant from Sunday, 6 December 2026 Insurance: {why}",
     ]
     ask("GAP1", From="2026-12-07", To="2026-12-10")
-    assert verdicts()[0].startswith("Insured on every day")
+    assert verdicts()[0].split()[:4] == ["Insured", "on", "every", "day"]
 
     ask("AB12CDE,GAP1," + ",".join(f"T{n}" for n in range(13, 0, -1)), Day="2026-12-01")
     rows = page.locator("tbody tr").all_inner_texts()
@@ -474,7 +478,7 @@ def test_a_clerk_can_ask_about_days(world, visit, scheme, has_javascript):
         "T1 road tax until 1 December 2026",
         "T2 road tax until 2 December 2026",
     ]
-    assert page.get_by_text("Lapsing within 30 days: 14.").is_visible()
+    assert page.locator("p", has_text="Lapsing within 30 days: 14.").is_visible()
 
     ask("GAP1", Day="2026-02-03")
     for number in ("P-1", "P-3"):
@@ -550,11 +554,9 @@ def test_an_auditor_can_ask_the_trail(world, visit, scheme, has_javascript):
     sign_in(world, visitor, Role.AUDITOR)
     visitor.click("Look up")
     page.get_by_label("Plates").fill("AB12CDE")
-    page.get_by_text("Day or period, reason and reference").click()
-    visitor.check()
     page.get_by_label("Reason").fill("THEFT")
     visitor.click("Look up", "button")
-    assert page.get_by_label("Reason").is_visible()
+    assert page.get_by_label("Reason").input_value() == "THEFT"
 
     visitor.click("Audit")
     visitor.click("Search", "button")

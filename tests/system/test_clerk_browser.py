@@ -1,0 +1,193 @@
+"""A clerk's day in a real browser: the keyboard only, on a desktop and a phone, in both schemes."""
+
+import pytest
+
+from app.console.rendering import ROOT
+from app.people.sessions import create_link
+from app.roles import Role
+from tests.system.browsers import Visitor, chromium
+from tests.system.client_tools import axe_script
+
+pytestmark = pytest.mark.system_long
+
+# Of a phone, the upper part: the keyboard covers the lower one.
+DEVICES = pytest.mark.parametrize(
+    ("width", "height", "visible"),
+    [(1280, 720, 720), (390, 844, 844 - 336)],
+    ids="desktop phone".split(),
+)
+SCHEMES = pytest.mark.parametrize("scheme", ["light", "dark"])
+PLATES = [f"AB{number:02}CDE" for number in range(50)]
+TABLE = "Fleet\tRegistration\tDriver\nF-1\tAB01CDE\tAnn\nF-2\tAB02CDE\tBob\n"
+ADVICE = "Call the claims desk."
+VERDICT_PIXELS = 48
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """The browser of all clerks."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def clerk(world, serve, browser):
+    """`clerk(scheme, width, height)` returns the window of a clerk who is signed in."""
+    papers = {"motExempt": True, "taxStatus": "taxed", "make": "Ford", "model": "Focus"}
+    world.load([{"registration": each, "insured": True, **papers} for each in PLATES[:40]])
+    world.load([{"registration": each, "insured": False, **papers} for each in PLATES[40:]])
+    served = serve(console="on", audit="on", lookup_advice=ADVICE)
+    contexts = []
+
+    def signed_in(scheme, width, height, *, has_javascript=True):
+        context = browser.new_context(
+            color_scheme=scheme,
+            viewport={"width": width, "height": height},
+            java_script_enabled=has_javascript,
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        axe = axe_script() if has_javascript else None
+        visitor = Visitor(context.new_page(), f"http://{served.bind}", axe)
+        visitor.open(f"{ROOT}/sign-in/{create_link(world.engine, 'Ann Marlowe', Role.CLERK)}")
+        visitor.click("Sign in", "button")
+        visitor.page.set_viewport_size({"width": width, "height": height})
+        return visitor
+
+    yield signed_in
+    for context in contexts:
+        context.close()
+
+
+def enter(page, key="Enter"):
+    """Press a key that sends the form."""
+    with page.expect_navigation():
+        page.keyboard.press(key)
+
+
+def checked(visitor):
+    """Check the page on all widths, and return to that of the device."""
+    size = visitor.page.viewport_size
+    visitor.check()
+    visitor.page.set_viewport_size(size)
+
+
+@DEVICES
+@SCHEMES
+def test_fifty_plates_need_one_key_each(clerk, scheme, width, height, visible):
+    """Beyond typing; each verdict is large, and seen without scrolling."""
+    page = clerk(scheme, width, height).page
+    for plate in PLATES:
+        page.keyboard.type(plate)
+        enter(page)
+        assert page.locator("h3").inner_text() == plate
+        verdict = page.locator(".verdicts strong").first
+        assert verdict.inner_text() == ("Insured" if plate in PLATES[:40] else "Not insured")
+        box = verdict.bounding_box()
+        assert box["height"] >= VERDICT_PIXELS
+        assert box["y"] > 0
+        assert box["y"] + box["height"] <= visible
+        assert page.evaluate("scrollY") == 0
+
+
+@DEVICES
+@SCHEMES
+def test_a_clerk_needs_no_mouse(clerk, scheme, width, height, visible):
+    """A list, a reference, a table, the receipt, a misreading, and signing out."""
+    visitor = clerk(scheme, width, height)
+    page, keyboard = visitor.page, visitor.page.keyboard
+    field, reference = page.get_by_label("Plates"), page.locator("#field-reference")
+    checked(visitor)
+
+    keyboard.type("AB01CDE")
+    keyboard.press("Escape")
+    assert field.input_value() == ""
+    keyboard.type("AB01CDE")
+    keyboard.press("Shift+Enter")
+    keyboard.type("AB4OCDE")
+    assert field.input_value() == "AB01CDE\nAB4OCDE"
+    keyboard.press("Tab")
+    keyboard.type("C-4711")
+    enter(page)
+    checked(visitor)
+    assert page.get_by_text("2 plates: 1 found, 1 not found").is_visible()
+    assert page.locator(".advice").count() == 1
+    assert reference.input_value() == ""
+    keyboard.press("Enter")  # The field is empty: the answer stays.
+    page.get_by_role("button", name="Look up AB40CDE").press("Tab")
+    keyboard.press("Shift+Tab")
+    enter(page)
+    assert page.locator("h3").all_inner_texts() == ["AB01CDE", "AB40CDE"]
+
+    for keys in (("Tab", "C-1", "Tab", "Space"), ()):
+        keyboard.type("AB45CDE")
+        for key in keys:
+            keyboard.type(key) if key == "C-1" else keyboard.press(key)
+        if keys:
+            keyboard.press("Shift+Tab")
+        enter(page)
+        assert reference.input_value() == "C-1"
+    checked(visitor)
+    page.get_by_role("button", name="Copy receipt").focus()
+    keyboard.press("Enter")
+    page.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    for line in ("Plate: AB45CDE", "Reference: C-1", "Asked by: Ann Marlowe"):
+        assert line in copied.splitlines()
+    keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.name") == "plates"
+
+    keyboard.insert_text(TABLE)
+    enter(page)
+    checked(visitor)
+    assert page.get_by_role("radio", name="Registration").evaluate(
+        "(e) => e === document.activeElement"
+    )
+    keyboard.press("ArrowDown")
+    keyboard.press("ArrowUp")
+    enter(page)
+    assert page.locator("h3").all_inner_texts() == ["AB01CDE", "AB02CDE"]
+
+    keyboard.insert_text("AB01CDE\n" * 300)
+    enter(page)
+    checked(visitor)
+    page.get_by_role("button", name="Change this list").focus()
+    enter(page)
+    assert field.input_value().count("AB01CDE") == 300
+    page.get_by_role("button", name="Sign out", exact=True).focus()
+    enter(page)
+    assert page.get_by_text("You are signed out").is_visible()
+
+
+def test_print_shows_receipts_only(clerk):
+    """Of a few plates one each; of many the table, too."""
+    page = clerk("light", 1280, 720).page
+    for plates, count, is_table in (("AB01CDE,AB45CDE", 2, False), ("AB01CDE\n" * 12, 1, True)):
+        page.emulate_media(media="screen")
+        page.keyboard.insert_text(plates)
+        enter(page)
+        assert not page.locator(".receipt").first.is_visible()
+        page.emulate_media(media="print")
+        assert [each.is_visible() for each in page.locator(".receipt").all()] == [True] * count
+        assert page.locator("table.overview").is_visible() == is_table
+        for hidden in ("form.look-up", ".tools", ".bar", ".who"):
+            assert not page.locator(hidden).first.is_visible()
+
+
+@SCHEMES
+def test_everything_works_without_a_script(clerk, scheme):
+    """Buttons do what keys do, and nothing is lost."""
+    visitor = clerk(scheme, 390, 844, has_javascript=False)
+    page = visitor.page
+    assert not page.locator(".keys").is_visible()
+    page.get_by_label("Plates").fill(TABLE)
+    visitor.click("Look up", "button")
+    page.get_by_role("radio", name="Fleet").check()
+    visitor.click("Look up", "button")
+    assert page.get_by_text("2 plates: 0 found").is_visible()
+    visitor.click("Change this list", "button")
+    assert page.get_by_label("Plates").input_value().split() == ["F-1", "F-2"]
+    visitor.click("Clear")
+    assert page.get_by_label("Plates").input_value() == ""
+    assert not page.get_by_role("button", name="Copy receipt").is_visible()

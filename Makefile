@@ -9,7 +9,11 @@ PARTS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/python -m pip -qq --disable-pip-version-check install
+PIP_INSTALL := -m pip -qq --disable-pip-version-check install
+# What was tested: these versions and these files, none of them built here.
+PINNED := --require-hashes --only-binary :all: --requirement
+# The program itself, without what it needs.
+ITSELF := --no-deps --no-build-isolation --editable .
 RUN_READY := $(VENV)/.installed
 DEV_READY := $(VENV)/.installed-dev
 BINARY_VENV := .venv-binary
@@ -18,7 +22,7 @@ DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-samples test-system check bench bench-intake bench-peers screenshots binary clean
+.PHONY: help run test test-samples test-system check bench bench-intake bench-peers screenshots pins binary clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -66,6 +70,14 @@ bench-peers: $(DEV_READY) ## Compare verifyd with other stacks, ROWS=1000000 veh
 screenshots: $(DEV_READY) ## Draw the pictures of the console in the pages
 	@$(BIN)/python -m tests.system.screenshots
 
+pins: PIN = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+    --no-emit-index-url --custom-compile-command 'make pins' $(if $(UPGRADE),--upgrade) \
+    setup.cfg --extra postgres --group build
+pins: $(DEV_READY) ## Pin dependencies that were added; with UPGRADE=1 all at their newest versions
+	@$(PIN) --output-file deploy/requirements.txt
+	@$(PIN) --group dev --constraint deploy/requirements.txt --output-file tests/requirements.txt
+	@$(PIN) --group binary --constraint tests/requirements.txt --output-file deploy/binary/requirements.txt
+
 binary: $(BINARY_READY) ## Build dist/verifyd, one file with everything in it, its SBOM and licences
 	@deploy/binary/build.sh $(BINARY_VENV)/bin
 
@@ -86,20 +98,21 @@ $(BIN)/python:
 	@echo 'Making the environment in $(VENV) ...'
 	@'$(PYTHON)' -m venv --clear $(VENV)
 
-$(RUN_READY): setup.cfg pyproject.toml | $(BIN)/python
+$(RUN_READY): deploy/requirements.txt setup.cfg pyproject.toml | $(BIN)/python
 	@echo 'Installing what the service needs ...'
-	@$(PIP_INSTALL) --editable '.[pinned]'
+	@$(BIN)/python $(PIP_INSTALL) $(PINNED) deploy/requirements.txt
+	@$(BIN)/python $(PIP_INSTALL) $(ITSELF)
 	@touch $@
 
-$(DEV_READY): setup.cfg pyproject.toml | $(BIN)/python
+$(DEV_READY): tests/requirements.txt setup.cfg pyproject.toml | $(BIN)/python
 	@echo 'Installing what the service, its tests and checks need ...'
-	@$(PIP_INSTALL) --editable '.[dev]'
+	@$(BIN)/python $(PIP_INSTALL) $(PINNED) tests/requirements.txt
+	@$(BIN)/python $(PIP_INSTALL) $(ITSELF)
 	@touch $(RUN_READY) $@
 
 # An environment of its own, made anew: nothing but what is listed may get into the binary.
 $(BINARY_READY): deploy/binary/requirements.txt | $(BIN)/python
 	@echo 'Installing what the binary is made of ...'
 	@$(BIN)/python -m venv --clear $(BINARY_VENV)
-	@$(BINARY_VENV)/bin/python -m pip -qq --disable-pip-version-check install \
-	    --require-hashes --requirement deploy/binary/requirements.txt
+	@$(BINARY_VENV)/bin/python $(PIP_INSTALL) $(PINNED) deploy/binary/requirements.txt
 	@touch $@

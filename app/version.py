@@ -3,7 +3,7 @@
 from importlib.resources import files
 from typing import NamedTuple
 
-VERSION = "0.1.0"  # setup.cfg reads it here.
+VERSION = "1.0.0"  # setup.cfg reads it here.
 
 
 class Revision(NamedTuple):
@@ -15,10 +15,10 @@ class Revision(NamedTuple):
 
 
 def line() -> str:
-    """Return what `verifyd --version` prints: `verifyd 0.1.0 (COMMIT)`.
+    """Return what `verifyd --version` prints: `verifyd 1.0.0 (COMMIT)`.
 
     COMMIT has 12 digits, and the suffix `-dirty` if files had uncommitted changes. In a working
-    copy, where the commit is not known, this is only `verifyd 0.1.0`.
+    copy, where the commit is not known, this is only `verifyd 1.0.0`.
     """
     made_from = revision()
     if made_from is None:

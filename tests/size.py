@@ -22,6 +22,8 @@ _PAGES = (
     "deploy/monitoring/README.md",
     "deploy/scale-out/README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
 )
 _COUNTED = {"citations of decisions": r"\bD[0-9]+\b", "uses of Any": r"\bAny\b"}
 _NO_CODE = {

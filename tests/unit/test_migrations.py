@@ -12,6 +12,7 @@ import pytest
 from app.accounts.administration import (
     create_account,
     create_key,
+    list_accounts,
     list_plans,
     require_plan,
     revoke_key,
@@ -132,6 +133,24 @@ def test_usage_is_counted_after_a_migration(engine, at_schema, tmp_path):
     (used,) = usage_of_hours(engine, (By.KEY,))
     assert (used.key, used.answers) == (caller.key_id, 1)
     assert versions.versions(engine)._replace(program=7).is_served
+
+
+def test_the_first_release_is_upgraded_and_can_come_back(engine, at_schema):
+    """0.1.0 had schema 2. Its data stays, and it can still write to the database (D194)."""
+    at_schema(2)
+    for statement in FORMER:
+        engine.execute_sql(statement)
+    migrate(engine)
+    assert find_load(engine, 1).status == "done"
+    revoke_key(engine, "abcdefgh")
+    assert versions.versions(engine)._replace(program=2).is_served
+    further = (("aaaaaa", "bbbbbb"), ("acme", "new"), ("abcdefgh", "ijklmnop"))
+    for statement in FORMER:
+        for before, after in further:
+            statement = statement.replace(f"'{before}'", f"'{after}'")
+        engine.execute_sql(statement)
+    assert [each.name for each in list_accounts(engine)] == ["acme", "new"]
+    assert find_load(engine, 2).status == "done"
 
 
 KEY_OF_FORMER = (

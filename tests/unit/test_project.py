@@ -111,7 +111,7 @@ def test_the_service_and_the_binary_are_made_of_what_was_tested():
 
 
 def test_the_tests_run_with_what_is_pinned():
-    """This environment has the pinned version of each package."""
+    """The environment of the tests has the pinned version of each package."""
     applying = [pin for pin in pins("tests") if pin.applies]
     assert {pin.name: f"=={distribution(pin.name).version}" for pin in applying} == {
         pin.name: str(pin.wanted.specifier) for pin in applying

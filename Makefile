@@ -22,7 +22,7 @@ DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-samples test-system check bench bench-intake bench-peers screenshots pins binary clean
+.PHONY: help run test test-samples test-system check bench bench-intake bench-peers screenshots pins binary release clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -80,6 +80,9 @@ pins: $(DEV_READY) ## Pin dependencies that were added; with UPGRADE=1 all at th
 
 binary: $(BINARY_READY) ## Build dist/verifyd, one file with everything in it, its SBOM and licences
 	@deploy/binary/build.sh $(BINARY_VENV)/bin
+
+release: $(BINARY_READY) ## Build the release of a clean commit into dist/; SIGN_KEY=FILE signs it
+	@deploy/binary/release.sh $(BINARY_VENV)/bin $(if $(SIGN_KEY),'$(SIGN_KEY)')
 
 clean: ## Remove everything that make made, the demo's data too
 	@rm -rf $(VENV) .venv-3.* $(BINARY_VENV) '$(DEMO)' .peers .system-tests build dist *.egg-info .*_cache .hypothesis .schemathesis

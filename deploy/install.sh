@@ -1,8 +1,11 @@
 #!/bin/sh
 # Installs verifyd, or upgrades it to this release. See README.md in this directory.
 #
-#   install.sh [--binary FILE] [--prefix ROOT] [--no-backup]
+#   install.sh [--trust-key FILE] [--prefix ROOT] [--no-backup] [--binary FILE]
 #   install.sh --uninstall [--purge [--yes]] [--prefix ROOT]
+#
+# Before anything is run or copied, the files of a release are compared with its SHA256SUMS, and
+# their signature with the keys in /etc/verifyd/release-signers. --trust-key stores a key there.
 #
 # A second run changes nothing. An upgrade checks, backs up, migrates, switches, restarts, and waits
 # until the service is ready. If it does not become ready, the previous release is restored. A file
@@ -12,6 +15,7 @@ set -eu
 umask 022
 
 say() { echo "verifyd: $*"; }
+warn() { echo "verifyd: warning: $*" >&2; }
 fail() {
     echo "verifyd: $*" >&2
     exit 1
@@ -23,14 +27,16 @@ for word in "$@"; do
 done
 root=
 binary=
+trusted=
 backup=yes
 while [ $# -gt 0 ]; do
     case $1:${2:+value} in
         --binary:value) binary=$2 && shift ;;
+        --trust-key:value) trusted=$2 && shift ;;
         --prefix:value) root=$(readlink -m "$2") && shift ;;
         --no-backup:*) backup=no ;;
         *)
-            echo "usage: install.sh [--binary FILE] [--prefix ROOT] [--no-backup]" >&2
+            echo "usage: install.sh [--trust-key FILE] [--prefix ROOT] [--no-backup] [--binary FILE]" >&2
             echo "       install.sh --uninstall [--purge [--yes]] [--prefix ROOT]" >&2
             exit 2
             ;;
@@ -44,6 +50,7 @@ data=$root/var/lib/verifyd
 systemd=$root/etc/systemd/system
 site=$root/etc/nginx/sites-available/verifyd.conf
 socket=unix:/run/verifyd.sock
+signers=$etc/release-signers
 
 # --- What there is to install -------------------------------------------------------------------
 
@@ -68,54 +75,117 @@ files="README.md console-overview.png console-look-up.png console-phone.png
     monitoring/grafana/datasource.yml monitoring/grafana/verifyd.json
     scale-out/README.md scale-out/nginx.conf"
 for unit in $units; do files="$files systemd/$unit"; done
-documents=".cdx.json .licenses.txt" # what the binary is made of, beside it
+sums=$here/SHA256SUMS # a release has it, a checkout does not
+checksums=
+[ ! -f "$sums" ] || checksums=SHA256SUMS
+[ ! -f "$sums.sig" ] || checksums="$checksums SHA256SUMS.sig"
+documents="verifyd.cdx.json verifyd.licenses.txt" # what the binary is made of, beside it
 changelog=$here/CHANGELOG.md # beside the pages of a release, but above them in the source
 [ -f "$changelog" ] || changelog=$here/../CHANGELOG.md
 [ -f "$changelog" ] || changelog=
 
-require_binary() {
+find_binary() {
     if [ -z "$binary" ]; then
         binary=$here/verifyd
-        [ -f "$binary" ] || binary=$here/../dist/verifyd
+        [ -f "$binary" ] || [ -f "$sums" ] || binary=$here/../dist/verifyd
         [ -f "$binary" ] || fail "there is no binary; build it (make binary), or name it with --binary"
     fi
     [ -f "$binary" ] || fail "$binary does not exist, or is not a file"
     binary=$(readlink -f "$binary")
-    if [ -f "$binary.sha256" ]; then
-        # Compare only the sums: the files may have other names by now.
-        for part in "" $documents; do
-            [ ! -f "$binary$part" ] ||
-                grep -q "^$(sha256sum <"$binary$part" | cut -c 1-64) " "$binary.sha256" ||
-                fail "$binary$part does not match its checksum; download it again"
-        done
+}
+
+# It was checked when it was installed, and going back must not depend on keys.
+is_installed() {
+    [ "$binary" = "$here/verifyd" ] &&
+        [ "$(dirname "$here")" = "$(readlink -m "$home/releases")" ]
+}
+
+# SEC: nothing of a release is run or copied before this, except this script: verify that by hand.
+check_release() {
+    ! is_installed || [ -n "$trusted" ] || return 0
+    if [ -n "$trusted" ] || [ -e "$signers" ] || [ -L "$signers" ]; then
+        check_signature
+    elif [ -f "$sums.sig" ]; then
+        warn "the signature of this release was not checked, because no key is stored;" \
+            "store one with --trust-key FILE"
+    else
+        warn "this release is not signed"
     fi
+    [ ! -f "$sums" ] || check_sums
+}
+
+check_signature() {
+    if [ -n "$trusted" ]; then
+        [ -f "$trusted" ] || fail "$trusted does not exist, or is not a file"
+        signers=$(mktemp)
+        trap 'rm -f "$signers"' EXIT
+        sed -nE 's/^(sk-)?(ssh|ecdsa)-/verifyd &/p' "$trusted" >"$signers"
+        [ -s "$signers" ] || fail "$trusted has no public key of ssh-keygen"
+    fi
+    keys=${trusted:-$signers}
+    [ -f "$sums" ] || fail "$here has no SHA256SUMS, and releases must be signed by a key in $keys"
+    [ -f "$sums.sig" ] || fail "$sums is not signed, and releases must be signed by a key in $keys"
+    command -v ssh-keygen >/dev/null ||
+        fail "ssh-keygen is not on this host, and is needed to check the signature of the release;" \
+            "install openssh-client"
+    ssh-keygen -Y verify -f "$signers" -I verifyd -n verifyd-release -s "$sums.sig" \
+        <"$sums" >/dev/null 2>&1 ||
+        fail "$sums was changed, or was signed by a key that is not in $keys; do not install this" \
+            "release, download it again"
+}
+
+check_sums() {
+    [ "$binary" = "$here/verifyd" ] || fail "a release has its own binary; run $0 without --binary"
+    names="$files CHANGELOG.md verifyd verifyd.cdx.json verifyd.licenses.txt"
+    for name in $names; do
+        [ -f "$here/$name" ] || fail "$here/$name is missing; unpack the archive again"
+    done
+    # shellcheck disable=SC2086 # names are words
+    found=$(cd "$here" && sha256sum -- $names)
+    [ "$found" = "$(echo "$found" | grep -xF -f "$sums")" ] ||
+        fail "$sums does not have the checksum of" \
+            "$(echo "$found" | grep -vxF -f "$sums" | cut -c 67- | paste -sd ' ');" \
+            "do not install this release, download it again"
+}
+
+run_binary() {
     [ -x "$binary" ] || fail "$binary is not executable; run chmod +x $binary"
     versions=$(TMPDIR=${TMPDIR:-/var/tmp} "$binary" version --json || true)
     version=$(echo "$versions" | sed -n 's/^ *"version": "\([^"]*\)".*/\1/p')
     commit=$(echo "$versions" | sed -n 's/^ *"commit": "\([0-9a-f]\{12\}\).*/\1/p')
     named="$version${commit:+ ($commit)}"
-    [ -n "$version" ] || fail "$binary does not run on this host; it needs glibc 2.36 or newer," \
-        "and 100 MB in a directory (TMPDIR) that is not mounted noexec"
+    [ -n "$version" ] || fail "$binary does not run on this host: it needs glibc $(needed_glibc) or" \
+        "newer, and 100 MB in a directory (TMPDIR) that is not mounted noexec. The oldest supported" \
+        "systems are Debian 12, Ubuntu 22.04 and RHEL 9; this host has" \
+        "$(getconf GNU_LIBC_VERSION 2>/dev/null || echo no glibc)"
+}
+
+# Print the version that the SBOM says, which depends on the system that built the binary.
+needed_glibc() {
+    told=$(sed -n '/"verifyd:glibc"/{n;s/[^0-9.]//gp;}' "${binary%/*}/verifyd.cdx.json" \
+        2>/dev/null || true)
+    echo "${told:-2.34}"
 }
 
 # A release is a directory named after its version and content: the binary, and the files beside this
 # script.
 lay_out_release() {
     # shellcheck disable=SC2086 # names are words
-    digest=$(cd "$here" && cat -- "$binary" $files ${changelog:+"$changelog"} | sha256sum | cut -c 1-12)
+    digest=$(cd "$here" && cat -- "$binary" $files $checksums ${changelog:+"$changelog"} | sha256sum | cut -c 1-12)
     release=$home/releases/$version-$digest
     [ -d "$release" ] && return
     rm -rf "$release.new"
     mkdir -p "$release.new"
-    for file in $files; do
+    for file in $files $checksums; do
         mode=644
         case $file in *.sh) mode=755 ;; esac
         install -D -m "$mode" "$here/$file" "$release.new/$file"
     done
     [ -z "$changelog" ] || install -m 644 "$changelog" "$release.new/CHANGELOG.md"
     install -m 755 "$binary" "$release.new/verifyd"
-    for part in $documents; do
-        [ ! -f "$binary$part" ] || install -m 644 "$binary$part" "$release.new/verifyd$part"
+    for document in $documents; do
+        [ ! -f "${binary%/*}/$document" ] ||
+            install -m 644 "${binary%/*}/$document" "$release.new/$document"
     done
     find "$release.new" -exec sync {} +
     mv "$release.new" "$release"
@@ -161,6 +231,7 @@ configure() {
 
 lay_out_directories() {
     place 750 "${owner:+0:${owner#*:}}" "$etc"
+    [ -z "$trusted" ] || install -m 644 "$signers" "$etc/release-signers"
     place 750 "${owner:+0:${owner#*:}}" "$etc/imports"
     # The service reads when the certificate expires; only root can read the key.
     place 750 "${owner:+0:${owner#*:}}" "$etc/tls"
@@ -274,7 +345,9 @@ go_back() {
 }
 
 [ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "only root can install verifyd; run sudo $0"
-require_binary
+find_binary
+check_release
+run_binary
 mkdir -p "$home"
 exec 9>"$home/.lock"
 flock --nonblock 9 || fail "another installation is running; try again when it has ended"

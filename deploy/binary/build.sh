@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds dist/verifyd with PyInstaller, its SBOM, licences and checksums, from the environment whose bin is $1.
+# Builds dist/verifyd with PyInstaller, its SBOM and licences, in the environment whose bin is $1.
 # The same commit gives the same bytes, as long as interpreter and system libraries are the same.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -17,5 +17,4 @@ export SOURCE_DATE_EPOCH PYTHONHASHSEED=0
 
 "$1/python" -m PyInstaller --clean --noconfirm --log-level WARN deploy/binary/verifyd.spec
 "$1/python" deploy/binary/describe.py
-(cd dist && sha256sum verifyd verifyd.cdx.json verifyd.licenses.txt >verifyd.sha256)
 ls -l dist/verifyd

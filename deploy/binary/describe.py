@@ -8,6 +8,7 @@ binary and its commit alone.
 """
 
 import hashlib
+import json
 import os
 import re
 import uuid
@@ -16,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cyclonedx.contrib.license.factories import LicenseFactory
-from cyclonedx.model import HashAlgorithm, HashType
+from cyclonedx.model import HashAlgorithm, HashType, Property
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.bom_ref import BomRef
 from cyclonedx.model.component import Component, ComponentType
@@ -36,12 +37,16 @@ def main(root: Path) -> None:
     parts = parts_of_binary(root)
     binary = root / "dist" / "verifyd"
     version = re.findall(r'VERSION = "(.*)"', (root / "app" / "version.py").read_text())[0]
-    text = sbom(parts, binary, version, int(os.environ["SOURCE_DATE_EPOCH"]))
+    contents = json.loads((root / "build" / "contents.json").read_text())
+    glibc = needed_glibc(Path(path) for path in contents if ".so" in Path(path).name)
+    text = sbom(parts, binary, version, glibc, int(os.environ["SOURCE_DATE_EPOCH"]))
     binary.with_name("verifyd.cdx.json").write_text(text, encoding="utf-8")
     binary.with_name("verifyd.licenses.txt").write_text(licences(parts), encoding="utf-8")
 
 
-def sbom(parts: Iterable[Part], binary: Path, version: str, made_at_epoch_seconds: int) -> str:
+def sbom(
+    parts: Iterable[Part], binary: Path, version: str, glibc: str, made_at_epoch_seconds: int
+) -> str:
     """Return the SBOM as JSON. The serial number follows from the binary's hash."""
     digest = sha256(binary)
     program = Component(
@@ -51,6 +56,7 @@ def sbom(parts: Iterable[Part], binary: Path, version: str, made_at_epoch_second
         bom_ref=BomRef("verifyd"),
         purl=PackageURL("generic", None, "verifyd", version),
         hashes=[digest],
+        properties=[Property(name="verifyd:glibc", value=glibc)],
     )
     bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_OID, digest.content))
     bom.metadata.component = program
@@ -61,6 +67,12 @@ def sbom(parts: Iterable[Part], binary: Path, version: str, made_at_epoch_second
         inner = [components[part] for part in parts if part.within == outer]
         bom.register_dependency(parent, inner)
     return f"{JsonV1Dot6(bom).output_as_string(indent=2)}\n"
+
+
+def needed_glibc(libraries: Iterable[Path]) -> str:
+    """Return the oldest glibc, such as `2.34`, that has all that the libraries take from it."""
+    named = (re.findall(rb"\0GLIBC_2\.(\d+)(?=\0)", path.read_bytes()) for path in libraries)
+    return f"2.{max(int(minor) for minors in named for minor in minors)}"
 
 
 def component(part: Part) -> Component:

@@ -119,11 +119,6 @@ def assert_hidden(key: str, service: Service) -> None:
 
 def test_its_sbom_has_every_library(binary):
     """The SBOM has every library of a wheel in the binary, and no build tool."""
-    words = ["sha256sum", "--check", "--strict", "verifyd.sha256"]
-    checked = subprocess.run(words, cwd=binary.parent, capture_output=True, text=True, check=True)
-    assert checked.stdout.splitlines() == [
-        f"{name}: OK" for name in ("verifyd", "verifyd.cdx.json", "verifyd.licenses.txt")
-    ]
     sbom = json.loads((binary.parent / "verifyd.cdx.json").read_text())
     validator().validate(sbom)
     digest = hashlib.sha256(binary.read_bytes()).hexdigest()
@@ -143,14 +138,6 @@ def contained(binary: Path) -> list[str]:
     words = [str(TOOLS / "python"), "-c", script, str(binary)]
     listed = subprocess.run(words, capture_output=True, text=True, check=True)
     return listed.stdout.splitlines()
-
-
-def test_it_is_built_twice_alike(binary, tmp_path):
-    """The same tree gives the same bytes of binary, SBOM and licences."""
-    again = copy_tree(tmp_path / "again")
-    subprocess.run([again / "deploy/binary/build.sh", TOOLS], capture_output=True, check=True)
-    for path in (again / "dist").iterdir():
-        assert path.read_bytes() == (binary.parent / path.name).read_bytes(), path.name
 
 
 @pytest.mark.parametrize("killed", ["the process that was started", "the one it unpacked"])

@@ -1,7 +1,7 @@
 """The installer: scripts and units pass their linters, and a tree has the documented layout."""
 
 import fcntl
-import hashlib
+import json
 import os
 import re
 import shutil
@@ -25,6 +25,7 @@ DEFAULTS = {
     "VERIFYD_CERTIFICATE": "/etc/verifyd/tls/fullchain.pem",
 }
 """Of an installation, where the program has none of its own."""
+UNSIGNED = "verifyd: warning: this release is not signed\n"
 NEED_SYSTEMD = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not on this machine"
 )
@@ -42,17 +43,18 @@ class Tree:
         self.binary.write_text('#!/bin/sh\necho \'  "version": "1.2.3",\'\n')
         self.binary.chmod(0o755)
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: object) -> subprocess.CompletedProcess[str]:
         """Run the installer and return how it ended."""
-        command = map(
-            str, [self.deploy / "install.sh", "--prefix", self.root, "--binary", self.binary]
-        )
-        return subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        command = [self.deploy / "install.sh", "--prefix", self.root]
+        if not (self.deploy / "SHA256SUMS").exists():  # A release has its own binary.
+            command += ["--binary", self.binary]
+        command = [str(word) for word in (*command, *words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    def install(self) -> str:
+    def install(self, *words: object) -> str:
         """Run the installer, which must succeed, and return its output."""
-        ended = self.run()
-        assert (ended.returncode, ended.stderr) == (0, "")
+        ended = self.run(*words)
+        assert (ended.returncode, ended.stderr.removeprefix(UNSIGNED)) == (0, "")
         return ended.stdout
 
     def change(self, name: str) -> None:
@@ -84,7 +86,7 @@ def test_scripts_pass_their_linter():
     """Shellcheck finds nothing in any script."""
     shellcheck = Path(sys.executable).parent / "shellcheck"
     scripts = [*DEPLOY.rglob("*.sh"), *(ROOT / "tests").rglob("*.sh")]
-    assert len(scripts) == 6
+    assert len(scripts) == 8
     ended = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (0, "")
 
@@ -312,48 +314,6 @@ def test_unedited_files_are_replaced(tree):
     assert not site.with_name("verifyd.conf.new").exists()
 
 
-def test_a_binary_with_a_wrong_checksum_is_refused(tree):
-    """A checksum, if there is one, is compared before anything is changed."""
-    checksum = hashlib.sha256(tree.binary.read_bytes()).hexdigest()
-    (tree.binary.parent / "verifyd.sha256").write_text(f"{checksum}  verifyd\n")
-    tree.install()
-    before = tree.files()
-    with tree.binary.open("a") as file:
-        file.write("# changed\n")
-    ended = tree.run()
-    assert ended.returncode == 1
-    assert "does not match its checksum" in ended.stderr
-    assert tree.files() == before
-
-
-@pytest.mark.system_long
-def test_the_documents_of_the_binary_are_laid_out_with_it(tree):
-    """SBOM and licences are installed with the binary; a damaged one is refused."""
-    documents = {".cdx.json": b"{}", ".licenses.txt": b"MIT"}
-    sums = [hashlib.sha256(tree.binary.read_bytes()).hexdigest()]
-    for suffix, text in documents.items():
-        tree.binary.with_name(f"verifyd{suffix}").write_bytes(text)
-        sums.append(hashlib.sha256(text).hexdigest())
-    lines = "".join(f"{each}  name\n" for each in sums)
-    tree.binary.with_name("verifyd.sha256").write_text(lines)
-    tree.install()
-    for suffix, text in documents.items():
-        path = tree.root / "opt" / "verifyd" / "current" / f"verifyd{suffix}"
-        assert (path.read_bytes(), path.stat().st_mode & 0o777) == (text, 0o644)
-    tree.binary.with_name("verifyd.licenses.txt").write_bytes(b"GPL")
-    ended = tree.run()
-    assert ended.returncode == 1
-    assert "verifyd.licenses.txt does not match its checksum" in ended.stderr
-
-
-def test_a_checksum_is_of_the_content_whatever_the_name(tree):
-    """Two releases can lie side by side under different names."""
-    checksum = hashlib.sha256(tree.binary.read_bytes()).hexdigest()
-    tree.binary = tree.binary.rename(tree.binary.with_name("verifyd-2"))
-    (tree.binary.parent / "verifyd-2.sha256").write_text(f"{checksum}  verifyd\n")
-    tree.install()
-
-
 def test_a_binary_that_was_named_is_that_one_or_none(tree):
     """A binary next to the script does not replace the named one."""
     tree.binary.rename(tree.deploy / "verifyd")
@@ -376,8 +336,17 @@ def test_a_binary_that_does_not_run_is_refused(tree, text):
     tree.binary.write_text(text)
     ended = tree.run()
     assert ended.returncode == 1
-    assert "does not run on this host; it needs glibc" in ended.stderr
+    assert "does not run on this host: it needs glibc 2.34 or newer" in ended.stderr
     assert tree.files() == {}
+
+
+def test_the_refusal_of_a_binary_names_the_glibc_that_it_needs(tree):
+    """Which glibc a binary needs depends on the system that built it, and is in its SBOM."""
+    tree.binary.write_text("no program")
+    properties = [{"name": "verifyd:glibc", "value": "2.41"}]
+    sbom = json.dumps({"properties": properties}, indent=2)
+    tree.binary.with_name("verifyd.cdx.json").write_text(sbom)
+    assert "needs glibc 2.41 or newer" in tree.run().stderr
 
 
 def test_two_at_once_are_one_after_the_other(tree):
@@ -425,6 +394,171 @@ def test_units_that_a_release_does_not_have_go(tree):
     tree.install()
     assert tree.files() == before | {str(own.relative_to(tree.root)): (own.read_bytes(), 0o644)}
     assert not (units / "verifyd-later.service.d").exists()
+
+
+class Release(Tree):
+    """A tree, and beside it a release as its archive is unpacked."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.binary = self.binary.rename(self.deploy / "verifyd")
+        shutil.copy(ROOT / "CHANGELOG.md", self.deploy)
+        (self.deploy / "verifyd.cdx.json").write_text("{}")
+        (self.deploy / "verifyd.licenses.txt").write_text("MIT")
+        self.sums = self.deploy / "SHA256SUMS"
+        self.signature = self.deploy / "SHA256SUMS.sig"
+        self.signers = self.root / "etc/verifyd/release-signers"
+        paths = [path for path in self.deploy.rglob("*") if path.is_file()]
+        words = ["sha256sum", *(path.relative_to(self.deploy) for path in paths)]
+        summed = subprocess.run(words, cwd=self.deploy, capture_output=True, check=True)
+        self.sums.write_bytes(summed.stdout)
+
+    def make_key(self, name: str) -> Path:
+        """Make a key pair, and return the path of the private key."""
+        key = self.root.with_name(name)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+        return key
+
+    def sign(self, key: Path) -> None:
+        """Sign the checksums as `make release` does."""
+        self.signature.unlink(missing_ok=True)
+        words = ["ssh-keygen", "-Y", "sign", "-q", "-n", "verifyd-release", "-f", key, self.sums]
+        subprocess.run(words, check=True)
+
+    def assert_refused(self, told: str, *words: object) -> None:
+        """Fail unless the installer refuses the release with this sentence, and changes nothing."""
+        before = self.files()
+        ended = self.run(*words)
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert told in ended.stderr
+        assert self.files() == before
+
+
+class TestCheckingTheRelease:
+    @pytest.fixture
+    def release(self, tmp_path) -> Release:
+        """A release that is not signed."""
+        return Release(tmp_path)
+
+    @pytest.fixture
+    def signed(self, release) -> Release:
+        """A signed release, and a host that asks for its key."""
+        release.sign(release.make_key("key"))
+        release.signers.parent.mkdir(parents=True)
+        release.signers.write_text(f"verifyd {(release.root.with_name('key.pub')).read_text()}")
+        return release
+
+    def test_without_a_key_an_unsigned_release_is_installed(self, release):
+        """The installer warns, and the checksums are installed with what they are of."""
+        ended = release.run()
+        assert (ended.returncode, ended.stderr) == (0, UNSIGNED)
+        installed = release.root / "opt/verifyd/current"
+        for name in ("SHA256SUMS", "verifyd.cdx.json", "verifyd.licenses.txt"):
+            path = installed / name
+            assert path.read_bytes() == (release.deploy / name).read_bytes()
+            assert path.stat().st_mode & 0o777 == 0o644
+        words = ["sha256sum", "--check", "--quiet", "--ignore-missing", "SHA256SUMS"]
+        subprocess.run(words, cwd=installed, check=True)
+
+    def test_without_a_key_a_signature_is_not_checked(self, release):
+        """The installer says so, because the operator may believe the opposite."""
+        release.signature.write_text("none")
+        ended = release.run()
+        assert ended.returncode == 0
+        assert "the signature of this release was not checked" in ended.stderr
+
+    @pytest.mark.parametrize(
+        "name", ["verifyd", "verifyd.licenses.txt", "CHANGELOG.md", "systemd/verifyd.service"]
+    )
+    def test_a_changed_byte_is_refused(self, release, name):
+        """Whatever is installed is compared, before the binary is run."""
+        path = release.deploy / name
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        told = f"SHA256SUMS does not have the checksum of {name}; do not install this release"
+        release.assert_refused(told)
+
+    def test_a_file_without_checksum_is_refused(self, release):
+        """What is installed must be listed, or anything could be added to a release."""
+        lines = release.sums.read_text().splitlines(keepends=True)
+        release.sums.write_text("".join(line for line in lines if "  uninstall.sh" not in line))
+        release.assert_refused("SHA256SUMS does not have the checksum of uninstall.sh;")
+        release.sums.write_text("")
+        release.assert_refused("verifyd.licenses.txt; do not install")
+
+    def test_half_a_release_is_refused(self, release):
+        """A missing file is named."""
+        (release.deploy / "verifyd.cdx.json").unlink()
+        release.assert_refused("verifyd.cdx.json is missing; unpack the archive again")
+
+    def test_another_binary_is_refused(self, release, tmp_path):
+        """The checksums of a release are of its own binary."""
+        other = shutil.copy(release.binary, tmp_path / "other")
+        release.assert_refused("without --binary", "--binary", other)
+
+    def test_a_key_is_stored_and_asked_for_from_then_on(self, release):
+        """A release that the key has signed is installed without a warning."""
+        key = release.make_key("key")
+        release.sign(key)
+        ended = release.run("--trust-key", f"{key}.pub")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert release.signers.read_text() == f"verifyd {Path(f'{key}.pub').read_text()}"
+        assert release.signers.stat().st_mode & 0o777 == 0o644
+        release.signature.unlink()
+        release.assert_refused("SHA256SUMS is not signed")
+
+    def test_changed_checksums_are_refused(self, signed):
+        """A signature is of one list of checksums."""
+        signed.sums.write_text(signed.sums.read_text().replace("  verifyd\n", "  verifyd2\n"))
+        signed.assert_refused("SHA256SUMS was changed, or was signed by a key that is not in")
+
+    def test_another_key_is_refused(self, signed):
+        """Anybody can make a key."""
+        signed.sign(signed.make_key("other"))
+        signed.assert_refused("SHA256SUMS was changed, or was signed by a key that is not in")
+
+    def test_a_missing_signature_is_refused(self, signed):
+        """To leave something out is no way around the key."""
+        signed.signature.unlink()
+        signed.assert_refused("SHA256SUMS is not signed, and releases must be signed by a key in")
+        signed.sums.unlink()
+        signed.assert_refused("has no SHA256SUMS, and releases must be signed by a key in")
+
+    def test_a_key_is_not_stored_if_it_refuses_the_release(self, release):
+        """A wrong file, or the key of somebody else, leaves no trace."""
+        key, other = release.make_key("key"), release.make_key("other")
+        release.sign(key)
+        release.assert_refused("signed by a key that is not in", "--trust-key", f"{other}.pub")
+        release.assert_refused("has no public key of ssh-keygen", "--trust-key", other)
+        release.assert_refused("does not exist", "--trust-key", "/nonexistent")
+
+    @pytest.mark.system_long
+    def test_a_key_is_replaced(self, signed):
+        """A new key is trusted by the next release that it has signed."""
+        key = signed.make_key("next")
+        signed.sign(key)
+        signed.install("--trust-key", f"{key}.pub")
+        signed.install()
+
+    @pytest.mark.system_long
+    def test_a_key_without_ssh_keygen_is_refused(self, signed, monkeypatch, tmp_path):
+        """The refusal names the package to install."""
+        tools = tmp_path / "tools"
+        tools.mkdir()
+        for tool in Path("/usr/bin").iterdir():
+            if tool.name != "ssh-keygen":
+                (tools / tool.name).symlink_to(tool)
+        monkeypatch.setenv("PATH", str(tools))
+        signed.assert_refused("install openssh-client")
+
+    def test_going_back_checks_nothing(self, signed):
+        """A release that was installed is gone back to, even if its signature is lost."""
+        signed.install()
+        installed = (signed.root / "opt/verifyd/current").resolve()
+        (installed / "SHA256SUMS.sig").write_text("none")
+        signed.deploy = installed
+        assert "is laid out" in signed.install()
 
 
 class TestUninstalling:

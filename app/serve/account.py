@@ -178,4 +178,6 @@ def _day(text: str | None) -> date | None:
 
 def _day_usage(used: Used) -> DayUsage:
     day, operation = str(used.day), str(used.operation)
-    return DayUsage(day, operation, used.answers, *used.by_class, used.vehicles, used.events)
+    ok, refused, limited, failed = used.by_class
+    counts = used.answers, ok, refused, limited, failed, used.vehicles, used.events
+    return DayUsage(day, operation, *counts)

@@ -79,8 +79,8 @@ def promises() -> Iterator[str]:
         place = f"{method.upper()} {path}"
         for parameter in map(resolved, operation.get("parameters", ())):
             needed = " required" if parameter.get("required") else ""
-            words = (place, parameter["in"], parameter["name"], _kind(parameter["schema"]))
-            yield " ".join(words) + needed
+            kind = _kind(parameter["schema"])
+            yield f"{place} {parameter['in']} {parameter['name']} {kind}{needed}"
         for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
             yield f"{place} body {media_type} {_kind(body['schema'])}"
         for status, response in operation["responses"].items():

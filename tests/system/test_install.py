@@ -45,11 +45,11 @@ class Tree:
 
     def run(self, *words: object) -> subprocess.CompletedProcess[str]:
         """Run the installer and return how it ended."""
-        command = [self.deploy / "install.sh", "--prefix", self.root]
+        command: list[object] = [self.deploy / "install.sh", "--prefix", self.root]
         if not (self.deploy / "SHA256SUMS").exists():  # A release has its own binary.
             command += ["--binary", self.binary]
-        command = [str(word) for word in (*command, *words)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        command += words
+        return subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
 
     def install(self, *words: object) -> str:
         """Run the installer, which must succeed, and return its output."""
@@ -409,7 +409,7 @@ class Release(Tree):
         self.signature = self.deploy / "SHA256SUMS.sig"
         self.signers = self.root / "etc/verifyd/release-signers"
         paths = [path for path in self.deploy.rglob("*") if path.is_file()]
-        words = ["sha256sum", *(path.relative_to(self.deploy) for path in paths)]
+        words = ["sha256sum", *(str(path.relative_to(self.deploy)) for path in paths)]
         summed = subprocess.run(words, cwd=self.deploy, capture_output=True, check=True)
         self.sums.write_bytes(summed.stdout)
 
@@ -422,8 +422,8 @@ class Release(Tree):
     def sign(self, key: Path) -> None:
         """Sign the checksums as `make release` does."""
         self.signature.unlink(missing_ok=True)
-        words = ["ssh-keygen", "-Y", "sign", "-q", "-n", "verifyd-release", "-f", key, self.sums]
-        subprocess.run(words, check=True)
+        words = ["ssh-keygen", "-Y", "sign", "-q", "-n", "verifyd-release", "-f"]
+        subprocess.run([*words, key, self.sums], check=True)
 
     def assert_refused(self, told: str, *words: object) -> None:
         """Fail unless the installer refuses the release with this sentence, and changes nothing."""

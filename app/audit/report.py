@@ -22,7 +22,7 @@ from app.audit.search import Period, Query, search
 from app.audit.segments import list_segments
 from app.audit.verify import KEEP, verify
 from app.audit.view import View
-from app.people.plates import person_of
+from app.people.directory import person_of
 from app.storage.engine import Engine
 from app.version import VERSION
 

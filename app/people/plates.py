@@ -1,6 +1,5 @@
 """How many plates people look up in the console on a day, and the limits of their roles (D192)."""
 
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -10,6 +9,7 @@ import peewee
 from app import clock
 from app.clock_steps import old_times
 from app.config import Config
+from app.people.directory import person_of
 from app.people.sessions import Session
 from app.storage.engine import Engine
 
@@ -52,11 +52,6 @@ class LimitReached(Exception):
     def __init__(self, limit: int, left: int, next_at: int) -> None:
         super().__init__(limit, left, next_at)
         self.limit, self.left, self.next_at = limit, left, next_at
-
-
-def person_of(name: str) -> str:
-    """Return the person that a name stands for: names that differ only in case are one person."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).lower())
 
 
 class PlateLimits:

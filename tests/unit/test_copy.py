@@ -204,7 +204,7 @@ class TestContent:
         add_events(target, 1, "alice", 4, UTC)
         for engine, events in ((world.engine, 3), (target, 7)):
             (used,) = usage_of_days(engine, date.min, date.max, [By.KEY])
-            assert (used.key, used.answers) == ("", events)
+            assert (used.key, used.answers, used.events) == ("", 0, events)
 
     def test_a_restricted_key_stays_restricted(self, world, copy, target):
         """It works in the copy, and only as before; programs without restrictions refuse it."""

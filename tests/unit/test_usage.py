@@ -48,7 +48,7 @@ MISTAKES = {
     ),
     "keys --jsno list": ("verifyd keys COMMAND ...", "there is no option --jsno", "verifyd keys"),
     "console link --as ann": (
-        "verifyd console link --as NAME --role viewer|operator|auditor [OPTION ...]",
+        "verifyd console link --as NAME --role clerk|viewer|operator|auditor [OPTION ...]",
         "the following arguments are required: --role",
         "verifyd console link",
     ),

@@ -69,7 +69,8 @@ def directory_fault(config: Config) -> str | None:
     secret, groups = "console_proxy_secret", "console_groups"
     for given, other in ((secret, groups), (groups, secret)):
         if getattr(config, given) and not getattr(config, other):
-            return setting_fault(given, f"needs {SETTINGS[other].variable}, which is not set")
+            # `verifyd check` reports a wrong setting once: this one may be wrong, and not missing.
+            return setting_fault(other, f"must be set because {SETTINGS[given].variable} is")
     return None
 
 

@@ -302,8 +302,8 @@ def test_one_setting_without_the_other_is_a_fault(world):
     for given, other in (("PROXY_SECRET", "GROUPS"), ("GROUPS", "PROXY_SECRET")):
         name = f"console_{given.lower()}"
         fault = directory_fault(world.configured(**{name: SETTINGS[name]}))
-        needed = f"needs VERIFYD_CONSOLE_{other}, which is not set"
-        assert fault == f"VERIFYD_CONSOLE_{given}: {needed}"
+        needed = f"must be set because VERIFYD_CONSOLE_{given} is"
+        assert fault == f"VERIFYD_CONSOLE_{other}: {needed}"
 
 
 def test_clerks_of_the_directory_need_the_audit_trail(world):

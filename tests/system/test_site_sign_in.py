@@ -348,5 +348,5 @@ def test_half_a_directory_stops_the_start(world, setting):
     for command in ("check", "serve"):
         ended = run_command(command, **settings)
         assert ended.returncode == 1
-        assert f"VERIFYD_{setting.upper()}: needs VERIFYD_CONSOLE_" in ended.stdout + ended.stderr
+        assert f"must be set because VERIFYD_{setting.upper()} is" in ended.stdout + ended.stderr
     assert run_command("accounts", "list", **settings).returncode == 0

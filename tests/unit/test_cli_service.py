@@ -143,6 +143,14 @@ def test_all_wrong_settings_are_reported_at_once(cli, monkeypatch, words):
     ]
 
 
+def test_a_wrong_setting_is_not_reported_as_missing(cli, monkeypatch):
+    """Although another setting needs it."""
+    monkeypatch.setenv("VERIFYD_CONSOLE_PROXY_SECRET", "x" * 32)
+    monkeypatch.setenv("VERIFYD_CONSOLE_GROUPS", "staff=boss")
+    (line,) = cli.refusal("check").splitlines()
+    assert line.startswith("VERIFYD_CONSOLE_GROUPS: must be different groups with a role")
+
+
 def test_a_wrong_url_is_not_repeated(cli, monkeypatch):
     """A database URL can hold a password, so the message leaves it out."""
     monkeypatch.setenv("VERIFYD_DATABASE_URL", "postgres:/verifyd:hunter2@db/verifyd")

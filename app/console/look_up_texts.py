@@ -2,10 +2,11 @@
 
 A module with the same names in another language is a translation. Sentences about a wrong field or
 an invalid plate, and why a register decided, are those of the forms, the API and `verifyd lookup`.
+What every page has, such as the button to sign out, is in `layout.html`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from app.vehicles.facts import POLICIES_MAX
@@ -28,6 +29,7 @@ FROM, FROM_HINT = "From", "First day of a period."
 TO, TO_HINT = "To", f"Last of at most {DAYS_MAX} days."
 REASON, REASON_HINT = "Reason", "Why you ask."
 REFERENCE, REFERENCE_HINT = "Reference", "A case number or the like."
+OPTIONAL = "optional"
 KEEP, KEEP_HINT = "Keep", "the reference for the next look-up"
 DAY_OR_PERIOD, TODAY = "Day or period", "today"
 LOOK_UP, CLEAR = "Look up", "Clear"
@@ -55,7 +57,7 @@ NEXT = "What to do next"
 VEHICLE, PLATE = "Vehicle", "Plate"
 POLICIES_IN_FORCE, POLICY_NOT_IN_FORCE, NONE = "Policies in force", "Policy not in force", "none"
 ON_DAY = "On {}"
-PRINT, COPY_RECEIPT, DOWNLOAD = "Print", "Copy receipt", "Download as CSV"
+PRINT, COPY_RECEIPT, COPIED, DOWNLOAD = "Print", "Copy receipt", "Copied", "Download as CSV"
 CHANGE_PLATE, CHANGE_LIST = "Change this plate", "Change this list"
 DECIDED_BY, DECIDED_FOR = "Decided by", "What decided the answer for {}"
 EACH_REGISTER, NOTHING = "What each register says", "nothing"
@@ -140,6 +142,12 @@ def in_words(text: str, *, with_weekday: bool = False) -> str:
     day = date.fromisoformat(text)
     words = f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
     return f"{_WEEKDAYS[day.weekday()]}, {words}" if with_weekday else words
+
+
+def recorded(time: str, zone: tzinfo) -> str:
+    """Return the time of a record as people write it, in the operator's time zone."""
+    here = datetime.fromisoformat(time).astimezone(zone)
+    return f"{in_words(here.date().isoformat())}, {here:%H:%M:%S} ({zone})"
 
 
 def days(day: str, period: Period | None) -> str:

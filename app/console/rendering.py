@@ -234,6 +234,7 @@ def _environment(zone: tzinfo) -> jinja2.Environment:
         **_FILTERS,
         "moment": partial(moment, zone=zone),
         "iso_moment": partial(iso_moment, zone=zone),
+        "recorded": partial(look_up_texts.recorded, zone=zone),
         "recorded_moment": partial(iso_moment, zone=zone, clock_form="%H:%M:%S"),
     }
     # PERF: compiling takes 40 ms. Done at the start, it does not delay the first page.

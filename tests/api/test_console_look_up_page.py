@@ -199,7 +199,7 @@ class TestAnswer:
         (record,) = lines(trail)
         good, bad = (" ".join(each.get_text("").split()) for each in page.html.select(".receipt"))
         for text in (
-            "Plate: GOOD1 (asked for as good 1)",
+            "Receipt of a look-up verifyd Plate: GOOD1 (asked for as good 1)",
             "Day: Tuesday, 1 July 2025",
             "Answer: Insured: no end is known",
             "Reason: claim Reference: C-1",

@@ -133,7 +133,12 @@ def test_a_clerk_needs_no_mouse(clerk, scheme, width, height, visible):
     keyboard.press("Enter")
     page.get_by_role("button", name="Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
-    for line in ("Plate: AB45CDE", "Reference: C-1", "Asked by: Ann Marlowe"):
+    for line in (
+        "Receipt of a look-up",
+        "Plate: AB45CDE",
+        "Reference: C-1",
+        "Asked by: Ann Marlowe",
+    ):
         assert line in copied.splitlines()
     keyboard.press("Escape")
     assert page.evaluate("document.activeElement.name") == "plates"

@@ -18,14 +18,15 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
-// <button type="button" data-copy="ID" hidden> copies the text of the element with that id.
+// <button type="button" data-copy="ID" data-copied="TEXT" hidden> copies the text of the element with that id, and then has
+// TEXT itself.
 for (const button of document.querySelectorAll("button[data-copy]")) {
   const source = document.getElementById(button.dataset.copy);
   if (!navigator.clipboard || !source) continue;
   button.hidden = false;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(source.textContent.trim());
-    button.textContent = "Copied";
+    button.textContent = button.dataset.copied;
   });
 }
 

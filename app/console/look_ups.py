@@ -29,17 +29,6 @@ from app.vehicles.periods import Period, period_fault
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import DATED, Read, Records
 
-_DELIMITER = ","
-
-
-def _csv_lines(found: Sequence[Found], day: str, period: Period | None) -> Iterator[str]:
-    """Yield lines with each plate as it was given, and the columns of `lookup --csv`."""
-    cells, text = Cells(_DELIMITER, day, period), text_cell(_DELIMITER)
-    yield f"plate{_DELIMITER}{cells.heading}\r\n"
-    for each in found:
-        yield f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}\r\n"
-
-
 _EXPLAINED_MAX = 10
 """The most plates that are explained; more plates are shown in a table."""
 _CHANGES_MAX = 2
@@ -53,6 +42,7 @@ _FIELDS = (
     Field("to", texts.TO, texts.TO_HINT, 10, False, kind="date"),
 )
 _DAYS = ("day", "from", "to")
+_DELIMITER = ","
 
 
 def enquiry_fields(config: Config) -> tuple[Field, ...]:
@@ -133,6 +123,14 @@ class LookUpForm(Form):
         """
         kept = {"plates": ""} | ({"keep": "on"} if self.keeps_reference else {"reference": ""})
         return LookUpForm(self.fields, {**self.values, **kept})
+
+
+def _csv_lines(found: Sequence[Found], day: str, period: Period | None) -> Iterator[str]:
+    """Yield lines with each plate as it was given, and the columns of `lookup --csv`."""
+    cells, text = Cells(_DELIMITER, day, period), text_cell(_DELIMITER)
+    yield f"plate{_DELIMITER}{cells.heading}\r\n"
+    for each in found:
+        yield f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}\r\n"
 
 
 class Answers(NamedTuple):

@@ -225,7 +225,7 @@ def _number(usage: str, meaning: str) -> Argument:
         "plans set police --requests 600 --window 60 --bulk-max 100 --domains-max 0"
         " --enquiry required --enquiry-reasons THEFT,COLLISION",
         "plans set sandbox --requests 600 --window 60 --bulk-max 1000 --domains-max 100"
-        " --sandbox on",
+        " --watches-max 100 --sandbox on",
     ],
 )
 def _set_plan(args: argparse.Namespace) -> None:

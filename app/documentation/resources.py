@@ -186,7 +186,7 @@ _DECISIVE = (
     "domain_not_found",
     "domain_already_exists",
     "domain_quota_reached",
-    "domain_suspended",
+    "events_gone",
     "unauthorized",
     "rate_limit_exceeded",
 )

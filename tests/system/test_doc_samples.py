@@ -139,7 +139,7 @@ def test_the_page_leads_to_a_first_event(demo, tmp_path):
     code = sample(section(page_of(demo), "watching"), "curl")
     program = f"{sys.executable} -m app"
     settings = environment(database_url=f"sqlite:///{tmp_path / 'demo.db'}", mot_first_years=3)
-    code = code.replace(".venv/bin/verifyd", program)
+    code = code.replace("\nverifyd ", f"\n{program} ")
     ended = run(["sh", "-e", "-c", code], tmp_path, KEY=demo.key, **settings)
     assert ended.returncode == 0, ended.stderr
     (event,) = json.loads(ended.stdout.splitlines()[-1])["events"]

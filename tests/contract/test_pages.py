@@ -249,6 +249,18 @@ def test_every_file_that_is_named_is_there():
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
+def test_every_name_is_in_the_file_that_is_named():
+    """What the pages say is in or of a file of the program is there."""
+    named = {
+        each
+        for text in PAGES.values()
+        for each in re.findall(r"`(\w+)`\s+(?:in|of)\s+`(app/[\w/]+\.py)`", text)
+    }
+    assert ("Config", "app/config.py") in named
+    told = {(name, path): (ROOT / path).read_text(encoding="utf-8") for name, path in named}
+    assert [each for each, code in told.items() if not re.search(rf"\b{each[0]}\b", code)] == []
+
+
 def test_every_package_is_in_the_table():
     """The table has exactly the program's packages and top modules."""
     told = [name.rstrip("/") for row in table("Package") for name in quoted(row[0])]

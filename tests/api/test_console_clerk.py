@@ -84,6 +84,6 @@ class Test503:
         response = clerk.get(LOOK_UP) if method == "GET" else clerk.post(LOOK_UP, {"plates": "X1"})
         assert response.status_int == 503
         assert "VERIFYD_AUDIT=on" in response.text
-        (warning,) = clerk_warnings(world.engine, world.config)
+        (warning,) = clerk_warnings(world.engine, world.configured(console=True))
         assert warning == "VERIFYD_AUDIT: clerks cannot look up while it is off."
         assert signed_in(world, application, Role.VIEWER).get(LOOK_UP).status_int == 200

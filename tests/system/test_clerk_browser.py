@@ -1,5 +1,7 @@
 """A clerk's day in a real browser: the keyboard only, on a desktop and a phone, in both schemes."""
 
+from typing import Any
+
 import pytest
 
 from app.console.rendering import ROOT
@@ -91,6 +93,32 @@ def test_fifty_plates_need_one_key_each(clerk, scheme, width, height, visible):
         assert page.evaluate("scrollY") == 0
 
 
+def test_nothing_that_is_typed_ahead_is_lost(clerk):
+    """What is typed before an answer comes is in the field of its page, as one plate per line."""
+    page = clerk("light", 1280, 720).page
+    held: list[Any] = []
+
+    def hold_first(route):
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/console/look-up", hold_first)
+    page.keyboard.type("AB01CDE")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+        page.keyboard.type("AB02CDE")
+        page.keyboard.press("Enter")
+        page.keyboard.type("AB03")
+        held[0].continue_()
+    assert page.locator("h3").inner_text() == "AB01CDE"
+    assert page.get_by_label("Plates").input_value() == "AB02CDE\nAB03"
+    page.keyboard.type("CDE")
+    enter(page)
+    assert page.locator("h3").all_inner_texts() == ["AB02CDE", "AB03CDE"]
+
+
 @DEVICES
 @SCHEMES
 def test_a_clerk_needs_no_mouse(clerk, scheme, width, height, visible):
@@ -107,6 +135,12 @@ def test_a_clerk_needs_no_mouse(clerk, scheme, width, height, visible):
     keyboard.press("Shift+Enter")
     keyboard.type("AB4OCDE")
     assert field.input_value() == "AB01CDE\nAB4OCDE"
+    keyboard.press("Tab")
+    keyboard.type("C-1")
+    keyboard.press("Shift+Tab")
+    keyboard.press("Escape")
+    assert reference.input_value() == ""
+    keyboard.type("AB01CDE,AB4OCDE")
     keyboard.press("Tab")
     keyboard.type("C-4711")
     enter(page)

@@ -37,23 +37,42 @@ for (const button of document.querySelectorAll("button[data-print]")) {
 }
 
 // <textarea data-enter> sends its form with Enter, breaks the line with Shift+Enter, and is as high as its lines. Escape
-// leads to it, and clears it.
+// leads to it, and clears it, and the reference if it is not kept. What is typed until the answer comes is not lost: it
+// is in the field of the next page.
 for (const field of document.querySelectorAll("textarea[data-enter]")) {
   const fit = () => { field.rows = Math.min(field.value.split("\n").length, 8); };
   field.addEventListener("input", fit);
+  let sent = "";
+  field.form.addEventListener("submit", () => {
+    sent = field.value;
+    setTimeout(() => { field.value = ""; });
+  });
+  window.addEventListener("pagehide", () => {
+    if (sent && field.value) sessionStorage.setItem("typed", field.value);
+  });
+  // Also for a page that the browser kept.
+  window.addEventListener("pageshow", () => {
+    if (sent) [field.value, sent] = [sent, ""];
+    field.value ||= sessionStorage.getItem("typed") ?? "";
+    sessionStorage.removeItem("typed");
+    fit();
+  });
   field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || sent) return;
     event.preventDefault();
     // An empty field must not take the last answer away.
     if (field.value.trim() && !event.repeat) field.form.requestSubmit();
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.isComposing) return;
-    if (document.activeElement === field) field.value = "";
+    if (document.activeElement === field) {
+      field.value = "";
+      const { reference, keep } = field.form.elements;
+      if (!keep.checked) reference.value = "";
+    }
     field.focus();
     fit();
   });
-  fit();
 }
 
 // <summary> says what was filled in when the page was made: that is outdated once it is changed.

@@ -29,6 +29,7 @@ from app.alerts.spool import Entry, Spool
 from app.clock_steps import old_times
 from app.config import Config
 from app.setting_destinations import SECRET_PREFIX, Destination
+from app.storage.file_lock import user_name
 
 COMMAND_SECONDS = 60
 ANSWER_SECONDS = 30
@@ -146,14 +147,17 @@ def _run(words: Sequence[str], stdin: bytes, environment: dict[str, str]) -> Non
     It shares our stderr.
     """
     # NOTE: not `with`, which would wait forever for a process that cannot be killed.
-    process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        env=environment,
-        cwd="/",
-        start_new_session=True,
-    )
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+        )
+    except PermissionError as error:
+        raise NotSent(f"{error.strerror}; let the user {user_name()} run it") from error
     try:
         process.communicate(stdin, COMMAND_SECONDS)
     except subprocess.TimeoutExpired:

@@ -133,6 +133,15 @@ def test_a_note_that_cannot_be_written_hinders_no_destination(queue, monkeypatch
     assert "its delivery cannot be recorded: Input/output error" in caplog.text
 
 
+def test_one_that_is_not_executable_says_who_must_run_it(queue, monkeypatch):
+    """A command of mode 644 is refused, and the reason names the user of the service."""
+    command = queue.command("third")
+    command.chmod(0o644)
+    monkeypatch.setattr(delivery, "user_name", lambda: "verifyd")
+    with pytest.raises(NotSent, match=r"^Permission denied; let the user verifyd run it$"):
+        delivery.send(Destination("exec", str(command)), TRIAL, None)
+
+
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 def test_one_that_cannot_be_killed_is_left_to_itself(queue, monkeypatch):
     """A command that another user's process replaced cannot be killed, so nothing waits for it."""

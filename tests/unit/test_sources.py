@@ -181,6 +181,21 @@ def test_only_regular_files_are_read_where_others_can_write(kind: str, saved: Sa
     assert unpacked_bytes_of(str(other), is_trusted=False) is None
 
 
+def test_a_file_of_somebody_else_says_who_must_read_it(
+    saved: Saved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After `sudo verifyd` it is not obvious that the user verifyd reads the file."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    path = saved(b"registration\nAB12CDE\n")
+    monkeypatch.setattr(sources, "open_file", refuse)
+    monkeypatch.setattr(streams, "user_name", lambda: "verifyd")
+    told = "The file cannot be read: Permission denied. Let the user verifyd read it."
+    assert fault(path) == told
+
+
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EMFILE])
 def test_a_disk_that_fails_is_no_fault_of_the_file(
     number: int, saved: Saved, monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from app.errors import Hindered
 from app.registers.formats.columns import FileFault
+from app.storage.file_lock import user_name
 
 OnData = Callable[[bytes], object]
 """A function that is called with the bytes that were read."""
@@ -65,6 +66,8 @@ def raising_file_faults(name: str) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "The file is cut off."
+    if isinstance(error, PermissionError):
+        return f"The file cannot be read: {error.strerror}. Let the user {user_name()} read it."
     if isinstance(error, OSError) and error.strerror:
         return f"The file cannot be read: {error.strerror}."
     if isinstance(error, NotImplementedError):

@@ -41,6 +41,8 @@ for (const button of document.querySelectorAll("button[data-print]")) {
 // is in the field of the next page.
 for (const field of document.querySelectorAll("textarea[data-enter]")) {
   const fit = () => { field.rows = Math.min(field.value.split("\n").length, 8); };
+  // Browsers focus a field only when they draw the page: what is typed before would be lost.
+  if (field.autofocus) field.focus({ preventScroll: true });
   field.addEventListener("input", fit);
   let sent = "";
   field.form.addEventListener("submit", () => {

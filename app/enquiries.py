@@ -80,7 +80,7 @@ def reason_fault(reason: str | None, required: Sequence[str]) -> str | None:
 
 
 def lookup_advice(text: str) -> str:
-    """Return what people are told to do next; may be empty. Raises ValueError if it is no line."""
+    """Return the text of what to do next; may be empty. Raises ValueError if it is no line."""
     if len(text) > ADVICE_CHARACTERS_MAX or not text.isprintable():
         raise ValueError(f"must be one line of at most {ADVICE_CHARACTERS_MAX} characters")
     return text

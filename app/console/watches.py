@@ -186,7 +186,7 @@ def _is_sound(text: str) -> bool:
 
 
 class AccountWatches(_AccountList):
-    """GET, POST /console/watches/{tag}. The watches, with the states that were told last."""
+    """GET, POST /console/watches/{tag}. The watches, with the states reported last."""
 
     kind, template = WATCHES, "watches/watches.html"
 

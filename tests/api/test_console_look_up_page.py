@@ -25,7 +25,7 @@ def trail(world):
 
 @pytest.fixture
 def clerk(world, trail):
-    """The browser of a clerk, who is told what to do next."""
+    """The browser of a clerk; the operator says what to do next."""
     papers = {"motExempt": True, "taxStatus": "taxed"}
     world.load([{"registration": "GOOD1", "insured": True, **papers}, {"registration": "BAD1"}])
     settings = {"console": True, "audit": True, "audit_dir": trail, "lookup_advice": ADVICE}
@@ -169,7 +169,7 @@ class TestTable:
 
 
 class TestAnswer:
-    """What a person is told, prints and does next."""
+    """The verdicts, the receipt, and the operator's advice."""
 
     @each_row(
         ("plates", "count"),

@@ -68,7 +68,8 @@ for (const field of document.querySelectorAll("textarea[data-enter]")) {
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.isComposing) return;
     if (document.activeElement === field) {
-      field.value = "";
+      // The browser stops loading the answer, so that the form can be sent again.
+      field.value = sent = "";
       const { reference, keep } = field.form.elements;
       if (!keep.checked) reference.value = "";
     }

@@ -120,12 +120,25 @@ def test_nothing_that_is_typed_ahead_is_lost(clerk):
         page.keyboard.type("AB02CDE")
         page.keyboard.press("Enter")
         page.keyboard.type("AB03")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")  # The first one is still on its way: it does nothing.
         let_come()
     assert page.locator("h3").inner_text() == "AB01CDE"
     assert page.get_by_label("Plates").input_value() == "AB02CDE\nAB03"
     page.keyboard.type("CDE")
     enter(page)
     assert page.locator("h3").all_inner_texts() == ["AB02CDE", "AB03CDE"]
+
+
+def test_escape_ends_a_look_up_that_is_on_its_way(clerk):
+    """After it, Enter looks up what was typed since."""
+    page = clerk("light", 1280, 720).page
+    page.keyboard.type("AB01CDE")
+    enter_held(page)
+    page.keyboard.press("Escape")
+    page.keyboard.type("AB02CDE")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="AB02CDE").wait_for()
 
 
 @DEVICES

@@ -46,6 +46,8 @@ for (const field of document.querySelectorAll("textarea[data-enter]")) {
   field.addEventListener("input", fit);
   let sent = "";
   field.form.addEventListener("submit", () => {
+    // The second time, the form is not sent.
+    if (field.form.dataset.sent) return;
     sent = field.value;
     setTimeout(() => { field.value = ""; });
   });
@@ -70,6 +72,7 @@ for (const field of document.querySelectorAll("textarea[data-enter]")) {
     if (document.activeElement === field) {
       // The browser stops loading the answer, so that the form can be sent again.
       field.value = sent = "";
+      delete field.form.dataset.sent;
       const { reference, keep } = field.form.elements;
       if (!keep.checked) reference.value = "";
     }

@@ -1,5 +1,6 @@
 """What restricts a key: its networks in every notation, and its columns (D178)."""
 
+import ipaddress
 import re
 
 import pytest
@@ -35,7 +36,8 @@ REFUSED = {
     "10.0.0.1/0": BITS.format("0.0.0.0/0", "10.0.0.1"),
     "2001:db8::1/32": BITS.format("2001:db8::/32", "2001:db8::1"),
     "::ffff:203.0.113.7/120": BITS.format("203.0.113.0/24", "203.0.113.7"),
-    "::ffff:0:0/90": BITS.format("::ffc0:0:0/90", "::ffff:0:0"),
+    # From Python 3.13 on, the address is written ::ffff:0.0.0.0.
+    "::ffff:0:0/90": BITS.format("::ffc0:0:0/90", ipaddress.IPv6Address("::ffff:0:0")),
     "fe80::1%eth0": f"{RULE}, without a zone",
     "fe80::%1/64": f"{RULE}, without a zone",
     **dict.fromkeys(

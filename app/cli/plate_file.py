@@ -6,11 +6,12 @@ Nothing is decoded but the header and the plates, so that a line can be written 
 import codecs
 import csv
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from app.errors import OperatorError
 from app.registers.formats.csv_format import declared_separator, likely_separator
 from app.registers.formats.streams import LINE_BYTES_MAX, OverlongLine, line_blocks, windows_1252
+from app.registers.reading.streams import Content
 from app.vehicles.answer_cells import COLUMN_PREFIX
 from app.vehicles.registration import is_registration_name
 
@@ -183,8 +184,9 @@ def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes, *, is_final: bool
 
 
 def _physical_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yield lines with their ends, without a byte order mark at the beginning."""
-    for block in line_blocks(stream):
+    """Yield lines with their ends, without a byte order mark at the beginning and ^Z at the end."""
+    content = cast(BinaryIO, Content(stream, name, lambda _: None))
+    for block in line_blocks(content):
         if isinstance(block, OverlongLine):
             raise OperatorError(f"{name}: a line is longer than {LINE_BYTES_MAX} bytes")
         yield from block.splitlines(keepends=True)

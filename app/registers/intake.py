@@ -206,7 +206,7 @@ def detect(file: InputFile, request: LoadRequest) -> tuple[Format, Kind]:
     if not file.head and not (request.empty_ok and request.format and request.kind):
         hint = "; to load it with --empty-ok, add --format and --kind" if request.empty_ok else ""
         raise FileFault(f"The file is empty{hint}.", file.name)
-    if file.head.startswith(_UTF_16_MARKS) or b"\0" in file.head[:2]:
+    if file.head.startswith(_UTF_16_MARKS) or file.head[:2].count(0) == 1:
         # Read as a single-byte encoding, its columns would only seem to be missing.
         raise FileFault("The file is UTF-16; save it as UTF-8.", file.name)
     try:

@@ -271,6 +271,13 @@ class TestBytes:
             b"\xef\xbb\xbf\n\nplate,verifyd_result,"
         )
 
+    @ON_SQLITE
+    def test_an_end_of_file_mark_is_no_line(self, answered):
+        """The ^Z that DOS writes after the last line is left out, and is no plate."""
+        for end in (b"\r\n\x1a", b"\r\n\x1a\r\n", b"\x1a"):
+            rows = rows_of(answered(b"plate\r\nAB12CDE" + end))
+            assert [row["result"] for row in rows] == ["found"]
+
     @pytest.mark.parametrize("name", ["Citroën", "Å"])
     @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-8"])
     @ON_SQLITE

@@ -206,3 +206,34 @@ def test_the_mid_has_a_trailer(world, load):
     for cut in (trailer[:-1], trailer[:5], ""):
         with pytest.raises(OperatorError, match=r"malformed|cut off"):
             load(f"{header}\n{cut}", empty_ok=True)
+
+
+ENDED = {
+    "csv": (WHOLE, 2),
+    "crlf": (WHOLE.replace("\n", "\r\n"), 2),
+    "ndjson": ('{"registration": "AB12CDE"}\n', 1),
+    "rdw": (f"[{RDW.strip()}]", 1),
+    "mid": ("H0001SUPPXXX 00000120260101XXXX#\r\nT000001000000002#\r\n", 0),
+}
+
+
+@each_row("ended", ENDED.values(), ids=ENDED)
+@each_row("end", ["\x1a", "\x1a\r\n", "\x1a\n", "\x1a" * 128])
+def test_a_final_end_of_file_mark_is_no_record(world, load, ended, end):
+    """The ^Z that DOS and COBOL write after the last line is left out, and hides no line end."""
+    content, rows = ended
+    for packed in ((content + end).encode(), gzip.compress((content + end).encode())):
+        result = load(packed, empty_ok=True, dry_run=True)
+        assert (result.loaded, result.rejected) == (rows, 0)
+        assert not any("line end" in note for note in result.notes)
+
+
+def test_the_mark_does_not_complete_a_record(load):
+    """A last record that is incomplete stays so, also before a ^Z."""
+    with pytest.raises(OperatorError, match=INCOMPLETE):
+        load(WHOLE + "AB14\x1a")
+
+
+def test_a_mark_before_other_rows_is_a_value(load):
+    """A ^Z that rows follow is part of its record, which is rejected."""
+    assert load(WHOLE + "\x1aAB14CDE,KIA,RIO\n").rejected == 1

@@ -476,3 +476,54 @@ def test_an_old_workbook_is_named(tmp_path):
         FileFault, match=r"fleet\.xls: The file is an old Excel workbook; save it as CSV"
     ):
         list(open_members(str(path)))
+
+
+HOLE = 512
+
+
+@pytest.mark.parametrize("at", [0, 17, 18, 1000, 65_000, 65_536 - 100, 131_072])
+@pytest.mark.parametrize("size", [HOLE, 4096, 1_000_000])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda data: zipped(("a.csv", data))])
+def test_a_block_of_nuls_is_an_incomplete_upload(at, size, pack, saved: Saved) -> None:
+    """512 NULs in a row are a part that was not written, wherever they are."""
+    holed = DATA[:at] + bytes(size) + DATA[at + size :] + DATA
+    told = fault(saved(pack(holed)))
+    assert told.startswith(f"From byte {at:,} on there is a block of NUL bytes, so the upload is")
+
+
+@pytest.mark.parametrize("size", [HOLE, 4096, 1_000_000])
+def test_nuls_at_the_end_are_named_as_that(size, saved: Saved) -> None:
+    """NULs up to the end are the rest of an unfinished upload, or padding."""
+    told = fault(saved(DATA + bytes(size)))
+    assert told.startswith(f"From byte {len(DATA):,} to its end the file has only NUL bytes")
+
+
+def test_fewer_nuls_are_content(saved: Saved) -> None:
+    """Less than 512 NULs in a row are read, for the format to judge their rows."""
+    data = (DATA + bytes(HOLE - 1) + b"x") * 4
+    assert read(saved(data)) == [("", data)]
+    data += bytes(HOLE - 1)
+    assert read(saved(data)) == [("", data)]
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_content_is_that_of_the_file(data: st.DataObject, saved: Saved) -> None:
+    """Whatever the sizes of reads, a file is read as it is, without a final ^Z."""
+    parts = data.draw(st.lists(st.sampled_from([b"x", b"\n", b"\r\n", b"\x1a", b"\0", b"y" * 50])))
+    content = b"".join(parts)
+    found = streams.Content(io.BytesIO(content), "", lambda _: None)
+    read_sizes = data.draw(st.lists(st.integers(1, 40), min_size=1))
+    pieces, number = [], 0
+    while piece := found.read(read_sizes[number % len(read_sizes)]):
+        pieces.append(piece)
+        number += 1
+    text = content.rstrip(b"\r\n\x1a")
+    ended = content.find(b"\x1a", len(text))
+    assert b"".join(pieces) == (content if ended < 0 else content[:ended])
+
+
+def test_a_long_end_does_not_fill_the_memory(saved: Saved) -> None:
+    """Line ends after a ^Z are returned as they are if there are too many of them."""
+    data = DATA + b"\x1a" + b"\n" * 200_000
+    assert read(saved(data)) == [("", data)]

@@ -40,7 +40,6 @@ _HEADER = re.compile(
 )
 _TRAILER = re.compile(r"T(?P<sequence>.{6})(?P<count>[0-9]{9})#")
 _FIRST_RECORD = re.compile(rb"\s*(?:[HB][0-9]{4}[^\r\n]{26}#|[PFV][A-Z][^\r\n]{285,}#)(?:\s|\Z)")
-_END_OF_FILE = b"\x1a"
 
 Records = Iterator[tuple[int, str | OverlongLine]]
 """Records, each with its line number."""
@@ -139,15 +138,15 @@ def _header(records: Records, report: Report) -> re.Match[str]:
 
 
 def _records(stream: BinaryIO) -> Records:
-    """Yield each record with its line number. Ignore blank lines and the byte 1A at the end."""
+    """Yield each record with its line number. Ignore blank lines."""
     line = 0
     for block in line_blocks(stream):
         for record in [block] if isinstance(block, OverlongLine) else block.splitlines():
             line += 1
             if isinstance(record, OverlongLine):
                 yield line, record
-            elif (text := record.removesuffix(_END_OF_FILE)) and not text.isspace():
-                yield line, _decoded(text)
+            elif record and not record.isspace():
+                yield line, _decoded(record)
 
 
 def _decoded(record: bytes) -> str:

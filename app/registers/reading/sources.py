@@ -21,6 +21,7 @@ from app.registers.formats.columns import FileFault
 from app.registers.formats.format import HEAD_BYTES
 from app.registers.reading.streams import (
     CONTAINER_FAULTS,
+    Content,
     GuardedStream,
     OnData,
     printable,
@@ -295,19 +296,19 @@ def _input_file(
         unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=stream))
         guarded = GuardedStream(unpacked, name, lambda: packed.bytes_out)
         stream = io.BufferedReader(guarded, HEAD_BYTES)
+    content = Content(cast(BinaryIO, stream), name, on_data)
+    buffered = io.BufferedReader(content, HEAD_BYTES)
     # One peek fills the whole buffer, which has HEAD_BYTES.
-    head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
-    on_data(head)
-    guarded.on_data = on_data
+    head = buffered.peek(HEAD_BYTES)[:HEAD_BYTES]
     for magic, fault in _UNREADABLE.items():
         if head.startswith(magic):
             raise FileFault(fault, name)
     return InputFile(
         name,
-        cast(BinaryIO, stream),
+        cast(BinaryIO, buffered),
         head,
         bytes_total,
         bytes_read,
-        lambda: guarded.last_byte in _LINE_ENDS,
+        lambda: content.last_byte in _LINE_ENDS,
         unpacked_bytes,
     )

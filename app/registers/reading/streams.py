@@ -1,4 +1,4 @@
-"""Streams for reading register files. They raise FileFault and count the bytes."""
+"""Streams for reading register files: the bytes of a container, and the content in it."""
 
 import errno
 import io
@@ -88,8 +88,6 @@ class GuardedStream(io.RawIOBase):
         super().__init__()
         self.name = name
         self.bytes_out = 0
-        self.last_byte = b""
-        self.on_data: OnData | None = None
         self._inner = inner
         self._bytes_in = bytes_in
 
@@ -108,10 +106,6 @@ class GuardedStream(io.RawIOBase):
                 buffer[filled : filled + len(data)] = data
                 filled += len(data)
         self.bytes_out += filled
-        if filled:
-            self.last_byte = bytes(buffer[filled - 1 : filled])
-        if self.on_data is not None:
-            self.on_data(buffer[:filled])
         if (
             self._bytes_in is not None
             and self.bytes_out > _UNPACKED_BYTES_FREE
@@ -122,3 +116,78 @@ class GuardedStream(io.RawIOBase):
                 self.name,
             )
         return filled
+
+
+_HOLE = bytes(512)
+"""No text has so many NULs in a row. Sparse and parallel uploads and power losses leave whole
+blocks of them, of which 512 bytes are the smallest."""
+_END = b"\x1a"
+_END_BYTES_MAX = 512
+
+
+class Content(io.RawIOBase):
+    """The decompressed content of a register file, without the ^Z after its last line.
+
+    DOS and COBOL end a file with one ^Z (1A), or fill its last block with them. A line end can
+    follow.
+
+    Args:
+        inner: reading it raises FileFault.
+        on_data: is called with all bytes, in order.
+    """
+
+    def __init__(self, inner: BinaryIO, name: str, on_data: OnData) -> None:
+        super().__init__()
+        self.name = name
+        self.last_byte = b""
+        self._inner = inner
+        self._on_data = on_data
+        self._held = b""
+        """Bytes that were read, but not returned: they may be the end of the file."""
+        self._zeros = b""
+        """The NULs at the end of what was read."""
+        self._bytes_before = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read up to the size of a buffer. Raises FileFault for a block of NULs."""
+        data = b""
+        while not data:
+            read = self._inner.read(len(buffer) - len(self._held))
+            self._require_no_hole(read)
+            self._on_data(read)
+            data = self._held + read
+            text = data.rstrip(b"\r\n\x1a")
+            ended = data.find(_END, len(text))
+            if ended < 0 or len(data) - ended > _END_BYTES_MAX:
+                self._held = b""
+            else:
+                data, self._held = data[:ended], data[ended:]
+            if not read:
+                break
+        if data:
+            self.last_byte = data[-1:]
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _require_no_hole(self, read: bytes) -> None:
+        data = self._zeros + read
+        hole = data.find(_HOLE)
+        if hole >= 0:
+            begin = f"{self._bytes_before - len(self._zeros) + hole:,}"
+            rest = data[hole:]
+            while rest and not rest.strip(b"\0"):
+                rest = self._inner.read(len(_HOLE) * 128)
+            raise FileFault(
+                f"From byte {begin} on there is a block of NUL bytes, so the upload is incomplete; "
+                "upload the file again."
+                if rest
+                else f"From byte {begin} to its end the file has only NUL bytes: the upload is "
+                "incomplete, or another program padded it. Upload it again, without padding.",
+                self.name,
+            )
+        self._zeros = data[len(data.rstrip(b"\0")) :]
+        self._bytes_before += len(read)

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from app.errors import Hindered
-from app.registers.dropped.directory import batches
+from app.registers.dropped.directory import _PARTIAL, batches, keep
 from app.registers.dropped.uploads import DONE, QUIET, SHA256, is_being_written, upload_of
 from app.registers.formats import FileFault
 from tests.rows import each_row
@@ -17,6 +17,7 @@ from tests.rows import each_row
 CAR = b"registration,make\nAB12CDE,FORD\n"
 DIGEST = hashlib.sha256(CAR).hexdigest()
 OTHER = hashlib.sha256(b"").hexdigest()
+COMPLETE = ("", "", False)
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def put(tmp_path):
 
 def look(path, wait):
     """Return the state of a file."""
-    return upload_of(path, path.lstat(), wait)
+    return upload_of(path, path.lstat(), wait, os.listdir(path.parent))
 
 
 def names(found):
@@ -59,12 +60,20 @@ def names(found):
         f"\ufeff{DIGEST}\n",
         f"{OTHER}  bus.csv\n{DIGEST}  car.csv\n",
         f"{DIGEST}\n".encode("utf-16"),
+        f"\r\nAlgorithm  Hash{' ' * 61}Path\r\n---------  ----{' ' * 61}----\r\n"
+        f"SHA256     {DIGEST.upper()} C:\\out\\car.csv\r\n\r\n",
+        f"\r\nAlgorithm : SHA256\r\nHash      : {DIGEST.upper()}\r\nPath      : C:\\car.csv\r\n",
+        f'"Algorithm","Hash","Path"\r\n"SHA256","{DIGEST.upper()}","C:\\car.csv"\r\n'.encode(
+            "utf-16"
+        ),
+        f"The checksum is {DIGEST}.",
+        f"{DIGEST}\n{DIGEST.upper()}\n",
     ],
 )
 def test_a_checksum_is_read_as_tools_write_it(put, text):
-    """Digests as sha256sum, openssl and PowerShell print them, or bare, are read in any case."""
+    """Digests as sha256sum, openssl and PowerShell write them, or in a sentence, are read."""
     put("car.csv.sha256", text)
-    assert look(put("car.csv"), SHA256)[1:] == ("", "")
+    assert look(put("car.csv"), SHA256)[1:] == COMPLETE
 
 
 @pytest.mark.parametrize(
@@ -74,7 +83,6 @@ def test_a_checksum_is_read_as_tools_write_it(put, text):
         DIGEST[:-1],
         f"{DIGEST}0",
         "car.csv",
-        f"{OTHER}  bus.csv\n{OTHER}  van.csv\n",
         b"\xff\x00",
     ],
 )
@@ -93,6 +101,117 @@ def test_a_wrong_checksum_is_a_fault_when_the_upload_has_ended(put):
     put("car.csv.sha256", OTHER, 200)
     told = look(put("car.csv"), SHA256).fault
     assert told == f"its checksum is {DIGEST}, but car.csv.sha256 has {OTHER}"
+
+
+@pytest.mark.parametrize(
+    ("markers", "told"),
+    [
+        ({"car.csv.sha256": f"{OTHER}  bus.csv\n{DIGEST}  van.csv\n"}, "car.csv.sha256 has "),
+        ({"car.csv.sha256": DIGEST, "car.csv.SHA256": OTHER}, f"car.csv.SHA256 has {OTHER}"),
+        ({"car.csv.sha256": f"{DIGEST} or {OTHER}"}, "car.csv.sha256 has "),
+    ],
+)
+def test_two_checksums_that_differ_are_a_fault(put, markers, told):
+    """Two digests, in one marker or in two, cannot both be right for a file."""
+    for name, text in markers.items():
+        put(name, text, 200)
+    assert told in look(put("car.csv"), SHA256).fault
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "car.csv.SHA256",
+        "car.csv.Sha256",
+        "car.csv.sha256sum",
+        "car.csv.sha256.txt",
+        "CAR.CSV.sha256",
+    ],
+)
+@pytest.mark.parametrize("wait", [QUIET, SHA256])
+def test_a_marker_is_known_by_any_of_its_names(put, tmp_path, marker, wait):
+    """Capitals do not matter, and tools add different ends: each such marker is compared."""
+    put("car.csv")
+    put(marker, OTHER, 200)
+    (batch,) = batches(tmp_path, wait, print)
+    assert "its checksum is" in batch.fault
+    put(marker, DIGEST, 200)
+    (batch,) = batches(tmp_path, wait, print)
+    assert (batch.fault, [file.path.name for file in batch.markers]) == ("", [marker])
+    keep(batch, print)
+    assert sorted(path.name for path in (tmp_path / "loaded").iterdir()) == sorted(
+        ["car.csv", marker]
+    )
+
+
+def test_a_marker_belongs_to_the_file_that_it_names(put, tmp_path):
+    """Of files whose names differ in case only, a marker belongs to the one with its own name."""
+    put("car.csv")
+    put("CAR.csv", CAR + b"X1,KIA\n")
+    put("car.csv.sha256", DIGEST)
+    assert names(batches(tmp_path, SHA256, print)) == [["car.csv"]]
+
+
+def test_markers_of_other_case_overwrite_nothing(put, tmp_path):
+    """A file whose marker is spelt otherwise the next day gets a number, as its marker does."""
+    for marker in ("CAR.CSV.sha256", "car.csv.SHA256", "CAR.CSV.sha256"):
+        put("car.csv")
+        put(marker, DIGEST)
+        (batch,) = batches(tmp_path, SHA256, print)
+        keep(batch, print)
+    assert sorted(path.name for path in (tmp_path / "loaded").iterdir()) == [
+        "CAR.CSV.2.sha256",
+        "CAR.CSV.sha256",
+        "car.csv",
+        "car.csv.1",
+        "car.csv.1.SHA256",
+        "car.csv.2",
+    ]
+
+
+def test_a_marker_without_a_checksum_is_reported_after_an_hour(put, tmp_path):
+    """A marker may come early; at rest for an hour, beside a file at rest, it is reported."""
+    told: list[str] = []
+    for file_age, marker_age in ((3000, 4000), (4000, 3000), (4000, 4000)):
+        assert told == []
+        put("car.csv", age_seconds=file_age)
+        put("car.csv.sha256", "soon", marker_age)
+        assert names(batches(tmp_path, QUIET, told.append)) == []
+    assert "car.csv.sha256 has no SHA-256 checksum for it" in told[0]
+
+
+@pytest.mark.parametrize("end", [*(end.upper() for end in _PARTIAL), *_PARTIAL])
+def test_a_name_that_says_partial_holds_its_directory_back(put, tmp_path, end):
+    """Programs name incomplete files differently: none is loaded, nor the files beside it."""
+    put("fleet/1.csv")
+    put(f"fleet/2.csv{end}")
+    put(f"car.csv{end}")
+    assert names(batches(tmp_path, QUIET, print)) == []
+
+
+def test_what_systems_leave_is_passed_by(put, tmp_path):
+    """What systems, file servers and Office put beside files is neither loaded nor reported."""
+    told: list[str] = []
+    for name in ("Thumbs.db", "desktop.ini", ".DS_Store", "~$car.csv", "fleet/Thumbs.db"):
+        put(name)
+    for name in ("@eaDir", "#recycle", "$RECYCLE.BIN", "System Volume Information", "lost+found"):
+        put(f"{name}/car.csv")
+    put("fleet/1.csv")
+    assert names(batches(tmp_path, QUIET, told.append)) == [["1.csv"]]
+    assert told == []
+
+
+def test_nothing_is_loaded_that_cannot_be_moved(put, tmp_path, monkeypatch):
+    """The sticky bit lets only the owner of a file, or of the directory, move it."""
+    told: list[str] = []
+    put("car.csv")
+    tmp_path.chmod(0o1777)
+    assert names(batches(tmp_path, QUIET, told.append)) == [["car.csv"]]
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    assert names(batches(tmp_path, QUIET, told.append)) == []
+    assert "only its owner can move car.csv out of a directory with the sticky bit" in told[0]
+    tmp_path.chmod(0o777)
+    assert names(batches(tmp_path, QUIET, told.append)) == [["car.csv"]]
 
 
 def test_a_wrong_checksum_is_no_fault_during_the_upload(put):
@@ -115,7 +234,7 @@ def test_a_right_checksum_needs_no_minute(put):
     for age_seconds in (-100, 0, 3600):
         put("car.csv.sha256", DIGEST, age_seconds)
         with open(path, "ab"):
-            assert look(path, SHA256)[1:] == ("", "")
+            assert look(path, SHA256)[1:] == COMPLETE
 
 
 def test_a_file_waits_for_its_own_marker(put):
@@ -133,7 +252,7 @@ def test_a_done_marker_is_enough_if_the_file_is_older(put):
     """A file that is newer than its marker is the next upload, which needs its own marker."""
     path = put("car.csv", age_seconds=0)
     put("car.csv.done", "", -1)
-    assert look(path, DONE)[1:] == ("", "")
+    assert look(path, DONE)[1:] == COMPLETE
     put("car.csv.done", "", 100)
     assert look(path, DONE).waits_for == "it was changed after car.csv.done was made"
 
@@ -142,7 +261,7 @@ def test_the_time_of_another_clock_does_not_outdate_a_marker(put):
     """A copied file can have a time in the future, and the marker still counts."""
     path = put("car.csv", age_seconds=-3600)
     put("car.csv.done", "", -1)
-    assert look(path, DONE)[1:] == ("", "")
+    assert look(path, DONE)[1:] == COMPLETE
 
 
 def test_without_markers_a_minute_must_pass(put):
@@ -150,11 +269,11 @@ def test_without_markers_a_minute_must_pass(put):
     path = put("car.csv", age_seconds=50)
     assert look(path, QUIET).waits_for == "it changed less than a minute ago"
     put("car.csv", age_seconds=70)
-    assert look(path, QUIET)[1:] == ("", "")
+    assert look(path, QUIET)[1:] == COMPLETE
     with open(path, "ab"):
         assert look(path, QUIET).waits_for == "a process has it open for writing"
     with open(path, "rb"):
-        assert look(path, QUIET)[1:] == ("", "")
+        assert look(path, QUIET)[1:] == COMPLETE
 
 
 @pytest.mark.parametrize("wait", [QUIET, DONE])
@@ -244,4 +363,4 @@ def test_a_file_system_without_leases_works(put, monkeypatch):
         raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr(fcntl, "fcntl", refuse)
-    assert look(put("car.csv"), QUIET)[1:] == ("", "")
+    assert look(put("car.csv"), QUIET)[1:] == COMPLETE

@@ -9,8 +9,9 @@ option.
 
 import logging
 import os
+import shlex
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,8 +34,30 @@ from app.registers.reading.sources import is_dated, sorted_by_date
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.file_lock import user_name
 
-_PARTIAL = ".part"
-_SYSTEM_DIRECTORIES = ("lost+found",)  # At the root of a file system.
+_PARTIAL = (
+    ".part",
+    ".filepart",  # WinSCP
+    ".partial",  # rclone
+    ".crdownload",  # Chromium
+    ".tmp",
+    ".temp",
+    ".upload",
+    ".uploading",
+    ".incomplete",
+    ".swp",
+    "~",
+)
+"""The ends of names by which programs say that a file is not complete. Case does not matter."""
+_OF_SYSTEMS = {
+    "lost+found",  # At the root of a file system.
+    "@eadir",  # Synology
+    "#recycle",
+    "$recycle.bin",  # Windows
+    "system volume information",
+    "thumbs.db",
+    "desktop.ini",
+}
+"""Names in lower case that systems and file servers put everywhere. Those of others are hidden."""
 _SILENT_NS = 86_400_000_000_000
 """How long a file may wait before the operator is warned: a day."""
 _log = logging.getLogger("app.registers.dropped.directory")
@@ -213,8 +236,8 @@ class _Finder:
         path = self._drop / name
         if not stat.S_ISDIR(found.st_mode):
             return self._batch(None, [name])
-        if name.endswith(_PARTIAL):
-            self.postpone(path, found, "its name ends in .part")
+        if partial := _partial_end(name):
+            self.postpone(path, found, f"its name ends in {partial}")
         elif is_register_name(name):
             return self._register_batch(name)
         else:
@@ -237,34 +260,40 @@ class _Finder:
     def _batch(self, register: str | None, names: Sequence[str]) -> Batch | None:
         """Return the batch of these files, None if one of them cannot be loaded yet."""
         directory = self._drop if register is None else self._drop / register
-        files, markers, fault = [], [], ""
+        # A marker may have come since the directory was listed.
+        beside = os.listdir(directory)
+        files, markers, fault, owners = [], [], "", {}
         for name in names:
             path = directory / name
             found = None if _is_ignored(name) else lstat_if_exists(path)
             if found is None or (register is not None and stat.S_ISDIR(found.st_mode)):
                 continue
             if is_marker(name):
-                self._check_marker(path, found)
+                if marked_name(name, beside) is None:
+                    self.postpone(path, found, "the file that it belongs to is missing")
                 continue
-            upload = self._find_upload(path, found, is_alone=register is None)
+            upload = self._find_upload(path, found, beside, is_alone=register is None)
             if upload is None:
                 return None
             fault = fault or (upload.fault and f"{name}: {upload.fault}")
             files.append(File(path, state_of(found)))
             markers += [File(each, state_of(state)) for each, state in upload.markers.items()]
-        if files and not os.access(directory, os.W_OK | os.X_OK):
-            # Files that cannot be moved afterwards would be loaded again every night.
-            must = f"the user {user_name()} must be able to write to {directory}"
-            self._warn(f"{directory}: skipped: {must}")
-            return None
+            owners[path] = found.st_uid
+            owners |= {each: state.st_uid for each, state in upload.markers.items()}
         if not files:
+            return None
+        if hindrance := _why_immovable(directory, owners):
+            self._warn(f"{directory}: skipped: {hindrance}")
             return None
         return Batch(self._drop, register, tuple(files), tuple(markers), self._wait, fault)
 
-    def _find_upload(self, path: Path, found: os.stat_result, *, is_alone: bool) -> Upload | None:
+    def _find_upload(
+        self, path: Path, found: os.stat_result, beside: Sequence[str], *, is_alone: bool
+    ) -> Upload | None:
         """Return the upload of a complete file; report any other file, and return None.
 
         Args:
+            beside: the names in its directory.
             is_alone: whether the load has no other files.
         """
         refusal = _refusal(path.name, found)
@@ -272,34 +301,61 @@ class _Finder:
             others = "" if is_alone else "; the files beside it are skipped, too"
             self._warn(f"{shown(path)}: skipped: {refusal}{others}")
             return None
-        upload = self._upload_of(path, found)
+        upload = self._upload_of(path, found, beside)
         if upload.waits_for:
-            self.postpone(path, found, upload.waits_for)
+            self.postpone(path, found, upload.waits_for, is_overdue=upload.is_overdue)
             return None
         return upload
 
-    def _upload_of(self, path: Path, found: os.stat_result) -> Upload:
+    def _upload_of(self, path: Path, found: os.stat_result, beside: Sequence[str]) -> Upload:
         """Return whether a file is complete; a file that cannot be read counts as incomplete."""
-        if path.name.endswith(_PARTIAL):
-            return Upload({}, "its name ends in .part")
+        if partial := _partial_end(path.name):
+            return Upload({}, f"its name ends in {partial}")
         try:
-            return upload_of(path, found, self._wait)
+            return upload_of(path, found, self._wait, beside)
         except OSError as error:
             return Upload({}, f"it cannot be compared with its checksum: {error.strerror}")
 
-    def postpone(self, path: Path, found: os.stat_result, reason: str) -> None:
-        """Log that a file stays for the next run; report it if it has not changed for a day."""
+    def postpone(
+        self, path: Path, found: os.stat_result, reason: str, *, is_overdue: bool = False
+    ) -> None:
+        """Log that a file stays for the next run; report it if it has not changed for a day.
+
+        What is overdue is reported at once.
+        """
         since_ns = changed_at_ns(found)
-        if clock.now_ns() - since_ns < _SILENT_NS:
+        if clock.now_ns() - since_ns < _SILENT_NS and not is_overdue:
             _log.info("%s: left for the next run: %s", shown(path), reason)
             return
         since = clock.iso_utc(since_ns // 1_000_000_000)
         self._warn(f"{shown(path)}: still waiting, unchanged since {since}: {reason}")
 
-    def _check_marker(self, marker: Path, found: os.stat_result) -> None:
-        """Report a marker whose file is missing."""
-        if not os.path.lexists(marker.with_name(marked_name(marker.name))):
-            self.postpone(marker, found, "the file that it belongs to is missing")
+
+def _why_immovable(directory: Path, owners: Mapping[Path, int]) -> str:
+    """Return why files cannot be moved out of their directory; empty if they can.
+
+    Files that cannot be moved after their load would be loaded again every night.
+
+    Args:
+        owners: the number of the user that owns each file.
+    """
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return f"the user {user_name()} must be able to write to {directory}"
+    found, user = directory.stat(), os.geteuid()
+    if not found.st_mode & stat.S_ISVTX or user in (0, found.st_uid):
+        return ""
+    for path, owner in owners.items():
+        if owner != user:
+            return (
+                f"only its owner can move {path.name} out of a directory with the sticky bit; "
+                f"run chmod -t {shlex.quote(str(directory))}, or make {user_name()} its owner"
+            )
+    return ""
+
+
+def _partial_end(name: str) -> str:
+    """Return the end of a name that says that the file is not complete; empty if none does."""
+    return next((end for end in _PARTIAL if name.lower().endswith(end)), "")
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
@@ -326,4 +382,5 @@ def _refusal(name: str, found: os.stat_result) -> str:
 
 def _is_ignored(name: str) -> bool:
     """Tell whether a name is hidden, or belongs to a directory without uploads."""
-    return name.startswith(".") or name in (*kept.OURS, *_SYSTEM_DIRECTORIES)
+    # Office keeps `~$NAME` beside a file that somebody has open.
+    return name.startswith((".", "~$")) or name in kept.OURS or name.lower() in _OF_SYSTEMS

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app import clock
-from app.registers.dropped.uploads import is_marker, marked_name
+from app.registers.dropped.uploads import MARKER_SUFFIX, is_marker, marked_name
 from app.setting_values import is_register_name
 from app.storage.file_lock import make_directory
 from app.storage.files import free_bytes_of
@@ -128,8 +128,8 @@ def move(
             moved = []
             for name in names:
                 # A marker gets the number of its file, before its suffix.
-                stem = marked_name(name) if is_marker(name) else name
-                moved.append(f"{stem}{numbers[stem]}{name[len(stem) :]}")
+                stem = marked_name(name, numbers) or name
+                moved.append(f"{name[: len(stem)]}{numbers[stem]}{name[len(stem) :]}")
             if announce is not None:
                 announce(moved)
             for name, new in zip(names, moved, strict=True):
@@ -264,7 +264,8 @@ def _next_number(name: str, there: Sequence[str]) -> str:
     Args:
         there: the names that are taken, including markers.
     """
-    pattern = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9}))?(?:\.(?:sha256|done))?")
+    numbered = rf"{re.escape(name)}(?:\.([0-9]{{1,9}}))?(?:{MARKER_SUFFIX})?"
+    pattern = re.compile(numbered, re.IGNORECASE)
     taken = [int(found[1] or 0) for found in map(pattern.fullmatch, there) if found]
     return f".{max(taken) + 1}" if taken else ""
 

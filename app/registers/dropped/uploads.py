@@ -1,8 +1,8 @@
 """Tells whether a file in the drop directory is complete (D73).
 
 An uploader can mark a file as complete with a marker beside it: `NAME.sha256`, which holds its
-checksum, or `NAME.done`. A file without markers is complete if it has not changed for a minute and
-no process has it open for writing.
+checksum, or `NAME.done`, in any case. A file without markers is complete if it has not changed for
+a minute and no process has it open for writing.
 """
 
 import errno
@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,12 +21,17 @@ from app.registers.reading.sources import open_file
 
 QUIET, SHA256, DONE = "quiet", "sha256", "done"
 """How to tell that a file is complete: the values of `VERIFYD_DROP_WAIT`."""
-_MARKERS = (f".{SHA256}", f".{DONE}")
+MARKER_SUFFIX = r"\.(?:sha256|sha256sum|sha256\.txt|done)"
+"""The pattern of what markers add to the name of their file. Case does not matter."""
+_MARKER = re.compile(rf"(.+){MARKER_SUFFIX}", re.IGNORECASE | re.DOTALL)
 _QUIET_NS = 60_000_000_000
+_OVERDUE_NS = 3_600_000_000_000
 _MARKER_BYTES_MAX = 64 * 1024
 # The digest alone or as `sha256sum` writes it, in text and binary mode; below, as `openssl` does.
 _DIGEST = re.compile(r"\\?([0-9a-f]{64})(?:\s+\*?(.*))?", re.IGNORECASE)
 _TAGGED = re.compile(r"\\?SHA(?:2-)?256 ?\((.*)\) ?= ?([0-9a-f]{64})", re.IGNORECASE)
+# PowerShell writes a table, a list or a CSV, other tools a sentence.
+_ANYWHERE = re.compile(r"(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])", re.IGNORECASE)
 
 
 class Upload(NamedTuple):
@@ -38,53 +43,78 @@ class Upload(NamedTuple):
     """Why the file must wait; empty if it need not."""
     fault: str = ""
     """Why the file can never be loaded as it is; empty if it can."""
+    is_overdue: bool = False
+    """Whether it waits for something that should have come an hour ago."""
 
 
 def is_marker(name: str) -> bool:
     """Tell whether a name is the name of a marker."""
-    return name.endswith(_MARKERS)
+    return _MARKER.fullmatch(name) is not None
 
 
-def marked_name(name: str) -> str:
-    """Return the name of the file that a marker belongs to."""
-    return name.rpartition(".")[0]
+def marked_name(marker: str, names: Iterable[str]) -> str | None:
+    """Return which of the names a marker belongs to, None if to none.
+
+    It belongs to the file that it names, else to one whose name differs from that only in case.
+    """
+    found = _MARKER.fullmatch(marker)
+    stem = found[1] if found else ""
+    alike = [name for name in names if name.lower() == stem.lower() and not is_marker(name)]
+    return stem if stem in alike else min(alike, default=None)
 
 
-def upload_of(path: Path, found: os.stat_result, wait: str) -> Upload:
+def upload_of(path: Path, found: os.stat_result, wait: str, beside: Iterable[str]) -> Upload:
     """Return whether a regular file is complete, and matches its checksum if it has one.
 
     Args:
         found: the state of the file.
         wait: QUIET, SHA256 or DONE. A checksum is compared in any case.
+        beside: the names in its directory.
 
     Raises OSError if the file or a marker cannot be read.
     """
-    possible = [path.with_name(path.name + suffix) for suffix in _MARKERS]
+    # PERF: most names are those of other files, and need no pattern.
+    stem = path.name.lower()
+    alike = [name for name in beside if name.lower().startswith(stem)]
+    possible = [path.with_name(name) for name in alike if marked_name(name, alike) == path.name]
     markers = {each: state for each in possible if (state := lstat_if_exists(each))}
     for marker, state in markers.items():
         if not stat.S_ISREG(state.st_mode):
             # SEC: a link is not followed, and without its checksum the file is not loaded.
             return Upload(markers, f"{marker.name} is not a regular file")
-    required = path.with_name(f"{path.name}.{wait}")
+    done = [each for each in markers if each.name.lower().endswith(DONE)]
+    checksums = [each for each in markers if each not in done]
+    required = done if wait == DONE else checksums
     if wait == QUIET:
         waits_for = _why_unfinished(path, found)
-    elif required not in markers:
-        waits_for = f"{required.name} is missing"
+    elif not required:
+        waits_for = f"{path.name}.{wait} is missing"
     else:
-        is_early = wait == DONE and _is_older(markers[required], found)
-        waits_for = f"it was changed after {required.name} was made" if is_early else ""
-    checksum = path.with_name(f"{path.name}.{SHA256}")
-    if waits_for or checksum not in markers:
+        is_early = wait == DONE and all(_is_older(markers[each], found) for each in required)
+        waits_for = f"it was changed after {required[0].name} was made" if is_early else ""
+    if waits_for or not checksums:
         return Upload(markers, waits_for)
-    expected = _expected(checksum, path.name)
-    if expected is None:
-        return Upload(markers, f"{checksum.name} has no SHA-256 checksum for it")
+    expected = {each.name: _digests(each, path.name) for each in checksums}
+    for marker in checksums:
+        if not expected[marker.name]:
+            is_overdue = all(
+                clock.now_ns() - changed_at_ns(state) > _OVERDUE_NS
+                for state in (found, markers[marker])
+            )
+            missing = f"{marker.name} has no SHA-256 checksum for it"
+            return Upload(markers, missing, is_overdue=is_overdue)
     with open_file(path, is_trusted=False) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest == expected:
+    others = [
+        f"{name} has {' and '.join(sorted(digests))}"
+        for name, digests in expected.items()
+        if digests != {digest}
+    ]
+    if not others:
         return Upload(markers)
-    difference = f"its checksum is {digest}, but {checksum.name} has {expected}"
-    if _is_older(markers[checksum], found) or _why_unfinished(path, path.lstat()):
+    difference = f"its checksum is {digest}, but {', and '.join(others)}"
+    is_early = any(_is_older(markers[each], found) for each in checksums)
+    if is_early or _why_unfinished(path, path.lstat()):
         # The marker belongs to an earlier upload, or was written before the end of the file.
         return Upload(markers, difference)
     return Upload(markers, fault=difference)
@@ -138,22 +168,23 @@ def changed_at_ns(found: os.stat_result) -> int:
     return min(found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _expected(marker: Path, name: str) -> str | None:
-    """Return the digest that a `.sha256` marker has for a file; None if it has none (yet)."""
+def _digests(marker: Path, name: str) -> set[str]:
+    """Return the digest that a marker has beside the name of a file, else all that it has.
+
+    They are in lower case. More than one can be right for no file.
+    """
     with open_file(marker, is_trusted=False) as file:
         data = file.read(_MARKER_BYTES_MAX)
     # PowerShell writes UTF-16 with a byte order mark.
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    digests: dict[str, str] = {}
-    for line in data.decode(encoding, errors="replace").splitlines():
-        if found := _DIGEST.fullmatch(line.strip()):
-            digests[os.path.basename(found[2] or "")] = found[1].lower()
-        elif found := _TAGGED.fullmatch(line.strip()):
-            digests[os.path.basename(found[1])] = found[2].lower()
-    if len(digests) == 1:
-        # The name beside the digest does not matter: the file may have been renamed since.
-        return next(iter(digests.values()))
-    return digests.get(name)
+    text = data.decode(encoding, errors="replace")
+    for line in text.splitlines():
+        if (found := _DIGEST.fullmatch(line.strip())) and os.path.basename(found[2] or "") == name:
+            return {found[1].lower()}
+        if (found := _TAGGED.fullmatch(line.strip())) and os.path.basename(found[1]) == name:
+            return {found[2].lower()}
+    # The name beside the only digest does not matter: the file may have been renamed since.
+    return {each.lower() for each in _ANYWHERE.findall(text)}
 
 
 def lstat_if_exists(path: Path) -> os.stat_result | None:

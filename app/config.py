@@ -178,8 +178,8 @@ class Config:
     metrics_accounts: Collection[str] = setting(
         "",
         values.names,
-        "names of the accounts whose keys may read `/metrics` from another machine, separated by "
-        "commas (D80)",
+        "names of the accounts whose keys may read `/metrics` and the details of `/readyz` from "
+        "another machine, separated by commas (D80)",
     )
     keep_snapshots: int = setting(
         "1",

@@ -34,13 +34,13 @@ class RegisterBody(msgspec.Struct):
 
 
 class ReadyBody(msgspec.Struct):
-    """The answer to everybody."""
+    """The answer to everybody, also with the key of a client."""
 
     status: str
 
 
 class ReadyDetails(ReadyBody):
-    """The answer to local callers and key holders."""
+    """The answer to whoever may know how the installation does."""
 
     checks: dict[str, str]
     registers: list[RegisterBody]
@@ -74,12 +74,12 @@ class Readiness:
         self._config = config
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
-        """GET /readyz. 200, or 503 `not_ready`; details for local callers and key holders."""
+        """GET /readyz. 200, or 503 `not_ready`; details for local callers and monitoring."""
         try:
             found = versions(self._engine)
             # Keys cannot be looked up in an empty database.
             may_see_details = is_local(req, self._config.trusted_proxies) or (
-                found.database > 0 and self._has_key(req)
+                found.database > 0 and self._has_key_of_monitoring(req)
             )
             refusal = found.refusal()
             if refusal is not None:
@@ -101,10 +101,13 @@ class Readiness:
 
     on_head = on_get
 
-    def _has_key(self, req: Request) -> bool:
-        """Tell whether the request has a key that may see how the service does."""
+    def _has_key_of_monitoring(self, req: Request) -> bool:
+        """Tell whether the request has a key that may read the metrics (D80).
+
+        SEC: warnings name other accounts, destinations of alerts, and paths.
+        """
         caller = find_caller(self._authenticator, req)
-        if caller is None or caller.only:
+        if caller is None or caller.only or caller.account not in self._config.metrics_accounts:
             return False
         return is_admitted(caller, req, self._config.trusted_proxies)
 

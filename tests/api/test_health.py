@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from app import clock
+from app.accounts.administration import set_plan
 from app.accounts.authentication import Token
+from app.accounts.models import UNCHANGED
 from app.alerts.nightly import Run, record
 from app.errors import OperatorError
 from app.registers.generations import Generations
@@ -36,6 +38,7 @@ CAR = {"registration": "AB12CDE", "make": "FORD"}
 PATH = "/v1/vehicle/AB12CDE/insurance"
 LOADED = 1_900_000_000
 LOCAL = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", ""]
+HERE = {"REMOTE_ADDR": "127.0.0.1"}
 UNKNOWN_KEY = Token("abcdef", "nothere1", "x" * 43).text
 FORWARDED = ["X-Real-IP", "X-Forwarded-For", "Forwarded"]
 
@@ -94,9 +97,24 @@ class TestReadyz200:
             assert response.json == BRIEF
 
     @pytest.mark.parametrize("headers", [{}, {"X-Real-IP": "198.51.100.7"}])
-    def test_a_valid_key_shows_details(self, alice, headers):
-        """A key of any account shows the checks, from any address."""
-        assert alice.get("/readyz", headers=headers).json == DETAILED
+    def test_the_key_of_monitoring_shows_details(self, world, headers):
+        """A key of an account in `VERIFYD_METRICS_ACCOUNTS` does, from any address (D80)."""
+        monitoring = world.client(world.alice_key, metrics_accounts=["other", "alice"])
+        assert monitoring.get("/readyz", headers=headers).json == DETAILED
+
+    @pytest.mark.parametrize("accounts", [[], ["Alice", "alic", "bob"]])
+    def test_the_key_of_a_client_shows_no_details(self, world, accounts):
+        """The warnings can name other accounts, destinations of alerts, and paths."""
+        client = world.client(world.alice_key, metrics_accounts=accounts)
+        response = client.get("/readyz")
+        assert (response.status_int, response.json) == (200, BRIEF)
+        assert client.get("/readyz", environ=HERE).json == DETAILED
+
+    def test_a_key_of_a_sandbox_shows_no_details(self, world):
+        """Programmers who only test get the same answer as everybody (D180)."""
+        limits = {"requests": 9, "window_seconds": 60, "bulk_max": 1, "domains_max": 1}
+        set_plan(world.engine, "testing", None, UNCHANGED, None, "on", **limits)
+        assert world.client(world.key_of("tester", "testing")).get("/readyz").json == BRIEF
 
     @pytest.mark.parametrize("key", ["", "nonsense", UNKNOWN_KEY])
     def test_an_invalid_key_is_no_key(self, stranger, key):
@@ -104,9 +122,10 @@ class TestReadyz200:
         response = stranger.get("/readyz", headers={"X-API-Key": key})
         assert (response.status_int, response.json) == (200, BRIEF)
 
-    def test_two_different_keys_are_no_key(self, alice, world):
+    def test_two_different_keys_are_no_key(self, world):
         """Two different valid keys show no details either (D2)."""
-        assert alice.get("/readyz", headers={"X-API-Key": world.bob_key}).json == BRIEF
+        client = world.client(world.alice_key, metrics_accounts=["alice", "bob"])
+        assert client.get("/readyz", headers={"X-API-Key": world.bob_key}).json == BRIEF
 
     def test_head_is_get_without_a_body(self, stranger):
         """HEAD gives a load balancer the same status."""
@@ -131,7 +150,7 @@ class TestFreshness:
 
     def test_the_age_of_each_register_is_shown(self, aged):
         """The age is shown by name, with or without a limit."""
-        assert aged.client(aged.alice_key).get("/readyz").json == DETAILED | {
+        assert aged.client(None).get("/readyz", environ=HERE).json == DETAILED | {
             "registers": [
                 {
                     "name": "mid",
@@ -162,26 +181,29 @@ class TestFreshness:
     )
     def test_a_register_older_than_the_setting_is_a_warning(self, aged, stale_after, stale):
         """The service stays ready; a register's own limit precedes the general one."""
-        response = aged.client(aged.alice_key, stale_after=stale_after).get("/readyz")
+        client = aged.client(None, stale_after=stale_after)
+        response = client.get("/readyz", environ=HERE)
         assert (response.status_int, response.json["status"]) == (200, "ready")
         assert [each["name"] for each in response.json["registers"] if each["stale"]] == stale
         assert len(response.json["warnings"]) == len(stale)
 
     def test_the_warning_is_a_sentence(self, aged):
         """The warning has the register, its age and its limit."""
-        response = aged.client(aged.alice_key, stale_after={"rdw": 172_800}).get("/readyz")
+        client = aged.client(None, stale_after={"rdw": 172_800})
+        response = client.get("/readyz", environ=HERE)
         assert response.json["warnings"] == [
             "The register rdw was last loaded 2 d 1 h ago; VERIFYD_STALE_AFTER allows 2 d."
         ]
 
-    def test_a_stranger_learns_nothing_of_it(self, aged):
-        """The names of registers are not public."""
-        assert aged.client(None, stale_after={"*": 1}).get("/readyz").json == BRIEF
+    def test_a_client_learns_nothing_of_it(self, aged):
+        """The names of registers are the operator's business."""
+        for key in (None, aged.alice_key):
+            assert aged.client(key, stale_after={"*": 1}).get("/readyz").json == BRIEF
 
-    def test_a_register_that_was_never_loaded_has_no_age(self, world, alice):
+    def test_a_register_that_was_never_loaded_has_no_age(self, world, stranger):
         """A register whose first load still runs has no age."""
         Generations(world.engine, "rdw").add(1)
-        assert alice.get("/readyz").json == DETAILED
+        assert stranger.get("/readyz", environ=HERE).json == DETAILED
 
 
 class TestWritable:
@@ -196,7 +218,7 @@ class TestWritable:
         world.app_engine.execute_sql(read_only)
         assert client.post("/api/domains", {"name": "example.com"}).status_int == 503
         world.app_engine.execute_sql(read_only)  # The former connection was closed.
-        response = client.get("/readyz")
+        response = client.get("/readyz", environ=HERE)
         assert (response.status_int, response.json["status"]) == (200, "ready")
         assert response.json["warnings"] == [
             "The database cannot be written to: attempt to write a readonly database."
@@ -206,37 +228,38 @@ class TestWritable:
     @ON_POSTGRES
     def test_a_server_that_may_only_be_read_is_a_warning(self, world):
         """A standby that was not promoted yet is such a server."""
-        client = world.client(world.alice_key)
+        client = world.client(None)
         world.app_engine.execute_sql("SET default_transaction_read_only = on")
-        response = client.get("/readyz")
+        response = client.get("/readyz", environ=HERE)
         assert (response.status_int, response.json["warnings"]) == (
             200,
             ["The database cannot be written to: the server is read-only."],
         )
 
     @ON_SQLITE
-    def test_a_full_disk_is_a_warning(self, world, alice, monkeypatch):
+    def test_a_full_disk_is_a_warning(self, world, stranger, monkeypatch):
         """The warning has the disk and its free space."""
         free = os.statvfs_result((4096, 4096, 1000, 100, 100, 9, 9, 9, 0, 255))
         monkeypatch.setattr(os, "statvfs", lambda _: free)
-        assert alice.get("/readyz").json["warnings"] == [
+        assert stranger.get("/readyz", environ=HERE).json["warnings"] == [
             f"The disk of {world.directory} is full: 410 kB are free."
         ]
 
     @ON_SQLITE
-    def test_another_write_is_not_waited_for(self, world, alice):
+    def test_another_write_is_not_waited_for(self, world, stranger):
         """The check does not wait: a load balancer removes a service that answers too late."""
         with world.engine.atomic():
             started = monotonic()
-            assert alice.get("/readyz").json == DETAILED
+            assert stranger.get("/readyz", environ=HERE).json == DETAILED
             assert monotonic() - started < BUSY_TIMEOUT_SECONDS / 2
         (timeout_ms,) = world.app_engine.execute_sql("PRAGMA busy_timeout").fetchone()
         assert timeout_ms == BUSY_TIMEOUT_SECONDS * 1000
 
-    def test_a_stranger_learns_nothing_of_it(self, world, stranger, statements):
-        """Without a key nobody can make the service take the write lock."""
+    def test_a_client_learns_nothing_of_it(self, stranger, alice, statements):
+        """No client can make the service take the write lock."""
         with statements() as seen:
             assert stranger.get("/readyz").json == BRIEF
+            assert alice.get("/readyz").json == BRIEF
         assert not [sql for sql in seen if "BEGIN" in sql or "read_only" in sql]
 
 
@@ -256,11 +279,11 @@ class TestConditions:
         return world
 
     def test_each_is_a_sentence(self, troubled, monkeypatch):
-        """Each warning is a sentence without file names, as any key shows it; 200 all the same."""
+        """Each warning is a sentence without file names; the status is 200 all the same."""
         monkeypatch.setattr(clock, "boot_id", lambda: "another one")
         monkeypatch.setattr(clock, "monotonic_ns", lambda: 10**18)
         client = troubled.client(troubled.alice_key)
-        response = client.get("/readyz")
+        response = client.get("/readyz", environ=HERE)
         assert (response.status_int, response.json["status"]) == (200, "ready")
         assert [warning.split(" 20")[0][:28] for warning in response.json["warnings"]] == [
             "The last load of the registe",
@@ -270,9 +293,10 @@ class TestConditions:
         assert "secret" not in response.text
         assert client.get(PATH).status_int == 200
 
-    def test_a_stranger_learns_nothing_of_it(self, troubled):
-        """Without a key the conditions are not even looked for."""
-        assert troubled.client(None).get("/readyz").json == BRIEF
+    def test_a_client_learns_nothing_of_it(self, troubled):
+        """The conditions are not even looked for."""
+        for key in (None, troubled.alice_key):
+            assert troubled.client(key).get("/readyz").json == BRIEF
 
 
 class TestReadyz503:
@@ -289,11 +313,12 @@ class TestReadyz503:
         """Look-ups answer 503, too; the details have the register and the remedy."""
         client = without_register.client(without_register.alice_key)
         assert client.get(PATH).status_int == 503
-        response = client.get("/readyz")
+        response = client.get("/readyz", environ=HERE)
         assert (response.status_int, response.json["code"]) == (503, "not_ready")
         assert response.json["detail"].startswith("The register rdw cannot be read: restore it")
-        response = without_register.client(None).get("/readyz")
-        assert response.json["detail"] == "A register cannot be read."
+        for key in (None, without_register.alice_key):
+            response = without_register.client(key).get("/readyz")
+            assert response.json["detail"] == "A register cannot be read."
 
     @ON_SQLITE
     def test_a_register_whose_file_is_removed_makes_it_unready(self, world, alice):
@@ -303,7 +328,7 @@ class TestReadyz503:
         assert alice.get(PATH).status_int == 200
         (file,) = world.directory.glob("verifyd.register_rdw.*.db")
         file.rename(file.with_suffix(".away"))
-        assert "rdw" in alice.get("/readyz").json["detail"]
+        assert "rdw" in alice.get("/readyz", environ=HERE).json["detail"]
         file.with_suffix(".away").rename(file)
         assert alice.get("/readyz").status_int == 200
 
@@ -340,21 +365,20 @@ class TestReadyz503:
         assert "schema" in response.json["detail"]
         assert "verifyd" not in response.json["detail"]
 
-    def test_details_say_what_to_do(self, stranger, alice, world):
-        """The details have the remedy, for local peers and valid keys."""
+    def test_details_say_what_to_do(self, alice, world):
+        """The details have the remedy, for local peers and monitoring, not for clients."""
         at_schema(world, SCHEMA + 2, SCHEMA + 1)
-        for response in (
-            stranger.get("/readyz", environ={"REMOTE_ADDR": "127.0.0.1"}),
-            alice.get("/readyz"),
-        ):
+        monitoring = world.client(world.alice_key, metrics_accounts=["alice"])
+        for response in (alice.get("/readyz", environ=HERE), monitoring.get("/readyz")):
             assert "upgrade verifyd" in response.json["detail"]
+        assert alice.get("/readyz").json["detail"] == "The database schema cannot be used."
 
     @ON_SQLITE
     def test_an_empty_database_is_not_ready(self, world):
         """The details differ between a file without our tables and an unreachable database."""
         world.database.write_bytes(b"")
         client = world.client(None)
-        response = client.get("/readyz", environ={"REMOTE_ADDR": "127.0.0.1"})
+        response = client.get("/readyz", environ=HERE)
         assert (response.status_int, response.json["code"]) == (503, "not_ready")
         assert "verifyd migrate" in response.json["detail"]
         assert "schema" in client.get("/readyz").json["detail"]

@@ -280,7 +280,7 @@ class TestInstallation:
             insert_line(world.engine, files="a.csv", status="running", **line)
         name = "register_last_failure_timestamp_seconds"
         assert counted(read(alice), name, register="rdw") > 1.7e9
-        (warning,) = alice.get("/readyz").json["warnings"]
+        (warning,) = alice.get("/readyz", environ=LOCAL).json["warnings"]
         assert warning.startswith("The last load of the register rdw failed")
 
     def test_a_held_load_is_a_failure_that_waits(self, world, alice):
@@ -289,7 +289,7 @@ class TestInstallation:
         samples = read(alice)
         assert counted(samples, "register_held_loads", register="fleet") == 1
         assert counted(samples, "register_last_failure_timestamp_seconds", register="fleet") > 1.7e9
-        (warning,) = alice.get("/readyz").json["warnings"]
+        (warning,) = alice.get("/readyz", environ=LOCAL).json["warnings"]
         assert "breaks rules (rows, insurers, insured) and waits for a decision" in warning
         file.unlink()
         assert counted(read(alice), "register_held_loads", register="fleet") == 0

@@ -439,8 +439,9 @@ class TestDisk:
         assert warning == "No load is possible: No usable temporary directory found in ['/tmp']."
         assert conditions_of(world.engine, world.config).unknown == {"disk"}
         client = world.client(world.alice_key)
-        assert client.get("/readyz").json["warnings"] == [warning]
-        metrics = client.get("/metrics", environ={"REMOTE_ADDR": "127.0.0.1"})
+        local = {"REMOTE_ADDR": "127.0.0.1"}
+        assert client.get("/readyz", environ=local).json["warnings"] == [warning]
+        metrics = client.get("/metrics", environ=local)
         assert str(world.config.data_dir) in metrics.text
 
     @ON_SQLITE

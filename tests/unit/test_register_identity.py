@@ -204,7 +204,7 @@ def test_exchanged_schemas_get_503(world):
             world.engine.execute_sql(f"ALTER SCHEMA register_{former} RENAME TO register_{name}")
         status = 200 if exchange else 503
         assert old.get(INSURANCE).status_int == status
-        ready = old.get("/readyz")
+        ready = old.get("/readyz", environ={"REMOTE_ADDR": "127.0.0.1"})
         assert ready.status_int == status
         assert ("its data is that of the register beta" in ready.text) is (status == 503)
         assert world.client(world.alice_key).get(INSURANCE).status_int == status

@@ -191,6 +191,26 @@ class TestNetworks:
             response = client.get("/v1/usage", headers=headers, environ=environ)
             assert response.status_int == status, sent
 
+    @each_row(
+        "headers",
+        [
+            {"X-Real-IP": "203.0.113.7:80"},
+            {"X-Real-IP": "::1%x,203.0.113.7"},
+            {"X-Real-IP": ""},
+            {"X-Forwarded-For": "203.0.113.7"},
+            {"Forwarded": "for=203.0.113.7"},
+        ],
+    )
+    def test_a_forwarded_client_does_not_pass_for_its_proxy(self, restricted, headers):
+        """Whoever a proxy does not name by one valid address is in no network (D10)."""
+        trusted = (ipaddress.ip_network("127.0.0.0/8"),)
+        client = restricted(None, "127.0.0.0/8", "::/0", trusted_proxies=trusted)
+        environ = {"REMOTE_ADDR": "127.0.0.1"}
+        assert client.get("/v1/usage", environ=environ).status_int == 200
+        response = client.get("/v1/usage", headers=headers, environ=environ)
+        assert (response.status_int, code_of(response)) == (403, "address_forbidden")
+        assert "your address is not known" in response.json["detail"]
+
     def test_a_client_cannot_choose_its_address(self, restricted):
         """Headers of a peer that is not trusted are ignored."""
         client = restricted(None, "203.0.113.0/24")

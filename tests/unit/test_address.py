@@ -57,16 +57,52 @@ def test_without_trusted_proxies_only_the_socket_is_believed():
     assert found("", "198.51.100.7", trusted=()) == "198.51.100.7"
 
 
-@each_row("real_ip", ["", "x", "198.51.100.7, 198.51.100.8", "198.51.100.7:80"])
-def test_a_header_that_is_no_address_does_not_count(real_ip):
-    """With a malformed header the request counts as the proxy's own."""
-    assert found("10.1.2.3", real_ip) == "10.1.2.3"
+@each_row("peer", ["10.1.2.3", "fd00::1", ""])
+@each_row(
+    "real_ip",
+    [
+        "",
+        "x",
+        "unix:",
+        "unknown",
+        "203.0.113.7:80",
+        "[2001:db8::1]",
+        "[2001:db8::1]:443",
+        "198.51.100.7, 127.0.0.1",
+        "127.0.0.1,198.51.100.7",
+        ",127.0.0.1",
+        "::1%x,198.51.100.7",
+        "fe80::1%eth0",
+        "127.0.0.01",
+        "127.1",
+        "2130706433",
+        "127.0.0.1/32",
+        "\u0661.0.0.1",
+    ],
+)
+def test_a_client_with_an_invalid_address_has_none(peer, real_ip):
+    """With anything but one address, the request does not count as the proxy's own."""
+    assert found(peer, real_ip) is None
 
 
-def test_other_headers_are_never_believed():
-    """Only X-Real-IP is trusted: nginx sets it, and clients can set the other headers."""
-    headers = {"X-Forwarded-For": "198.51.100.7", "Forwarded": "for=198.51.100.7"}
-    assert str(client_address(request("10.1.2.3", **headers), PROXIES)) == "10.1.2.3"
+def test_a_trusted_proxy_that_forwards_nothing_is_the_client():
+    """A request that the proxy's host makes itself has no forwarding header."""
+    assert found("10.1.2.3") == "10.1.2.3"
+
+
+@each_row("peer", ["10.1.2.3", ""])
+@each_row("header", ["X-Forwarded-For", "Forwarded"])
+@each_row("value", ["198.51.100.7", "for=198.51.100.7", ""])
+def test_other_headers_are_never_believed(peer, header, value):
+    """Only X-Real-IP names a client; another header only tells that there is one."""
+    assert client_address(request(peer, **{header: value}), PROXIES) is None
+
+
+@each_row("header", ["X-Real-IP", "X-Forwarded-For", "Forwarded"])
+@each_row("value", ["198.51.100.7", "203.0.113.7:80", "x", ""])
+def test_headers_of_other_peers_change_nothing(header, value):
+    """Valid or not, what a client states about its address is ignored."""
+    assert str(client_address(request("192.0.2.1", **{header: value}), PROXIES)) == "192.0.2.1"
 
 
 @each_row("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", ""])

@@ -13,14 +13,18 @@ _PEERS_CACHED_MAX = 1024
 
 
 def client_address(req: falcon.Request, trusted_proxies: Sequence[Network]) -> Address | None:
-    """Return the client's address; None for a local client on a Unix socket.
+    """Return the client's address; None if it is not known, or of a local client on a Unix socket.
 
     `X-Real-IP` counts only if the peer is a Unix socket or a trusted proxy. SEC: any other
-    header is the client's to choose.
+    header is the client's to choose. What such a proxy forwards without a valid `X-Real-IP` has no
+    known address: it must not pass for a request of the proxy's own host.
     """
     peer = _peer(req.env.get("REMOTE_ADDR", ""))
-    forwarded = _parsed(req.env.get("HTTP_X_REAL_IP", ""))
-    return forwarded if forwarded is not None and _is_trusted(peer, trusted_proxies) else peer
+    if not (_is_trusted(peer, trusted_proxies) and _is_forwarded(req)):
+        return peer
+    stated = req.env.get("HTTP_X_REAL_IP", "")
+    # SEC: a zone may hold any text, also a comma and the next of several addresses.
+    return None if "%" in stated else _parsed(stated)
 
 
 def comes_from_proxy(req: falcon.Request, trusted_proxies: Sequence[Network]) -> bool:
@@ -30,10 +34,14 @@ def comes_from_proxy(req: falcon.Request, trusted_proxies: Sequence[Network]) ->
 
 def is_local(req: falcon.Request, trusted_proxies: Sequence[Network]) -> bool:
     """Tell whether a process on this host asks for itself, and is not a proxy for another."""
-    if any(f"HTTP_{name}" in req.env for name in ("X_REAL_IP", "X_FORWARDED_FOR", "FORWARDED")):
+    if _is_forwarded(req):
         return False
     address = client_address(req, trusted_proxies)
     return address is None or address.is_loopback
+
+
+def _is_forwarded(req: falcon.Request) -> bool:
+    return any(f"HTTP_{name}" in req.env for name in ("X_REAL_IP", "X_FORWARDED_FOR", "FORWARDED"))
 
 
 def _is_trusted(peer: Address | None, trusted_proxies: Sequence[Network]) -> bool:

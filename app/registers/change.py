@@ -15,7 +15,8 @@ INSURERS_MAX = 100
 class MemberChange(msgspec.Struct, omit_defaults=True):
     """How one member changed. Pairs are before and after the load.
 
-    Of a merge only the rows count that it touched.
+    Of a merge only the rows count that it touched. If its keys are mostly new, the rows before are
+    also those of its plates, and the values before are also those of the last row of each plate.
     """
 
     known: tuple[int, int] = (0, 0)
@@ -69,15 +70,17 @@ def change_by(counts: Counts) -> Change:
     """Return what the rows of a load changed, from its complete counts."""
     before = counts.known_before + counts.gone
     after, same, answers = counts.known, counts.known_before, counts.answers
+    known, values = before.known, before.values
+    if counts.latest.rows > same.rows:
+        # Damaged numbers make every key of a policy new. A register keeps the numbers of all years,
+        # so only the last year's are compared with those of the load.
+        known, values = (before + counts.beside).known, (before + counts.latest).values
     members = {}
     lost, gained, changed, misplaced = counts.differences.to_tuple()
     for at, member in enumerate(before.members):
         members[member.name] = MemberChange(
-            known=(before.known[at], after.known[at]),
-            values=(
-                min(len(before.values[at]), VALUES_MAX),
-                min(len(after.values[at]), VALUES_MAX),
-            ),
+            known=(known[at], after.known[at]),
+            values=(min(len(values[at]), VALUES_MAX), min(len(after.values[at]), VALUES_MAX)),
             had=same.known[at],
             lost=lost[at],
             gained=gained[at],

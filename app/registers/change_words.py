@@ -164,11 +164,12 @@ def _member(member: MemberChange, rows: str) -> str:
     return "; ".join(
         [
             f"{rows} with a value: {knows:,}, before {known:,}",
-            f"different values: {_count_of(has)}, before {_count_of(values)}",
+            f"different values: {count_of(has)}, before {count_of(values)}",
             *(f"{count:,} {what}" for what, count in parts.items() if count),
         ]
     )
 
 
-def _count_of(values: int) -> str:
+def count_of(values: int) -> str:
+    """Return a count of different values, which ends at VALUES_MAX, in words."""
     return f"{values:,} or more" if values == VALUES_MAX else f"{values:,}"

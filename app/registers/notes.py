@@ -1,11 +1,15 @@
-"""Notes what suggests that a wrong column is read: one value, repeated keys, two dates of one.
+"""Notes what suggests that a wrong column is read.
+
+That is one value everywhere, repeated keys, exchanged columns, or two dates of one column.
 
 A load is not refused for this.
 """
 
 from collections.abc import Iterable
 
-from app.registers.applying.counts import Counts
+from app.registers.applying.counts import VALUES_MAX, Counts
+from app.registers.change import Change, MemberChange
+from app.registers.change_words import count_of
 from app.registers.formats.columns import Column, KnownColumns
 from app.registers.formats.native import SHAPES, Shape
 from app.registers.history import REPLACE
@@ -16,8 +20,8 @@ UNIFORM_ROWS_MIN = 100
 """A note needs at least this many rows that suddenly all have the same value."""
 UNIFORM_FIRST_ROWS_MIN = 1_000
 """The same if there is nothing to compare with. The vehicles of a small fleet are often alike."""
-REPEAT_ROWS_MIN = 10
-"""A note asks about the column of the registration only if there are at least so many rows."""
+ASK_ROWS_MIN = 10
+"""A note asks about a column only if there are at least so many rows."""
 _KEYS = {
     Kind.VEHICLES: "registration",
     Kind.POLICIES: "registration, insurer, number and first day",
@@ -52,6 +56,25 @@ def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
     return notes
 
 
+def exchanged_notes(change: Change) -> list[str]:
+    """Return a sentence if insurers are nearly unique, numbers are not, and it was not so before.
+
+    The rule `variety` finds this where there are policies to compare with; a first load has none.
+    """
+    insurer, number = (change.members.get(name, MemberChange()) for name in ("insurer", "number"))
+
+    def look_exchanged(side: int) -> bool:
+        rows, insurers, numbers = insurer.known[side], insurer.values[side], number.values[side]
+        # A number covers several vehicles or years, so that exchanged ones are not quite unique.
+        nearly_all = min(rows // 2, VALUES_MAX)
+        return rows >= ASK_ROWS_MIN and insurers >= nearly_all and insurers >= 2 * numbers
+
+    if look_exchanged(0) or not look_exchanged(1):
+        return []
+    values = f"insurer has {count_of(insurer.values[1])} different values, number only "
+    return [f"{values}{count_of(number.values[1])}: are they exchanged?"]
+
+
 def repeat_notes(kind: Kind, known: KnownColumns, rows: int, keys: int, files: int) -> list[str]:
     """Return a sentence if rows of native or mapped files repeat keys.
 
@@ -66,7 +89,7 @@ def repeat_notes(kind: Kind, known: KnownColumns, rows: int, keys: int, files: i
     """
     if not known.is_partial:
         return []
-    if kind == Kind.VEHICLES and rows >= REPEAT_ROWS_MIN and rows > 2 * keys * files:
+    if kind == Kind.VEHICLES and rows >= ASK_ROWS_MIN and rows > 2 * keys * files:
         column, *_ = known.columns
         is_named = known.is_mapped and not column.is_constant
         question = f": is {column.label} the right column?" if is_named else ""

@@ -17,7 +17,13 @@ from app.registers.formats.changes import Columns, are_complete, order_of
 from app.registers.generations import Generations
 from app.registers.history import REPLACE, History, json_text, repeated_notes
 from app.registers.intake import NO_SNAPSHOT, Intake
-from app.registers.notes import repeat_notes, shared_date_notes, uniform_notes, unread_notes
+from app.registers.notes import (
+    exchanged_notes,
+    repeat_notes,
+    shared_date_notes,
+    uniform_notes,
+    unread_notes,
+)
 from app.registers.reading.reader import Progress
 from app.registers.request import LoadResult
 from app.registers.rules import Facts, require_rules
@@ -147,6 +153,7 @@ class Work:
             *require_rules(self._facts(self.change)),
             *unread_notes(counts.answers.unread),
             *uniform_notes(self.request, counts),
+            *exchanged_notes(self.change),
             *repeat_notes(self.kind, known, self.intake.loaded, counts.known.rows, files),
             *shared_date_notes(known),
             *repeated_notes(

@@ -66,6 +66,15 @@ def test_a_policy_is_deleted_in_all_its_periods():
     assert sorted(outcome.removed) == sorted(map(held, (POLICY, LATER)))
 
 
+def test_rows_beside_new_keys_are_known():
+    """They are all rows of a plate of which the load has none; a replace removes them instead."""
+    other = POLICY._replace(registration="AB13CDE")
+    known = other._replace(number="P-2")
+    new = [row._replace(number="P-3") for row in (POLICY, other)]
+    outcome = policies([*new, known], [POLICY, LATER, other, known])
+    assert sorted(outcome.beside) == sorted(map(held, (POLICY, LATER)))
+
+
 def test_a_cancellation_ends_all_periods():
     """A cancellation has no dates of the policy, so it ends all held periods (formats 4)."""
     outcome = policies([PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01")], [POLICY, LATER])

@@ -107,6 +107,7 @@ IN_THE_FIELD = (
     "five merges that take nine cancellations back",
     "every policy cancelled on its first day",
     "insurer and number exchanged",
+    "a merge of insurer and number exchanged",
     "30 % of the largest insurer's policies gone",
     "8 % of the policies gone",
     "every policy shifted by one row",

@@ -90,6 +90,48 @@ class TestUniform:
         assert load("".join(halves)).notes[0].startswith("insured is true in all 400 rows")
 
 
+def policies(rows: int, *, insurers: int = 4, first: int = 0, exchanged: bool = False) -> str:
+    """Return a file of policies, each with a number of its own."""
+    header = ("number,insurer" if exchanged else "insurer,number") + ",registration"
+    return f"{header},validFrom,validTo\n" + "".join(
+        f"I{n % insurers},P{n},AB{n:04},2026-01-0{n % 9 + 1},2026-12-3{n % 2}\n"
+        for n in range(first, first + rows)
+    )
+
+
+@ON_SQLITE  # Values are counted as they are read.
+class TestExchanged:
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    @pytest.mark.parametrize(
+        ("rows", "insurers", "told"),
+        [
+            (9, 2, None),
+            (10, 5, "10 different values, number only 5"),
+            (10, 6, None),
+            (1_200, 40, "1,000 or more different values, number only 40"),
+        ],
+    )
+    def test_a_first_load_of_exchanged_columns_is_noted(self, load, mode, rows, insurers, told):
+        """No rule finds it, because there is nothing to compare with."""
+        notes = load(policies(rows, insurers=insurers, exchanged=True), mode=mode).notes
+        assert notes == ([f"insurer has {told}: are they exchanged?"] if told else [])
+
+    def test_right_columns_are_not_noted(self, load):
+        """Numbers are nearly unique; a fleet can have one for all its vehicles."""
+        assert load(policies(100)).notes == []
+        fleet = policies(100, insurers=1).replace(",P", ",P1,").replace("number", "number,type")
+        assert load(fleet, register="fleet").notes == []
+
+    def test_a_part_that_is_merged_is_noted_once(self, load):
+        """The rule `variety` passes small merges over; what was so before is not noted again."""
+        load(policies(1_000))
+        part = policies(20, exchanged=True)
+        told = "insurer has 20 different values, number only 4: are they exchanged?"
+        assert load(part, mode="merge").notes == [told]
+        assert load(part, mode="merge").notes == ["same content as load 2"]
+        assert load(policies(20, first=1_000), mode="merge").notes == []
+
+
 @pytest.mark.parametrize("mode", ["merge", "replace"])
 def test_a_dry_run_predicts_all_of_it(world, load, mode):
     """A dry run prints the same refusals and notes."""

@@ -45,6 +45,8 @@ class Outcome(NamedTuple):
     """The stored rows to remove."""
     skipped: int
     """How many deletions and cancellations had no effect."""
+    beside: Sequence[Columns] = ()
+    """The stored rows of the groups in which a merge has new keys, and none of those stored."""
 
     @classmethod
     def of_removed(cls, rows: Sequence[Columns]) -> "Outcome":
@@ -74,8 +76,7 @@ def apply_changes(
 
     Args:
         changes: a batch of `Runs.batches`, which never splits a group.
-        held: all stored rows of these groups. If all changes are complete rows, the stored rows
-            with the same keys are enough.
+        held: all stored rows of these groups; of a replace, those with the same keys are enough.
         loaded_at: the time of the load, in Unix seconds.
         is_replace: remove all other rows of `held`.
     """
@@ -97,7 +98,10 @@ def apply_changes(
         return Outcome(rows, rows, (), (), (), removed, skipped)
     if rows == old_rows:
         return Outcome(rows, (), rows, (), (), removed, skipped)
-    return _compared(rows, old_rows, removed, skipped)
+    outcome = _compared(rows, old_rows, removed, skipped)
+    if is_replace or not outcome.added:
+        return outcome
+    return outcome._replace(beside=_beside(order_of(kind), outcome, before))
 
 
 def _compared(
@@ -117,6 +121,16 @@ def _compared(
             updated.append(row)
             replaced.append(old)
     return Outcome(rows, added, unchanged, updated, replaced, removed, skipped)
+
+
+def _beside(order: Order, outcome: Outcome, before: Keyed) -> list[Columns]:
+    """Return what `Outcome.beside` says; a group of vehicles or fines has no other rows."""
+    kept = (*outcome.unchanged, *outcome.replaced, *outcome.removed)
+    if len(kept) == len(before):
+        return []
+    group_of = order.group_of()
+    new = set(map(group_of, outcome.added)).difference(map(group_of, kept))
+    return [row for row in before.values() if group_of(row) in new]
 
 
 def _timed(row: Columns, old: Columns | None, loaded_at: int) -> Columns:

@@ -227,6 +227,9 @@ class Counts:
         """The tallies of the rows that `Outcome` gives these names."""
         self.gone = Tally(kind, day)
         """The tally of the rows that were removed."""
+        # Only merges have such rows, and one process does a merge: `to_tuple` leaves them out.
+        self.beside, self.latest = Tally(kind, day), Tally(kind, day)
+        """The tallies of the rows of `Outcome.beside`, and of the last one of each plate."""
         self.differences = Differences(kind, day)
         """How the members of `updated` differ from those of `replaced`."""
         self.answers = AnswerCounts()
@@ -261,6 +264,10 @@ class Counts:
         self.updated.add(outcome.updated)
         self.replaced.add(outcome.replaced)
         self.differences.add(outcome.replaced, outcome.updated)
+        if outcome.beside:
+            self.beside.add(outcome.beside)
+            by_first_day = sorted(outcome.beside, key=itemgetter(_P("valid_from")))
+            self.latest.add(list({row[0]: row for row in by_first_day}.values()))
 
     @property
     def known(self) -> Tally:

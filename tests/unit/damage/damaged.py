@@ -7,7 +7,7 @@ from app.storage.tables import Kind
 from tests.unit.damage.cases import Case, each, merges, one, shifted, swapped, with_values
 from tests.unit.damage.cases import without as lacks
 from tests.unit.damage.cases import years as by_years
-from tests.unit.damage.national import Rows, later
+from tests.unit.damage.national import Rows, five_years, later
 
 _V, _P, _F = Kind.VEHICLES, Kind.POLICIES, Kind.FINES
 
@@ -99,6 +99,16 @@ DAMAGED = (
     Case("policies cancelled when they end", _P, each(cancelledOn=lambda row: row["validTo"])),
     # Members of policies
     Case("insurer and number exchanged", _P, _exchanged("insurer", "number")),
+    Case(
+        "a merge of insurer and number exchanged", _P, _exchanged("insurer", "number"), mode="merge"
+    ),
+    Case(
+        "a merge of insurer and number exchanged, over the policies of five years",
+        _P,
+        lambda rows, today: _exchanged("insurer", "number")(rows[: len(rows) // 5], today),
+        five_years,
+        mode="merge",
+    ),
     Case("insurer and type exchanged", _P, _exchanged("insurer", "type")),
     Case("one insurer in every policy", _P, each(insurer="ACME")),
     Case("no insurer", _P, each(insurer="")),

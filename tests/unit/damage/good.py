@@ -176,6 +176,39 @@ GOOD = (
         mode="merge",
     ),
     Case(
+        "a merge of renewals of all policies",
+        _P,
+        lambda rows, today: [_renewed(rows, later(today, 0), later(today, 364))],
+        mode="merge",
+    ),
+    Case(
+        "a merge of renewals of all policies, over the policies of five years",
+        _P,
+        lambda rows, today: [_renewed(rows[:500], later(today, 0), later(today, 364))],
+        national.five_years,
+        mode="merge",
+    ),
+    Case(
+        "a merge of one insurer's renewals",
+        _P,
+        lambda rows, today: [
+            _renewed(
+                [row for row in rows if row["insurer"] == "ACME"],
+                later(today, 0),
+                later(today, 364),
+            )
+        ],
+        mode="merge",
+    ),
+    Case(
+        "a merge of the plates that one insurer takes over from all others",
+        _P,
+        lambda rows, today: [
+            with_values(_renewed(rows[:700], later(today, 0), later(today, 364)), insurer="GULL")
+        ],
+        mode="merge",
+    ),
+    Case(
         "a merge of twenty cancellations",
         _P,
         lambda rows, today: [with_values(rows[:20], cancelledOn=later(today, 0))],

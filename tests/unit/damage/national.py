@@ -71,6 +71,24 @@ def policies(today: date, count: int = POLICIES) -> Rows:
     return rows
 
 
+def five_years(today: date, count: int = 500) -> Rows:
+    """Return the policies of so many vehicles for this year, then those of four years before.
+
+    Each year brings another number.
+    """
+    own = [row for row in policies(today) if not row["cancelledOn"]][:count]
+    return [
+        row
+        | {
+            "number": f"{row['number']}-{year}",
+            "validFrom": later(date.fromisoformat(row["validFrom"]), -365 * year),
+            "validTo": later(date.fromisoformat(row["validTo"]), -365 * year),
+        }
+        for year in range(5)
+        for row in own
+    ]
+
+
 def fines(today: date, count: int = FINES) -> Rows:
     """Return fines; three of four vehicles that have one have only that one."""
     return [

@@ -30,7 +30,7 @@ from app.audit.search import Period, Query, first_moment, last_moment, search
 from app.audit.segments import CHAIN, list_segments
 from app.audit.state import claim_for_command
 from app.audit.view import View, views_of
-from app.cli.output import aligned, counted, print_document, print_sentence, waiting_for
+from app.cli.output import aligned, counted, plates_of, print_document, print_sentence, waiting_for
 from app.cli.parser import Argument, Group, OneOf, flag
 from app.config import Config
 from app.errors import OperatorError
@@ -151,7 +151,7 @@ def _owner(config: Config) -> Owner | None:
     "search",
     "list who asked about a plate, or what an account or a user asked",
     OneOf(
-        Argument("--plate PLATE", "look-ups of this plate", type=_text),
+        Argument("--plate PLATE", "look-ups of this plate; - is stdin", type=_text),
         Argument("--account ACCOUNT", "look-ups of this account", type=_text),
         Argument("--user USER", "look-ups with this Enquiry-User", type=_text),
         required=True,
@@ -170,6 +170,7 @@ def _owner(config: Config) -> Owner | None:
     DIRECTORIES,
     examples=[
         "audit search --plate AB12CDE --all",
+        "audit search --plate - < plate.txt",
         "audit search --account acme --from 2026-11-01 --to 2026-11-30 --json",
         "audit search --user ann --directory /mnt/host1/audit --directory /mnt/host2/audit",
     ],
@@ -216,9 +217,16 @@ def _time(located: _Located) -> str:
 def _query(args: argparse.Namespace) -> Query:
     period = period_of(args)
     if args.plate is not None:
-        return Query("plate", recorded_registration(args.plate), period)
+        return Query("plate", _plate(args), period)
     kind = "user" if args.account is None else "account"
     return Query(kind, getattr(args, kind), period)
+
+
+def _plate(args: argparse.Namespace) -> str:
+    plates = plates_of([args.plate])
+    if len(plates) > 1:
+        raise OperatorError(f"standard input has {len(plates)} plates; write one")
+    return recorded_registration(plates[0])
 
 
 def _criteria(args: argparse.Namespace, **wanted: str) -> Criteria:
@@ -300,7 +308,9 @@ def _export(args: argparse.Namespace) -> None:
     "report",
     "summarise and verify the trail, or report about a plate, as HTML on standard output",
     Argument(
-        "--plate PLATE", "report who asked about this plate, its watches and events", type=_text
+        "--plate PLATE",
+        "report who asked about this plate, its watches and events; - is stdin",
+        type=_text,
     ),
     _from(f"the last {REPORTED_DAYS} days; all with --plate"),
     _TO,
@@ -335,8 +345,8 @@ def _report(args: argparse.Namespace) -> None:
 
 
 def _report_plate(args: argparse.Namespace) -> None:
-    plate, period = recorded_registration(args.plate), period_of(args)
-    views = _views(args)
+    period, views = period_of(args), _views(args)
+    plate = _plate(args)
     record_use("report", _criteria(args, plate=plate))
     with waiting_for(args, "the trail to be searched"):
         try:

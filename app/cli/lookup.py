@@ -9,7 +9,7 @@ from pathlib import Path
 import peewee
 
 from app.cli.lookup_csv import ENQUIRY, answer_file, recording
-from app.cli.output import counted, print_item
+from app.cli.output import counted, plates_of, print_item
 from app.cli.parser import Argument, Group, day_argument
 from app.config import Config
 from app.errors import OperatorError
@@ -43,7 +43,7 @@ def _output(text: str) -> Path | None:
 @commands.command(
     "lookup",
     "show what the service answers for plates, and why; or answer a file of plates",
-    Argument("PLATE", "plate, in any spelling", dest="plates", nargs="*"),
+    Argument("PLATE", "plate, in any spelling; - is stdin", dest="plates", nargs="*"),
     Argument("--as-of DAY", "day that the answer is about, YYYY-MM-DD [today]", type=_day),
     Argument("--from DAY", "first day of a period, instead of --as-of", dest="first", type=_day),
     Argument(
@@ -65,6 +65,7 @@ def _output(text: str) -> Path | None:
         'lookup "ab12 cde" LP63SED --as-of 2026-12-31 --json',
         "lookup AB12CDE --from 2026-12-04 --to 2026-12-07",
         "lookup AB12CDE --reason ACCESS --reference CASE-4711",
+        "lookup - < plates.txt",
         "lookup --csv fleet.csv --output fleet-checked.csv",
         'lookup --csv - --column "Reg No" < fleet.csv > fleet-checked.csv',
     ],
@@ -72,6 +73,7 @@ def _output(text: str) -> Path | None:
 def _lookup(args: argparse.Namespace) -> None:
     _require_one_use(args)
     period = _period(args)
+    args.plates = plates_of(args.plates)
     config = Config.from_env()
     with opened_database(config) as engine:
         reader = VehicleReader(

@@ -1,6 +1,6 @@
 """The output of commands: text that ends with a sentence, or one JSON document with `--json`.
 
-Also the line about a long wait, and the question before data is destroyed.
+Also the line about a long wait, the question before data is destroyed, and plates that are typed.
 """
 
 import argparse
@@ -15,10 +15,12 @@ import msgspec
 
 from app import clock
 from app.errors import OperatorError
+from app.registers.reading.sources import STANDARD_INPUT
 
 Item = Mapping[str, object]
 """One thing that a command prints, by the names of its members."""
 T = TypeVar("T")
+_TYPED_BYTES_MAX = 65_536
 _SENTENCES = frozenset({"notes", "reasons", "change"})
 """The members that are lists of sentences."""
 
@@ -192,6 +194,26 @@ def say_if_terminal_is_read(is_standard_input: bool) -> None:
     """Say that a command waits for somebody to type, which looks as if it did nothing."""
     if is_standard_input and sys.stdin.isatty():
         _say("standard input; end it with Ctrl-D")
+
+
+def plates_of(words: Sequence[str]) -> list[str]:
+    """Return the plates that arguments name; `-` stands for the lines of standard input.
+
+    SEC: everybody on the machine can read arguments, and sudo logs them.
+
+    Raises OperatorError if standard input is asked for and has no plate, or over 64 KiB.
+    """
+    if STANDARD_INPUT not in words:
+        return list(words)
+    say_if_terminal_is_read(True)
+    content = sys.stdin.buffer.read(_TYPED_BYTES_MAX + 1)
+    if len(content) > _TYPED_BYTES_MAX:
+        raise OperatorError("standard input has over 64 KiB; use lookup --csv - for a list")
+    lines = content.decode("utf-8-sig", "replace").splitlines()
+    typed = [line.strip() for line in lines if line.strip()]
+    if not typed:
+        raise OperatorError("standard input has no plate; write one on each line")
+    return list(chain.from_iterable(typed if word == STANDARD_INPUT else [word] for word in words))
 
 
 def _say(what: str) -> None:

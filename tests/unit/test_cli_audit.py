@@ -1,6 +1,7 @@
 """`verifyd audit`: what its commands print, record and refuse (D116 to D119)."""
 
 import errno
+import io
 import json
 import os
 import shutil
@@ -278,6 +279,25 @@ class TestSearching:
         assert second.endswith("AB12CDE  not compliant")
         assert (empty, sentence) == ("", "2 records found")
 
+    @pytest.mark.parametrize("command", ["search", "report"])
+    def test_a_plate_is_read_from_standard_input(self, cli, trail, directory, monkeypatch, command):
+        """SEC: sudo logs arguments, so there must be a way without; exactly one plate is read."""
+        words = ("audit", command, "--plate", "-")
+
+        def typed(content: bytes) -> None:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+        typed(b"\nab12 cde\r\n")
+        assert "not compliant" in cli.run(*words).stdout
+        assert last(directory)["criteria"] == {"plate": "AB12CDE"}
+        for content, refusal in (
+            (b"", "standard input has no plate"),
+            (b"AB12CDE\nAB13CDE\n", "standard input has 2 plates; write one"),
+            (b"AB12CDE\n" * 10_000, "standard input has over 64 KiB"),
+        ):
+            typed(content)
+            assert refusal in cli.refusal(*words)
+
     def test_json_has_the_records(self, cli, trail):
         """Members are those of the trail."""
         records = cli.json("audit", "search", "--account", "other")
@@ -470,4 +490,4 @@ class TestReporting:
         monkeypatch.setattr("app.jobs.plate_report.ROWS_MAX", 1)
         ended = cli.run("audit", "report", "--plate", "AB12CDE")
         assert ended.stderr == "1 record, 0 watches, 0 events reported\n"
-        assert "audit search --plate AB12CDE --all" in ended.stdout
+        assert "audit search --plate - --all" in ended.stdout

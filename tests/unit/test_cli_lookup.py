@@ -1,5 +1,6 @@
 """`verifyd lookup PLATE...`: the API's answers, and which rows decided them (D83)."""
 
+import io
 import json
 import re
 from datetime import date
@@ -49,6 +50,17 @@ def failing(cli, *words):
 
 
 class TestAnswers:
+    def test_plates_are_read_from_standard_input(self, cli, loaded, monkeypatch):
+        """SEC: sudo logs arguments; `-` stands for the lines of standard input, as they are."""
+        content = "\N{ZERO WIDTH NO-BREAK SPACE}ab12 cde\r\n\nNEW1\n".encode()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        document, _ = failing(cli, "OLD1", "-", "--json")
+        assert [each["asked"] for each in json.loads(document)["plates"]] == [
+            "OLD1",
+            "ab12 cde",
+            "NEW1",
+        ]
+
     def test_they_are_those_of_the_api(self, cli, alice, loaded):
         """The answers equal the API's, except for the time of the request."""
         (plate,) = cli.json("lookup", "ab12 cde", "--as-of", DAY)["plates"]

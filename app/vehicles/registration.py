@@ -63,7 +63,8 @@ def registration_fault(text: str) -> str:
     if text.isascii():
         for place, character in enumerate(text, 1):
             if not (character.isalnum() or character in " -"):
-                return f"{rule}; character {place} is neither"
+                hint = ". It seems to be encoded twice in the path, or in a body"
+                return f"{rule}; character {place} is neither{hint if character == '%' else ''}"
     plate = _folded(text)
     if not plate:
         return f"{rule}; got {'too many' if text.translate(_SEPARATORS) else 'none'}"

@@ -97,6 +97,16 @@ class Test200:
         assert alice.get(DOMAINS, headers={"X-API-Key": world.alice_key}).status_int == 200
 
     @SHARED
+    @each_row("authorization", ["", "Basic YTpi", 'Digest a="b", c="d"', "Token KEY"])
+    def test_other_schemes_do_not_matter_beside_x_api_key(self, alice, world, authorization):
+        """Clients add credentials from `.netrc` or for a proxy by themselves (D2)."""
+        headers = {
+            "Authorization": authorization.replace("KEY", world.alice_key),
+            "X-API-Key": world.alice_key,
+        }
+        assert alice.get(DOMAINS, headers=headers).status_int == 200
+
+    @SHARED
     @pytest.mark.parametrize("value", ["Bearer  KEY", "Bearer KEY ", " Bearer KEY"])
     def test_spaces_around_a_key_do_not_matter(self, stranger, world, value):
         """Extra spaces between scheme and key are accepted."""
@@ -160,8 +170,11 @@ class Test401:
             {"X-API-Key": "Bearer KEY"},
             {"X-API-Key": "KEY,KEY"},
             {"X-API-Key": "KEY, KEY"},
-            {"Authorization": "Basic KEY", "X-API-Key": "KEY"},
-            {"Authorization": "", "X-API-Key": "KEY"},
+            {"Authorization": "Basic OTHER", "X-API-Key": "KEY"},
+            {"Authorization": "OTHER", "X-API-Key": "KEY"},
+            {"Authorization": "Basic YTpi, Bearer OTHER", "X-API-Key": "KEY"},
+            {"Authorization": "Basic YTpi", "X-API-Key": "nonsense"},
+            {"Authorization": "Bearer", "X-API-Key": "KEY"},
             {"Authorization": "Bearer KEY", "X-API-Key": ""},
             {"Authorization": "Bearer KEY", "X-API-Key": "OTHER"},
             {"Authorization": "Bearer KEY", "X-API-Key": "nonsense"},
@@ -178,10 +191,12 @@ class Test401:
         }
         assert is_refused(stranger.get(DOMAINS, headers=sent))
 
-    def test_a_key_in_the_address_is_no_key(self, stranger, world):
-        """A key in the query is ignored, because it would get into logs."""
-        query = f"?api_key={world.alice_key}&access_token={world.alice_key}"
-        assert is_refused(stranger.get(DOMAINS + query))
+    @each_row("address", ["?api_key=KEY&access_token=KEY", "/KEY"])
+    def test_a_key_in_the_address_is_no_key(self, stranger, world, address):
+        """A key in the address is ignored, because it would get into logs; the answer says so."""
+        response = stranger.get(DOMAINS + address.replace("KEY", world.alice_key))
+        assert is_refused(response)
+        assert "in the address does not count" in response.json["detail"]
 
     @engine_independent
     @pytest.mark.parametrize(

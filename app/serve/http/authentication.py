@@ -103,8 +103,11 @@ def _fault(req: Request) -> str:
     """Return a sentence about the headers, which reveals nothing about existing keys."""
     authorization, api_key = req.env.get("HTTP_AUTHORIZATION"), req.env.get("HTTP_X_API_KEY")
     if authorization is None and api_key is None:
-        return "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
-    if authorization is not None:
+        has_one = KEY_PREFIX in req.query_string or KEY_PREFIX in req.path
+        hint = " The one in the address does not count, and is in logs: replace it."
+        needed = "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+        return needed + hint * has_one
+    if authorization is not None and api_key is None:
         scheme, _, key = authorization.strip().partition(" ")
         if scheme.lower() != "bearer":
             return "The header Authorization must be `Bearer`, a space and the key."
@@ -167,13 +170,20 @@ def presented_keys(req: Request) -> set[str]:
     """Return the different keys of both headers; an unusable header counts as an empty key.
 
     A header given twice reaches the application as one, joined by a comma, which no key holds.
+    Beside `X-API-Key`, clients send another Authorization by themselves, such as Basic from
+    `.netrc`. It does not count, unless it has a key of ours (D2).
     """
     keys = set()
-    authorization = req.env.get("HTTP_AUTHORIZATION")
+    authorization, api_key = req.env.get("HTTP_AUTHORIZATION"), req.env.get("HTTP_X_API_KEY")
     if authorization is not None:
         scheme, _, key = authorization.strip().partition(" ")
-        keys.add(key.strip() if scheme.lower() == "bearer" else "")
-    api_key = req.env.get("HTTP_X_API_KEY")
+        if scheme.lower() == "bearer":
+            keys.add(key.strip())
+        elif api_key is None:
+            keys.add("")
+        else:
+            words = authorization.replace(",", " ").split()
+            keys.update(word for word in words if word.startswith(KEY_PREFIX))
     if api_key is not None:
         keys.add(api_key.strip())
     return keys

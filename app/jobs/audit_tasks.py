@@ -38,7 +38,7 @@ from app.registers.diff import (
 )
 from app.storage.engine import Engine
 from app.storage.versions import database_id
-from app.watches.feed import Feed, id_of
+from app.watches.feed import Feed
 from app.watches.repository import Watches
 from app.watches.words import (
     EVENT_COLUMNS,
@@ -328,14 +328,15 @@ def _watches(work: Work) -> int:
 
 def _events(work: Work) -> int:
     """Write the events of an account, the oldest first, and return how many."""
-    account, total, after = _account_of(work), 0, None
-    feed = Feed(work.engine)
+    account, total, last = _account_of(work), 0, 0
+    events = Feed(work.engine)
+    feed = events.find_feed(account.id)
     with _recorded(work, _PAGES, account) as (write, note):
         write(csv_line(EVENT_COLUMNS))
-        while (page := feed.list_events(account.id, after, _PIECE)).events:
-            note(plates_of_events(page.events))
-            write("".join(csv_line(event_cells(page.feed, each)) for each in page.events))
-            total, after = total + len(page.events), id_of(page.feed, page.events[-1].number)
+        while piece := events.list_kept(account.id, last + 1, _PIECE):
+            note(plates_of_events(piece))
+            write("".join(csv_line(event_cells(feed, each)) for each in piece))
+            total, last = total + len(piece), piece[-1].number
     return total
 
 

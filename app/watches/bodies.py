@@ -145,6 +145,6 @@ def event_body(feed: str, event: Event) -> EventBody:
     Args:
         feed: what the ids of the account's events begin with.
     """
-    number, at, kind, plate, reference, before, after = event
+    _, at, kind, plate, reference, before, after = event
     states = (msgspec.Raw(before.encode()), msgspec.Raw(after.encode()))
-    return EventBody(id_of(feed, number), kind, clock.iso_utc(at), plate, reference, *states)
+    return EventBody(id_of(feed, event), kind, clock.iso_utc(at), plate, reference, *states)

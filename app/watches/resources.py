@@ -30,7 +30,7 @@ from app.watches.bodies import (
     event_body,
     watch_body,
 )
-from app.watches.feed import BadCursor, CursorGone, Feed, id_of, next_sweep_at
+from app.watches.feed import BadCursor, CursorGone, Feed, next_sweep_at
 from app.watches.repository import Changed, Edit
 from app.watches.watching import Watching
 
@@ -227,18 +227,14 @@ class EventList:
         after = text_parameter(req, "after")
         limit = integer_parameter(req, "limit", 1, PAGE_MAX) or _PAGE
         try:
-            # One more than the page holds shows whether there are more.
-            page = self._feed.list_events(caller_of(req).account_id, after, limit + 1)
+            page = self._feed.list_events(caller_of(req).account_id, after, limit)
         except BadCursor:
             raise invalid_parameter("after", "must be the `next` of an earlier answer") from None
         except CursorGone:
             raise Problem("events_gone", _GONE) from None
-        events = page.events[:limit]
-        newest = id_of(page.feed, page.last_event) if page.feed else None
-        following = id_of(page.feed, events[-1].number) if events else after or newest
-        bodies = [event_body(page.feed, each) for each in events]
+        bodies = [event_body(page.feed, each) for each in page.events]
         sweep = clock.iso_utc(next_sweep_at(clock.now()))
-        answer(resp, EventListBody(bodies, following, len(page.events) > limit, sweep))
+        answer(resp, EventListBody(bodies, page.next, page.has_more, sweep))
 
     on_head = on_get
 

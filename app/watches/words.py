@@ -64,7 +64,7 @@ def states_of_event(event: Event) -> tuple[str, str]:
 def event_cells(feed: str, event: Event) -> list[str]:
     """Return the cells of EVENT_COLUMNS."""
     about = (event.type, event.registration, event.reference or "")
-    return [id_of(feed, event.number), clock.iso_utc(event.at), *about, *states_of_event(event)]
+    return [id_of(feed, event), clock.iso_utc(event.at), *about, *states_of_event(event)]
 
 
 def told_plate(plate: str, told: Told) -> Plate:

@@ -23,7 +23,8 @@ from app.jobs.plate_report import report_plate
 from app.jobs.sweeping import sweep_all
 from app.roles import Role
 from app.storage.versions import database_id
-from app.watches.feed import Feed
+from app.watches.feed import Feed, id_of
+from app.watches.tables import WatchEvent
 from app.watches.words import EVENT_COLUMNS, WATCH_COLUMNS
 from tests.api.console import signed_in
 from tests.api.test_console_accounts import MARKUP
@@ -303,9 +304,20 @@ class TestFiles:
         text = file_of(browser, page).body.decode("utf-8-sig")
         heading, *rows = csv.reader(io.StringIO(text))
         assert heading == list(EVENT_COLUMNS)
-        feed = Feed(world.engine).list_events(number, None, 1).feed
-        assert [row[0] for row in rows] == [f"{feed}-{n}" for n in (1, 2, 3)]
+        feed, events, *_ = Feed(world.engine).list_events(number, None, 3)
+        assert [row[0] for row in rows] == [id_of(feed, each) for each in events]
         assert rows[0][2:4] == ["insurance.changed", PLATES[0]]
+
+    def test_a_file_has_the_events_before_a_gap(self, world, browser):
+        """The operator sees what is kept, also what clients cannot read on from any more."""
+        load(world, PLATES[:3])
+        number = watch(world, *PLATES[:3])
+        load(world, PLATES[:3], "2021-01-01")
+        sweep(world)
+        is_second = (WatchEvent.account == number) & (WatchEvent.number == 2)
+        WatchEvent.delete().where(is_second).execute(world.engine)
+        page = ask(browser, f"{WATCHES}/{tag_of(world)}/events")
+        assert page.html.select_one(".verdict").text == "2 events"
 
     @ON_SQLITE
     def test_what_cannot_be_recorded_is_no_file(self, world, browser, monkeypatch):

@@ -1,10 +1,14 @@
 """GET /v1/events (D186)."""
 
+import re
+
 import pytest
 
 from app import clock
+from app.watches.feed import Event, id_of
 from app.watches.repository import renew_feeds
 from app.watches.sweep import prune_events
+from app.watches.tables import WatchEvent, WatchFeed
 from tests.api.watches import EVENTS, PATH, PLATE, cancel, load_policy, put, sweep
 from tests.conftest import engine_independent
 from tests.enquiry import set_enquiry, set_watches_max
@@ -32,6 +36,35 @@ def happen(world, times=1):
 
 def ids(answer):
     return [each["id"] for each in answer.json["events"]]
+
+
+def number_of(cursor):
+    return int(cursor[-11:])
+
+
+def of_release_before(cursor):
+    """Return the cursor of the same event as 1.0.0 makes it."""
+    return f"{cursor.partition('-')[0]}-{number_of(cursor)}"
+
+
+def turn_back(world, number):
+    """Let the database be the one of before the events after this number."""
+    WatchEvent.delete().where(WatchEvent.number > number).execute(world.engine)
+    WatchFeed.update(last_event=number).execute(world.engine)
+
+
+def remove_by_age(world, *numbers):
+    """Remove events that the clock gave other times than those before and after them."""
+    WatchEvent.update(at=1).where(WatchEvent.number.in_(numbers)).execute(world.engine)
+    prune_events(world.engine, range(2))
+
+
+def test_the_id_of_an_event_never_changes():
+    """Clients keep ids across upgrades; 1.0.0 takes them for a number too high to be given."""
+    event = Event(42, 1_795_000_000, "mot.ending", "AB12CDE", None, "null", '{"valid":true}')
+    assert id_of("3f9a1c07", event) == "3f9a1c07-944866100000000042"
+    of_1_0_0 = re.compile("[0-9a-f]{8}-(?:0|[1-9][0-9]{0,17})")
+    assert of_1_0_0.fullmatch(id_of("3f9a1c07", event))
 
 
 class Test200:
@@ -63,7 +96,7 @@ class Test200:
             after = f"&after={answer.json['next']}"
             if not answer.json["hasMore"]:
                 break
-        assert [each.partition("-")[2] for each in found] == ["1", "2", "3", "4"]
+        assert list(map(number_of, found)) == [1, 2, 3, 4]
         empty = alice.get(f"{EVENTS}?{after[1:]}").json
         assert (empty["events"], empty["next"], empty["hasMore"]) == ([], found[-1], False)
         happen(world)
@@ -75,6 +108,29 @@ class Test200:
         found = ids(alice.get(EVENTS))
         for _ in range(2):
             assert ids(alice.get(f"{EVENTS}?after={found[1]}")) == found[2:]
+
+    def test_a_cursor_of_the_release_before_is_continued(self, alice, world):
+        """It is judged by its number, and exchanged for one of its event at once."""
+        happen(world)
+        found = ids(alice.get(EVENTS))
+        first, newest = map(of_release_before, found)
+        assert ids(alice.get(f"{EVENTS}?after={first}")) == found[1:]
+        answer = alice.get(f"{EVENTS}?after={newest}").json
+        assert (answer["events"], answer["next"]) == ([], found[1])
+
+    def test_without_a_cursor_a_gap_is_passed_over(self, alice, world):
+        """Otherwise a client that starts over would meet the same gap each time."""
+        happen(world, 3)
+        found = ids(alice.get(EVENTS))
+        remove_by_age(world, 2, 4)
+        answer = alice.get(f"{EVENTS}?limit=1").json
+        assert ([each["id"] for each in answer["events"]], answer["hasMore"]) == (found[4:5], True)
+        assert ids(alice.get(f"{EVENTS}?after={answer['next']}")) == found[5:]
+        remove_by_age(world, 6)
+        answer = alice.get(EVENTS).json
+        assert (answer["events"], answer["hasMore"]) == ([], False)
+        happen(world)
+        assert list(map(number_of, ids(alice.get(f"{EVENTS}?after={answer['next']}")))) == [7, 8]
 
     def test_next_can_be_kept_before_the_first_event(self, alice, world):
         """So a client misses nothing between its first watch and the first event."""
@@ -121,6 +177,7 @@ class Test400:
         [
             *("limit=0", "limit=1001", "limit=x"),
             *("after=", "after=1", "after=x-1", "after=0000000g-1", "after=00000000-01"),
+            *("after=00000000-000000000000000001", "after=00000000-1000000000000000001"),
             *("after=00000000-1&after=00000000-1", f"after=00000000-{10**18}", "after=00000000--1"),
         ],
     )
@@ -157,7 +214,40 @@ class Test410:
         assert self.gone(alice, others)
         assert self.gone(alice, "00000000-1")
         assert self.gone(alice, f"{mine.partition('-')[0]}-3")
+        assert self.gone(alice, mine[:-1] + "3")
         assert not self.gone(alice, mine)
+
+    def test_a_cursor_from_before_the_database_was_turned_back_is_gone(
+        self, alice, world, monkeypatch
+    ):
+        """The numbers after that moment are of other events, so those would be missed."""
+        happen(world, 2)
+        found, now = ids(alice.get(EVENTS)), clock.now()
+        turn_back(world, 2)
+        assert self.gone(alice, found[2])
+        monkeypatch.setattr(clock, "now", lambda: now + 60)
+        happen(world, 2)
+        assert [self.gone(alice, each) for each in found] == [False, False, True, True]
+        assert list(map(number_of, ids(alice.get(f"{EVENTS}?after={found[1]}")))) == [3, 4, 5, 6]
+        assert not self.gone(alice, of_release_before(found[3]))
+
+    def test_a_gap_anywhere_in_the_page_is_no_page(self, alice, world):
+        """Cursors before it are gone; those after it are not."""
+        happen(world, 4)
+        found = ids(alice.get(EVENTS))
+        remove_by_age(world, 4, 5)
+        gone = [self.gone(alice, each) for each in found]
+        assert gone == [True, True, True, True, False, False, False, False]
+        assert ids(alice.get(f"{EVENTS}?after={found[0]}&limit=2")) == found[1:3]
+        assert self.gone(alice, f"{found[0]}&limit=3")
+
+    def test_a_gap_at_the_end_is_one(self, alice, world):
+        """The newest event was removed before an older one."""
+        happen(world)
+        first, newest = ids(alice.get(EVENTS))
+        remove_by_age(world, 2)
+        assert self.gone(alice, first)
+        assert not self.gone(alice, newest)
 
     def test_a_cursor_from_before_a_restore_is_gone(self, alice, world):
         """The answer says how to start over, and that works."""
@@ -179,5 +269,6 @@ class Test410:
         prune_events(world.engine, range(clock.now() + 1))
         assert self.gone(alice, first)
         assert not self.gone(alice, newest)
+        assert alice.get(f"{EVENTS}?after={newest}").json["next"] == newest
         answer = alice.get(EVENTS).json
-        assert (answer["events"], answer["next"]) == ([], newest)
+        assert (answer["events"], answer["next"]) == ([], of_release_before(newest))

@@ -82,6 +82,18 @@ def parse_iso_date(text: str) -> date | None:
         return None
 
 
+# PERF: sweeps and look-ups ask for few days, hundreds of thousands of times.
+@lru_cache(maxsize=4096)
+def shifted_day(day: str, days: int) -> str:
+    """Return the ISO date that is some days after another one. Raises OverflowError if none is."""
+    return (date.fromisoformat(day) + timedelta(days)).isoformat()
+
+
+def is_day_before(day: str, other: str) -> bool:
+    """Tell whether an ISO date is the day before another one."""
+    return day < other and shifted_day(day, 1) == other
+
+
 def date_before(age: str, day: date) -> date:
     """Return the date that is an age such as `730d`, `24m` or `2y` before another one.
 

@@ -30,7 +30,9 @@ class MemberChange(msgspec.Struct, omit_defaults=True):
     changed: int = 0
     """they have another one,"""
     misplaced: int = 0
-    """and it is an expiry that moved back, or is over 20 years away."""
+    """and it is an expiry that moved back, or is over 20 years away;"""
+    day_sooner: int = 0
+    """or it is an agency's, and moved back by one day only, which breaks no rule."""
     gained: int = 0
     """Rows of the load that had no value before, and have one now."""
 
@@ -55,6 +57,9 @@ class Change(msgspec.Struct, omit_defaults=True):
     """Numbers of policies, or references of fines, that moved to another plate."""
     answers: dict[str, Turned] = {}
     """For each of `app.registers.applying.answers.ANSWERS` that changed, how many plates."""
+    day_sooner: dict[str, int] = {}
+    """By answer: of the plates that lost it, those that did so only because an agency's last day is
+    a day sooner, which breaks no rule."""
     insurers: dict[str, Turned] = {}
     """By insurer: plates that it covers now, and plates of its that are without cover now. All but
     100 insurers are counted together, with an empty name."""
@@ -76,7 +81,7 @@ def change_by(counts: Counts) -> Change:
         # so only the last year's are compared with those of the load.
         known, values = (before + counts.beside).known, (before + counts.latest).values
     members = {}
-    lost, gained, changed, misplaced = counts.differences.to_tuple()
+    lost, gained, changed, misplaced, day_sooner = counts.differences.to_tuple()
     for at, member in enumerate(before.members):
         members[member.name] = MemberChange(
             known=(known[at], after.known[at]),
@@ -86,6 +91,7 @@ def change_by(counts: Counts) -> Change:
             gained=gained[at],
             changed=changed[at],
             misplaced=misplaced[at],
+            day_sooner=day_sooner[at],
         )
     return Change(
         day=counts.day,
@@ -98,6 +104,7 @@ def change_by(counts: Counts) -> Change:
         left=answers.left,
         moved=answers.moves.count,
         answers={name: each for name, each in answers.answers.items() if any(each)},
+        day_sooner=dict(answers.day_sooner),
         insurers=_worst(answers.insurers),
         members=members,
     )

@@ -62,14 +62,17 @@ def _effects(change: Change) -> Iterator[tuple[int, str, bool]]:
     # A plate that becomes unknown passes no check, but nobody says that it has fines.
     known, fines = change.turned("known"), turns["fines"]
     turns["fines"] = fines.plus(-known.gained, -known.lost)
-    worse = [(turned.lost, _TURNS[name][1]) for name, turned in turns.items()]
-    better = [(turned.gained, _TURNS[name][0]) for name, turned in turns.items()]
+    # What rules excuse is no disaster.
+    worse = [
+        (turned.lost, _TURNS[name][1], turned.lost - change.day_sooner.get(name, 0))
+        for name, turned in turns.items()
+    ]
+    better = [(turned.gained, _TURNS[name][0], 0) for name, turned in turns.items()]
     # All answers about the plates of a first load are new.
     held = change.held[0]
-    for count, what in (*worse, (change.moved, "numbers moved"), *better):
+    for count, what, bad in (*worse, (change.moved, "numbers moved", change.moved), *better):
         if _is_many(count, held, _BRIEF_PERCENT):
-            is_worse = (count, what) not in better
-            yield count, what, is_worse and _is_many(count, held, ANSWERS_PERCENT)
+            yield count, what, _is_many(bad, held, ANSWERS_PERCENT)
 
 
 def _is_many(count: int, held: int, percent: float) -> bool:
@@ -160,6 +163,7 @@ def _member(member: MemberChange, rows: str) -> str:
         "gained": member.gained,
         "changed": member.changed,
         "moved back, or over 20 years away": member.misplaced,
+        "moved back by one day": member.day_sooner,
     }
     return "; ".join(
         [

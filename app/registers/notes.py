@@ -1,6 +1,7 @@
-"""Notes what suggests that a wrong column is read.
+"""Notes what suggests that values are wrong.
 
-That is one value everywhere, repeated keys, exchanged columns, or two dates of one column.
+That is one value everywhere, repeated keys, exchanged columns, two dates of one column, or many
+dates that moved back by one day.
 
 A load is not refused for this.
 """
@@ -22,6 +23,7 @@ UNIFORM_FIRST_ROWS_MIN = 1_000
 """The same if there is nothing to compare with. The vehicles of a small fleet are often alike."""
 ASK_ROWS_MIN = 10
 """A note asks about a column only if there are at least so many rows."""
+DAY_SOONER_ROWS_MIN = 10
 _KEYS = {
     Kind.VEHICLES: "registration",
     Kind.POLICIES: "registration, insurer, number and first day",
@@ -73,6 +75,19 @@ def exchanged_notes(change: Change) -> list[str]:
         return []
     values = f"insurer has {count_of(insurer.values[1])} different values, number only "
     return [f"{values}{count_of(number.values[1])}: are they exchanged?"]
+
+
+def day_sooner_notes(counts: Counts) -> list[str]:
+    """Return a sentence for each member whose last day is a day sooner in many rows.
+
+    No rule is broken by that (D157), so nothing else says it.
+    """
+    members = zip(counts.added.members, counts.differences.day_sooner, strict=True)
+    return [
+        f"{member.name} moved back by one day in {rows:,} rows"
+        for member, rows in members
+        if rows >= DAY_SOONER_ROWS_MIN
+    ]
 
 
 def repeat_notes(kind: Kind, known: KnownColumns, rows: int, keys: int, files: int) -> list[str]:

@@ -360,7 +360,7 @@ def _lost_answers(facts: Facts, name: str) -> int:
         turned = change.turned(name)
         # The rule about rows judges vehicles that leave.
         gone = change.turned("known").lost if facts.kind == Kind.VEHICLES else 0
-        return max(0, turned.lost - gone), turned.gained
+        return max(0, turned.lost - gone - change.day_sooner.get(name, 0)), turned.gained
 
     if name == "fines" and facts.kind != Kind.FINES:
         return 0

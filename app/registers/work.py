@@ -18,6 +18,7 @@ from app.registers.generations import Generations
 from app.registers.history import REPLACE, History, json_text, repeated_notes
 from app.registers.intake import NO_SNAPSHOT, Intake
 from app.registers.notes import (
+    day_sooner_notes,
     exchanged_notes,
     repeat_notes,
     shared_date_notes,
@@ -153,6 +154,7 @@ class Work:
             *require_rules(self._facts(self.change)),
             *unread_notes(counts.answers.unread),
             *uniform_notes(self.request, counts),
+            *day_sooner_notes(counts),
             *exchanged_notes(self.change),
             *repeat_notes(self.kind, known, self.intake.loaded, counts.known.rows, files),
             *shared_date_notes(known),

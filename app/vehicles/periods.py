@@ -5,13 +5,13 @@ on a few days, such as the day after a policy ends. So the first day and these d
 """
 
 from collections.abc import Callable
-from datetime import date, timedelta
-from functools import lru_cache
+from datetime import date
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from app.clock import shifted_day
 from app.vehicles.compliance import Judgement, Verdict, first_mot_day, judge
 from app.vehicles.facts import POLICIES_MAX, PolicyFacts, Record
 
@@ -131,7 +131,7 @@ def good_until(record: Record, day: str, judge: _Judge[_J]) -> Until:
     failure = first_failure(record, day, _LAST_DAY, judge)
     if failure is None:
         return None
-    return UNSET if failure.day == day else _shifted(failure.day, -1)
+    return UNSET if failure.day == day else shifted_day(failure.day, -1)
 
 
 def judge_period(record: Record, period: Period, judge: _Judge[_J]) -> Outcome[_J]:
@@ -156,7 +156,7 @@ def next_lapse(record: Record, day: str) -> tuple[str, Judgement] | None:
     failure = first_failure(record, day, _LAST_DAY, judge_passed)
     if failure is None:
         return None
-    return _shifted(failure.day, -1), judge(record_on(record, failure.day), failure.day)
+    return shifted_day(failure.day, -1), judge(record_on(record, failure.day), failure.day)
 
 
 def record_on(record: Record, day: str) -> Record:
@@ -185,17 +185,11 @@ def _next_change(record: Record, day: str, last: str) -> str | None:
     for end in (record.mot_expiry, record.tax_due, policy and policy.valid_to):
         if end is not None and day <= end < soonest:
             soonest = end
-    change = _shifted(soonest, 1) if soonest < last else None
+    change = shifted_day(soonest, 1) if soonest < last else None
     for begin in (first_mot_day(record), policy and policy.cancelled_on):
         if begin is not None and day < begin <= (change or last):
             change = begin
     return change
-
-
-# PERF: many vehicles have the same dates.
-@lru_cache(maxsize=4096)
-def _shifted(day: str, days: int) -> str:
-    return (date.fromisoformat(day) + timedelta(days)).isoformat()
 
 
 def policies_in_force(record: Record, day: str) -> tuple[list[PolicyFacts], bool]:

@@ -5,13 +5,17 @@ calendar. Loads can be bad, so their changes can be held back. The calendar's ar
 """
 
 from collections.abc import Sequence
-from datetime import date, timedelta
-from functools import lru_cache
+from datetime import date
 from typing import NamedTuple
 
 import msgspec
 
+from app.clock import shifted_day
 from app.watches.told import Check, Checks, Seen, Told
+
+_OF_AGENCIES = ("mot", "tax")
+"""The checks whose last days agencies write as the first day without (D100). 1.0.0 stored that day,
+and a rollback brings it back. So a last day that is a day sooner is no change by a load."""
 
 
 class Change(NamedTuple):
@@ -60,10 +64,12 @@ def compare(
     checks, changes, is_held = [], [], False
     for place, (name, former, current) in enumerate(zip(Checks._fields, told, now, strict=True)):
         has_changed = former.valid != current.valid
-        lead = _lead_due(former, current, today, lead_days)
+        slack_days = 1 if name in _OF_AGENCIES else 0
+        lead = _lead_due(former, current, today, lead_days, slack_days)
         is_due = has_changed or lead is not None or _is_shortened(former, current)
         since = former.day or day
-        if is_due and not reports_loads and _is_by_load(former, seen, place, since, lead_days):
+        asked = former, seen, place, since, lead_days, slack_days
+        if is_due and not reports_loads and _is_by_load(*asked):
             is_held = True
             checks.append(_judged_on(former, day))
             continue
@@ -78,17 +84,30 @@ def compare(
     return Compared(Checks(*checks), changes, is_held)
 
 
-def _is_by_load(told: Check, seen: Seen, place: int, since: str, lead_days: Sequence[int]) -> bool:
+def _ends_a_day_sooner(told: Check, seen: Seen, place: int) -> bool:
+    """Tell whether the last day of a check is now the day before the one that was told."""
+    if told.last_day is None:
+        return False
+    day_before = shifted_day(told.last_day, -1)
+    checks = seen.on(day_before)
+    return checks is not None and checks[place].last_day == day_before
+
+
+def _is_by_load(
+    told: Check, seen: Seen, place: int, since: str, lead_days: Sequence[int], slack_days: int
+) -> bool:
     """Tell whether something differs on the day that a check was told for.
 
     A lead day can be due on that day without a load, after the watch was created or replaced.
     """
+    if slack_days and _ends_a_day_sooner(told, seen, place):
+        return False
     checks = seen.on(since)
     then = checks and checks[place]
     if then is None or then.valid != told.valid or _is_shortened(told, then):
         return True
     is_moved = then.last_day != told.last_day
-    return is_moved and _lead_due(told, then, since, lead_days) is not None
+    return is_moved and _lead_due(told, then, since, lead_days, slack_days) is not None
 
 
 def _is_shortened(told: Check, now: Check) -> bool:
@@ -97,27 +116,27 @@ def _is_shortened(told: Check, now: Check) -> bool:
     return last_day is not None and told.valid and not (told.last_day and told.last_day <= last_day)
 
 
-def _lead_due(told: Check, now: Check, day: str, lead_days: Sequence[int]) -> int | None:
-    """Return the smallest lead day that is reached, unless it was reported for this last day."""
-    if now.last_day is None:
-        return None
-    lead = _reached(now.last_day, day, lead_days)
-    last_day, reported = told.reported or (None, 0)
-    return None if lead is None or (last_day == now.last_day and reported <= lead) else lead
+def _lead_due(
+    told: Check, now: Check, day: str, lead_days: Sequence[int], slack_days: int
+) -> int | None:
+    """Return the smallest lead day that is reached, unless it was reported for this last day.
+
+    Args:
+        slack_days: by how many days the last day that was reported may differ.
+    """
+    lead = None if now.last_day is None else _reached(now.last_day, day, lead_days)
+    if lead is None or told.reported is None or told.reported[1] > lead:
+        return lead
+    apart = date.fromisoformat(told.reported[0]) - date.fromisoformat(str(now.last_day))
+    return None if abs(apart.days) <= slack_days else lead
 
 
 def _reached(last_day: str, day: str, lead_days: Sequence[int]) -> int | None:
     """Return the smallest lead day N such that the check fails within N days after a day."""
     for lead in reversed(lead_days):
-        if last_day < _day_after(day, lead):
+        if last_day < shifted_day(day, lead):
             return lead
     return None
-
-
-# PERF: a sweep asks for few days, hundreds of thousands of times.
-@lru_cache(maxsize=4096)
-def _day_after(day: str, days: int) -> str:
-    return (date.fromisoformat(day) + timedelta(days)).isoformat()
 
 
 def _judged_on(check: Check, day: str) -> Check:

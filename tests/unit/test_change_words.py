@@ -51,6 +51,7 @@ def test_a_disaster_is_told_from_a_usual_night():
     """Over 4 % that become worse are marked; those that become better are not."""
     assert brief(lost("insured", 200)).is_bad
     assert not brief(lost("insured", 150)).is_bad
+    assert not brief(lost("mot", 200, day_sooner={"mot": 60})).is_bad
     better = Change(held=(4_000, 4_000), answers={"insured": Turned(960, 0)})
     assert brief(better).effects == ("960 gain cover",)
     assert not brief(better).is_bad
@@ -87,6 +88,7 @@ def test_the_full_list_has_every_count():
         members={
             "number": MemberChange(known=(4_000, 3_692), values=(1_000, 999), had=9, lost=1),
             "validTo": MemberChange(known=(1, 2), values=(1, 1), gained=3, changed=4, misplaced=5),
+            "motExpiry": MemberChange(changed=7, day_sooner=6),
             "type": MemberChange(),
         },
     )
@@ -105,6 +107,8 @@ def test_the_full_list_has_every_count():
         "different values: 999, before 1,000 or more; 1 lost",
         "validTo: rows with a value: 2, before 1; different values: 1, before 1; "
         "3 gained; 4 changed; 5 moved back, or over 20 years away",
+        "motExpiry: rows with a value: 0, before 0; different values: 0, before 0; "
+        "7 changed; 6 moved back by one day",
     ]
 
 

@@ -10,6 +10,7 @@ from app.errors import OperatorError
 from app.registers import baseline
 from app.registers.applying.answers import Basis
 from app.registers.change import change_of
+from app.registers.change_words import brief
 from app.registers.history import RegisterLoad, list_loads
 from app.registers.reading import reader
 from app.registers.rules import RULES, RulesBroken
@@ -32,6 +33,13 @@ def cars(rows: int, *, first: int = 0, make: str = "FORD", mot: str = "2026-12-0
     """Return a file of vehicles."""
     return "registration,make,motExpiry\n" + "".join(
         f"AB{n:05},{make},{mot}\n" for n in range(first, first + rows)
+    )
+
+
+def papers(rows: int, *, mot: str, tax: str, status: str = "taxed") -> str:
+    """Return a file of vehicles with the last days of MOT and tax."""
+    return "registration,make,motExpiry,taxStatus,taxDue\n" + "".join(
+        f"AB{n:05},FORD,{mot},{status},{tax}\n" for n in range(rows)
     )
 
 
@@ -371,6 +379,41 @@ class TestAnswers:
         load(header + "".join(f"AB{n},FORD,2027-01-01,\n" for n in range(100)), basis=basis)
         new = "".join(f"AB{n},FORD,,{later(-30)}\n" for n in range(100))
         load(header + new, basis=basis, accept=["values"])
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+class TestADaySooner:
+    """Agencies write the first day without, which 1.0.0 stored as the last day with."""
+
+    def test_last_days_that_move_back_by_one_day_break_no_rule(self, world, load, mode):
+        """Not even if vehicles lose a check thereby; a note and the history say how many."""
+        load(papers(100, mot=later(0), tax=later(0)))
+        result = load(papers(100, mot=later(-1), tax=later(-1)), mode=mode)
+        notes = ["motExpiry moved back by one day in 100 rows", "taxDue moved back by one day in"]
+        assert result.notes == [notes[0], f"{notes[1]} 100 rows"]
+        change: Any = change_of(latest(world))
+        assert change.answers["mot"].lost == change.answers["tax"].lost == 100
+        assert change.day_sooner == {"mot": 100, "tax": 100}
+        assert change.members["taxDue"].day_sooner == 100
+        assert not brief(change).is_bad
+
+    def test_more_than_a_day_does(self, load, broken, mode):
+        """Days of another week are damage."""
+        load(papers(100, mot=later(0), tax=later(30)))
+        assert broken(papers(100, mot=later(-2), tax=later(30)), mode=mode) == ["dates", "mot"]
+        assert broken(papers(100, mot=later(0), tax=later(-1)), mode=mode) == ["dates", "tax"]
+
+    def test_another_reason_counts(self, load, broken, mode):
+        """Tax that is not paid any more, and another day that moves further."""
+        load(papers(100, mot=later(0), tax=later(0)))
+        unpaid = papers(100, mot=later(-1), tax=later(-1), status="untaxed")
+        assert broken(unpaid, mode=mode) == ["tax"]
+
+    def test_policies_do(self, load, broken, mode):
+        """No agency writes their days."""
+        load(policies(100))
+        sooner = policies(100).replace("2026-12-31", "2026-12-30")
+        assert broken(sooner, mode=mode) == ["dates"]
 
 
 def test_the_page_has_the_table_of_rules():

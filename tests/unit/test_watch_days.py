@@ -10,7 +10,7 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_account, resume_account, suspend_account
-from app.registers.formats.changes import PolicyRow
+from app.registers.formats.changes import PolicyRow, VehicleRow
 from app.watches.repository import Terms
 from app.watches.sweep import AccountToSweep, accounts_to_sweep, is_accepted
 from app.watches.told import answer_of
@@ -191,12 +191,15 @@ class Days:
             self.suspended ^= {"carol"}
 
     def _replace(self, name: str) -> None:
-        """Replace one kind, with a few rows less."""
+        """Replace one kind, with a few rows less, and agencies' days that are one day off."""
         content = self.registers.content.get(name)
         kind = self.chance.choice("vp")
         rows = [
             row for row in (content or {}).get(kind, {}).values() if self.chance.random() < 0.95
         ]
+        if kind == "v":
+            days = self.chance.choice((-1, 0, 1))
+            rows = [_moved(row, days) for row in rows]
         if rows:
             self.registers.load(name, kind, rows, "replace")
 
@@ -221,6 +224,11 @@ class Days:
             rows = [row._replace(mot_expiry=shifted(self.day, 1)) for row in rows]
         if rows:
             self.registers.load(name, kind, rows, "replace")
+
+
+def _moved(row: VehicleRow, days: int) -> VehicleRow:
+    mot, tax = (day and shifted(day, days) for day in (row.mot_expiry, row.tax_due))
+    return row._replace(mot_expiry=mot, tax_due=tax)
 
 
 def _built(told: Any) -> Any:

@@ -344,6 +344,88 @@ class TestHolds:
         assert watched.news() == [("insurance.ending", plate) for plate in MANY]
 
 
+def papers(mot: str, tax: str, plate: str) -> dict[str, str]:
+    return {"registration": plate, "motExpiry": mot, "taxStatus": "taxed", "taxDue": tax}
+
+
+class TestADaySooner:
+    """Agencies write the first day without, which 1.0.0 stored as the last day with."""
+
+    @pytest.fixture
+    def load_papers(self, world):
+        """`load_papers(MOT, TAX)` loads the same last days for all vehicles, by default."""
+
+        def run(mot: str, tax: str, plates: tuple[str, ...] = MANY, mode: str = "replace") -> None:
+            load(world, [papers(mot, tax, plate) for plate in plates], mode)
+
+        return run
+
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_nothing_is_held_and_nothing_is_reported_twice(
+        self, world, watched, today, load_papers, mode
+    ):
+        """What was reported about the former last day counts; smaller lead days still come."""
+        load_papers("2027-03-20", "2027-04-01")
+        watched.watch(*MANY, leads=(40, 14))
+        watched.sweep()
+        assert len(watched.news()) == 80
+        load_papers("2027-03-19", "2027-03-31", mode=mode)
+        assert [each.held for each in watched.sweep()] == [0]
+        assert watched.news() == []
+        (watch,) = watched.watches.list_watches(watched.ids["alice"])
+        assert (watch.told.mot.last_day, watch.told.tax.last_day) == ("2027-03-19", "2027-03-31")
+        today("2027-03-06")
+        watched.sweep()
+        assert watched.news() == [("mot.ending", plate) for plate in MANY]
+
+    def test_a_lead_day_that_is_reached_thereby_is_reported(self, watched, load_papers):
+        """It is due a day earlier than it was; no bad load has brought it."""
+        load_papers("2027-03-15", "2027-12-31")
+        watched.watch(*MANY, leads=(14,))
+        watched.sweep()
+        assert watched.news() == []
+        load_papers("2027-03-14", "2027-12-31")
+        assert [each.held for each in watched.sweep()] == [0]
+        assert watched.news() == [("mot.ending", plate) for plate in MANY]
+
+    def test_what_lapses_thereby_is_reported(self, watched, today, load_papers):
+        """On the first of a month the tax that is due then is not paid any more."""
+        load_papers("2027-12-31", "2027-04-01")
+        today("2027-04-01")
+        watched.watch(*MANY)
+        load_papers("2027-12-31", "2027-03-31")
+        assert [each.held for each in watched.sweep()] == [0]
+        assert watched.news() == [("tax.changed", plate) for plate in MANY]
+
+    def test_a_rollback_repeats_nothing(self, world, watched, load_papers):
+        """It brings the former days back, and the next load those of the agency."""
+        load_papers("2027-03-21", "2027-12-31")
+        load_papers("2027-03-20", "2027-12-31")
+        watched.watch(*MANY, leads=(28,))
+        watched.sweep()
+        assert len(watched.news()) == 40
+        roll_back(world.engine, "native", None)
+        assert [each.held for each in watched.sweep()] == [0]
+        load_papers("2027-03-20", "2027-12-31")
+        assert [each.held for each in watched.sweep()] == [0]
+        assert watched.news() == []
+
+    @pytest.mark.parametrize("mot", ["2027-03-18", ""])
+    def test_more_than_a_day_is_held(self, watched, load_papers, mot):
+        """So is a last day that is gone."""
+        load_papers("2027-03-20", "2027-12-31")
+        watched.watch(*MANY)
+        load_papers(mot, "2027-12-31")
+        assert [each.held for each in watched.sweep()] == [40]
+
+    def test_policies_are_held(self, world, watched):
+        """No agency writes their days."""
+        load(world, [policy("2027-03-20", plate) for plate in MANY])
+        watched.watch(*MANY)
+        load(world, [policy("2027-03-19", plate) for plate in MANY])
+        assert [each.held for each in watched.sweep()] == [40]
+
+
 class TestTimes:
     def test_a_clock_that_is_set_back_reports_nothing_twice(self, world, watched, today):
         """No day is judged twice."""

@@ -68,6 +68,8 @@ class Told(NamedTuple):
     fact: Fact
     day: str
     """The day that it was true on."""
+    slack: int = 0
+    """By how many days an agency's last day may move back without being a change by a load."""
     reported: tuple[str, int] | None = None
     """The last day that was reported as near, and the smallest lead day."""
 
@@ -78,11 +80,10 @@ class Told(NamedTuple):
     def ending(self, now: Fact, day: str, leads: Sequence[int]) -> int | None:
         """Return the lead day that is reached and was not yet reported."""
         lead = now.ends_within(day, leads)
-        if lead is None or (
-            self.reported and self.reported[0] == now.last_day and self.reported[1] <= lead
-        ):
-            return None
-        return lead
+        if lead is None or self.reported is None or self.reported[1] > lead:
+            return lead
+        same = (_shifted(self.reported[0], days) for days in range(-self.slack, self.slack + 1))
+        return None if now.last_day in same else lead
 
     def is_due(self, now: Fact, day: str, leads: Sequence[int]) -> bool:
         """Tell whether there is something to report."""
@@ -139,6 +140,11 @@ class ModelWatch:
     def _waits(self, name: str, judge: Judge, now: dict[str, Fact], today: str) -> bool:
         assert self.told
         told = self.told[name]
+        if told.slack and told.fact.last_day:
+            day_before = _shifted(told.fact.last_day, -told.slack)
+            before = judge(self.plate, day_before)
+            if before and before[name].last_day == day_before:
+                return False
         then = judge(self.plate, told.day)
         assert then
         is_due = told.is_due(now[name], today, self.leads) or told.is_shortened(now[name])
@@ -167,7 +173,7 @@ class ModelWatch:
         lead = told.ending(now, today, self.leads)
         due = ["changed"] * told.changed(now) + ["ending"] * (lead is not None)
         reported = told.reported if lead is None else (str(now.last_day), lead)
-        self.told[name] = Told(now, today, reported)
+        self.told[name] = Told(now, today, told.slack, reported)
         answers = told.fact.answer(), now.answer()
         return [Event(f"{name}.{each}", self.plate, self.reference, *answers) for each in due]
 
@@ -208,7 +214,8 @@ class ModelAccount:
 
 
 def _told(facts: Facts, day: str) -> dict[str, Told] | None:
-    return None if facts is None else {name: Told(fact, day) for name, fact in facts.items()}
+    slack = {"mot": 1, "tax": 1}
+    return facts and {name: Told(fact, day, slack.get(name, 0)) for name, fact in facts.items()}
 
 
 def _shifted(day: str, days: int) -> str:

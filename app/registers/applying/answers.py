@@ -6,12 +6,13 @@ Only plates whose rows changed are read.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from app.clock import is_day_before
 from app.registers.applying.apply_changes import Outcome
 from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRow, order_of
 from app.storage.engine import Engine, closed_afterwards
@@ -116,6 +117,9 @@ class AnswerCounts:
         self.left = 0
         """Plates that had a row in force of the load's kind in its register, and have none now."""
         self.answers = dict.fromkeys(ANSWERS, Turned())
+        self.day_sooner = Counter[str]()
+        """By answer: of the plates that lost it, those that did so only because an agency's last
+        day is a day sooner."""
         self.insurers: dict[str, Turned] = {}
         """By insurer: how many plates it covers now and did not before, and how many of its plates
         are without cover now."""
@@ -123,11 +127,19 @@ class AnswerCounts:
         self.unread: set[str] = set()
         """Registers that cannot be read: answers are counted without them."""
 
-    def add(self, before: Part, after: Part, plates: int = 1) -> None:
-        """Count the answers about plates that have the same ones."""
+    def add(
+        self, before: Part, after: Part, plates: int = 1, day_sooner: Collection[str] = ()
+    ) -> None:
+        """Count the answers about plates that have the same ones.
+
+        Args:
+            day_sooner: the checks whose last day was the day of the load, and is the day before.
+        """
         for name, was, is_now in zip(ANSWERS, before.answer, after.answer, strict=True):
             if was != is_now:
                 self.answers[name] = self.answers[name].plus(is_now * plates, was * plates)
+                if was and name in day_sooner:
+                    self.day_sooner[name] += plates
         if before.insurer != after.insurer:
             self._add_insurer(after.insurer, gained=plates)
             self._add_insurer(before.insurer, lost=plates * (after.insurer is None))
@@ -142,12 +154,14 @@ class AnswerCounts:
         answers = {name: tuple(turned) for name, turned in self.answers.items()}
         insurers = {name: tuple(turned) for name, turned in self.insurers.items()}
         moves = self.moves.to_tuple()
-        return self.plates, self.left, answers, insurers, moves, sorted(self.unread)
+        day_sooner, unread = dict(self.day_sooner), sorted(self.unread)
+        return self.plates, self.left, answers, day_sooner, insurers, moves, unread
 
     def add_others(self, counts: tuple[Any, ...]) -> None:
         """Add the counts of another process for the same load."""
-        plates, left, answers, insurers, moves, unread = counts
+        plates, left, answers, day_sooner, insurers, moves, unread = counts
         self.unread.update(unread)
+        self.day_sooner.update(day_sooner)
         self.plates += plates
         self.left += left
         for name, turned in answers.items():
@@ -222,9 +236,12 @@ class Answers:
             if kind != Kind.VEHICLES:
                 counts.moves.add(_numbers(before, kind), _numbers(changed, kind))
         # PERF: many plates have the same answers before and after.
-        answers = Counter((was, now) for _, was, now in self._answers(registers, held, own))
-        for (was, now), times in answers.items():
-            counts.add(was, now, times)
+        found = self._answers(registers, held, own)
+        answers = Counter(
+            (was, now, _day_sooner(kind, *own[plate], day)) for plate, was, now in found
+        )
+        for (was, now, day_sooner), times in answers.items():
+            counts.add(was, now, times, day_sooner)
         return counts
 
     def compared(
@@ -325,6 +342,26 @@ _OWN_KEY = {
     Kind.FINES: lambda facts: (facts.reference,),
 }
 """Return the key of a plate's row."""
+
+
+def _day_sooner(
+    kind: Kind, before: Sequence[Any], after: Sequence[Any], day: str
+) -> tuple[str, ...]:
+    """Return the checks whose last day was this one, and now is the day before, in a plate's row.
+
+    If the plate loses such a check, it does so for no other reason.
+    """
+    if kind != Kind.VEHICLES or not before or not after:
+        return ()
+    (old,), (new,) = before, after
+    days = {"mot": (old.mot_expiry, new.mot_expiry)}
+    if old.tax_status == new.tax_status:
+        days["tax"] = old.tax_due, new.tax_due
+    return tuple(
+        name
+        for name, (was, is_now) in days.items()
+        if was == day and is_now is not None and is_day_before(is_now, day)
+    )
 
 
 def _with_register(state: str, register: str) -> str:

@@ -5,6 +5,7 @@ from functools import partial
 from operator import add, is_not, itemgetter, or_
 from typing import Any, NamedTuple
 
+from app.clock import is_day_before
 from app.registers.applying.answers import AnswerCounts
 from app.registers.applying.apply_changes import Outcome
 from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRow
@@ -31,6 +32,9 @@ class Member(NamedTuple):
     """Whether a note must not quote its value, because a wrong column can contain anything."""
     is_expiry: bool = False
     """Whether it is a day that something ends, which seldom moves back."""
+    is_of_agencies: bool = False
+    """Whether agencies write the first day without, which 1.0.0 stored. A rollback brings it back,
+    so such a day may move back by one day (D157)."""
     explained_by: int | None = None
     """The position of a value that explains a loss if it changes as well."""
 
@@ -48,12 +52,17 @@ MEMBERS: Mapping[Kind, tuple[Member, ...]] = {
         Member("year", _V("year")),
         Member("color", _V("color"), is_text=True, is_noted=True),
         Member("insured", _V("insured"), is_flag=True, is_noted=True),
-        Member("motExpiry", _V("mot_expiry"), is_expiry=True, is_noted=True),
+        Member("motExpiry", _V("mot_expiry"), is_expiry=True, is_of_agencies=True, is_noted=True),
         Member("motExempt", _V("mot_exempt"), is_flag=True, is_noted=True),
         Member("firstRegistered", _V("first_registered"), is_noted=True),
         Member("taxStatus", _V("tax_status"), is_noted=True),
         Member(
-            "taxDue", _V("tax_due"), is_expiry=True, is_noted=True, explained_by=_V("tax_status")
+            "taxDue",
+            _V("tax_due"),
+            is_expiry=True,
+            is_of_agencies=True,
+            is_noted=True,
+            explained_by=_V("tax_status"),
         ),
     ),
     Kind.POLICIES: (
@@ -168,10 +177,11 @@ class Differences:
     def __init__(self, kind: Kind, day: str, counts: Sequence[list[int]] | None = None) -> None:
         self._members = MEMBERS[kind]
         self._far = f"{int(day[:4]) + FAR_YEARS:04}{day[4:]}"
-        nothing = [[0] * len(self._members) for _ in range(4)]
-        self.lost, self.gained, self.changed, self.misplaced = counts or nothing
+        nothing = [[0] * len(self._members) for _ in range(5)]
+        self.lost, self.gained, self.changed, self.misplaced, self.day_sooner = counts or nothing
         """By member: how many rows knew it and do not any more, the opposite, how many have another
-        value, and how many of those have an expiry that moved back, or now is far away."""
+        value, how many of those have an expiry that moved back, or now is far away, and how many
+        have an agency's that moved back by one day only."""
 
     def add(self, before: Sequence[Columns], after: Sequence[Columns]) -> None:
         """Compare rows with those of the same keys."""
@@ -184,7 +194,10 @@ class Differences:
                 self.gained[at] += is_known and not was_known
                 if was_known and is_known:
                     self.changed[at] += 1
-                    self.misplaced[at] += member.is_expiry and (new < old or new > self._far >= old)
+                    if member.is_of_agencies and is_day_before(new, old):
+                        self.day_sooner[at] += 1
+                    elif member.is_expiry:
+                        self.misplaced[at] += new < old or new > self._far >= old
             if member.explained_by is not None:
                 self.lost[at] -= sum(
                     member.is_known(value_of(old))
@@ -200,7 +213,7 @@ class Differences:
 
     def to_tuple(self) -> tuple[list[int], ...]:
         """Return all counts, for other `Differences`."""
-        return self.lost, self.gained, self.changed, self.misplaced
+        return self.lost, self.gained, self.changed, self.misplaced, self.day_sooner
 
 
 def _differ(pair: tuple[object, object]) -> bool:

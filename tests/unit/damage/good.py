@@ -103,6 +103,11 @@ def _settled(rows: Rows, today: date) -> list[Rows]:
     return [settled + national.fines(today, len(rows) + 30)[len(rows) :]]
 
 
+def _day_before(name: str) -> Callable[[dict[str, str]], str]:
+    return lambda row: row[name] and later(date.fromisoformat(row[name]), -1)
+
+
+_DAY_SOONER = {name: _day_before(name) for name in ("motExpiry", "taxDue")}
 GOOD = (
     # Policies
     Case("first policies", _P, lambda _, today: [national.policies(today)], _nothing),
@@ -252,6 +257,8 @@ GOOD = (
         lambda _, today: [national.vehicles(today)],
         _without_members("year", "firstRegistered"),
     ),
+    Case("last days of agencies a day sooner", _V, each(**_DAY_SOONER)),
+    Case("a merge of last days a day sooner", _V, each(**_DAY_SOONER), mode="merge"),
     Case("a fleet of 5 becomes 4", _V, _to(4), _fleet(5)),
     Case("a fleet of 12 becomes 10", _V, _to(10), _fleet(12)),
     Case("a fleet of 9 becomes 8", _V, _to(8), _fleet(9)),

@@ -79,6 +79,14 @@ os.register_at_fork(after_in_child=_close_log_files)
 SAMPLES = Path(__file__).parents[2] / "shared" / "samples"
 
 
+def expected_samples() -> dict[str, Any]:
+    """Return what the sample files give: the day, the files, and the answers about the plates."""
+    document: dict[str, Any] = msgspec.json.decode((SAMPLES / "expected.json").read_bytes())
+    amended = msgspec.json.decode((SAMPLES / "expected-days.json").read_bytes())["plates"]
+    plates = [plate | amended.get(plate["registration"], {}) for plate in document["plates"]]
+    return document | {"plates": plates}
+
+
 class World:
     """An installation: its settings, its database, and two accounts with a key each."""
 

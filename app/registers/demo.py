@@ -208,7 +208,7 @@ class _Rows:
             "motExempt": self._age_years >= _MOT_EXEMPT_YEARS,
             "firstRegistered": _iso(car.first_registered),
             "taxStatus": {"past_due": "taxed", "unknown": None}.get(papers.tax, papers.tax),
-            "taxDue": None if tax_due is None else _iso(_first_of_month(self._today, tax_due)),
+            "taxDue": None if tax_due is None else _iso(_before_month(self._today, tax_due)),
             "lastUpdated": self._time(tested_on),
         }
 
@@ -291,6 +291,7 @@ def _years_after(day: date, years: int) -> date:
         return date(day.year + years, 3, 1)
 
 
-def _first_of_month(day: date, months: int) -> date:
+def _before_month(day: date, months: int) -> date:
+    """Return the day before a month begins: tax is paid for whole months."""
     years, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-    return date(years, month + 1, 1)
+    return date(years, month + 1, 1) - _DAY

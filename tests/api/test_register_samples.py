@@ -1,11 +1,9 @@
 """Sample register files in all layouts give the answers in their notes (formats)."""
 
-import json
-
 import pytest
 
 from app.registers.formats import FileFault
-from tests.conftest import SAMPLES, SHARED
+from tests.conftest import SAMPLES, SHARED, expected_samples
 
 pytestmark = pytest.mark.skipif(
     not SAMPLES.is_dir(), reason="the folder shared, with the sample files, is not beside this one"
@@ -42,7 +40,7 @@ FORMATS = {
 @pytest.fixture(scope="module")
 def expected():
     """The expected results of the samples: by file in the order of loading, and by plate."""
-    document = json.loads((SAMPLES / "expected.json").read_bytes())
+    document = expected_samples()
     files = {entry["path"].removeprefix("shared/samples/"): entry for entry in document["files"]}
     plates = {entry["registration"]: entry for entry in document["plates"]}
     return {"day": document["as_of"], "files": files, "plates": plates}
@@ -110,7 +108,7 @@ def test_the_same_file_again_changes_nothing(world, file):
 
 @SHARED
 def test_answers_are_those_of_the_notes(alice, loaded, expected):
-    """Insurance and compliance equal the notes on their day; case does not count."""
+    """Insurance, compliance and last days equal the notes on their day; case does not count."""
     wanted = {plate: _wanted(told) for plate, told in expected["plates"].items()}
     assert {plate: _answered(alice, plate, expected["day"]) for plate in wanted} == wanted
 
@@ -123,18 +121,20 @@ def _wanted(told):
         told = told | {"insured": False, "policy": None, "compliant": False, "checks": checks}
         told["vehicle"] = told["vehicle"] | {"model": None}
     vehicle = _folded(told["vehicle"])
-    return vehicle, told["insured"], told["policy"], told["compliant"], told["checks"]
+    checked = told["compliant"], told["checks"], told["motExpiry"], told["taxDue"]
+    return vehicle, told["insured"], told["policy"], *checked
 
 
 def _answered(client, plate, day):
     insurance = client.get(f"/v1/vehicle/{plate}/insurance?asOf={day}")
-    compliance = client.get(f"/v1/compliance/{plate}?asOf={day}")
+    compliance = client.get(f"/v1/compliance/{plate}?asOf={day}&details=true")
     if insurance.status_int != 200:
         assert insurance.status_int == compliance.status_int
         return insurance.status_int
     one, other = insurance.json, compliance.json
     vehicle = _folded(one["vehicle"])
-    return vehicle, one["insured"], one["policy"], other["compliant"], other["checks"]
+    checked = (other[name] for name in ("compliant", "checks", "motExpiry", "taxDue"))
+    return vehicle, one["insured"], one["policy"], *checked
 
 
 def _folded(vehicle):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, expected_samples
 from tests.system.processes import run_command
 
 pytestmark = pytest.mark.skipif(
@@ -20,7 +20,7 @@ PLATES += ["11ZKZ3", "0001TJ", "VXJ99N"]
 @pytest.fixture(scope="module")
 def expected():
     """The results that the samples' notes expect."""
-    return json.loads((SAMPLES / "expected.json").read_bytes())
+    return expected_samples()
 
 
 def csv_files(expected) -> list[dict]:
@@ -63,9 +63,10 @@ def require_as_wanted(service, plate: str, wanted: dict) -> None:
     assert insurance["insured"] is wanted["insured"], plate
     assert insurance["policy"] is None, plate
     assert folded(insurance["vehicle"]) == folded(wanted["vehicle"]), plate
-    compliance = service.get(f"/v1/compliance/{plate}?asOf={AS_OF}").json()
+    compliance = service.get(f"/v1/compliance/{plate}?asOf={AS_OF}&details=true").json()
     assert compliance["checks"] == wanted["checks"], plate
     assert compliance["compliant"] is wanted["compliant"], plate
+    assert compliance["motExpiry"] == wanted["motExpiry"], plate
 
 
 def folded(vehicle: dict) -> dict:

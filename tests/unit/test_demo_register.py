@@ -285,6 +285,12 @@ class TestRows:
             assert updated.date() < book.today
 
 
+def test_tax_is_paid_for_whole_months(book):
+    """The last day that is paid is the last of a month."""
+    days = {date.fromisoformat(row["taxDue"]) for row in book.register.vehicles if row["taxDue"]}
+    assert {(day + timedelta(1)).day for day in days} == {1}
+
+
 def test_files_hold_the_register(tmp_path):
     """The three files hold the same rows in the native CSV layout."""
     day = date(2026, 11, 21)

@@ -23,7 +23,7 @@ def test_answer() -> None:
         colour="RED",
         yearOfManufacture=2019,
         taxStatus="Taxed",
-        taxDueDate="2026-04-01",
+        taxDueDate="2026-04-30",
         motStatus="Valid",
         motExpiryDate="2026-03-14",
         monthOfFirstRegistration="2019-03",
@@ -39,8 +39,24 @@ def test_answer() -> None:
         mot_expiry="2026-03-14",
         first_registered="2019-03-01",
         tax_status="taxed",
-        tax_due="2026-04-01",
+        tax_due="2026-04-30",
     )
+
+
+@each_row(
+    ("due", "last_day"),
+    [
+        ("2026-04-01", "2026-03-31"),
+        ("2024-03-01", "2024-02-29"),
+        ("2026-01-01", "2025-12-31"),
+        ("2026-04-02", "2026-04-02"),
+        ("2026-04-30", "2026-04-30"),
+        ("0001-01-01", None),
+    ],
+)
+def test_tax_due(due: str, last_day: str | None) -> None:
+    """A first of a month is the day on which the tax falls due, so the day before is paid."""
+    assert answer(taxDueDate=due) == VehicleRow("AB1", tax_due=last_day)
 
 
 @each_row("month", ["2019-13", "2019", "03/2019", "2019-03-14", 201903, "<1 YEAR FROM NOW>", ""])

@@ -70,7 +70,7 @@ def test_record() -> None:
     """Each stored column has its place; the first admission gives the year and the day."""
     row = outcome("12-abc-3", "SEAT", "IBIZA", "20160115", "ROOD", "Ja", "20260115")
     assert row == VehicleRow(
-        *("12ABC3", "SEAT", "IBIZA", 2016, "ROOD", True, "2026-01-15"),
+        *("12ABC3", "SEAT", "IBIZA", 2016, "ROOD", True, "2026-01-14"),
         first_registered="2016-01-15",
     )
 
@@ -80,7 +80,7 @@ def test_api_names() -> None:
     header = "x,vervaldatum_apk_dt,wam_verzekerd,kenteken,datum_eerste_toelating,handelsbenaming"
     row = outcome("y", "2026-03-06T00:00:00.000", "Nee", "AB1", "20140306", "NOTE", header=header)
     assert row == VehicleRow(
-        *("AB1", None, "NOTE", 2014, None, False, "2026-03-06"), first_registered="2014-03-06"
+        *("AB1", None, "NOTE", 2014, None, False, "2026-03-05"), first_registered="2014-03-06"
     )
 
 
@@ -98,7 +98,7 @@ def test_nothing_but_the_key_is_required() -> None:
 def test_placeholders(missing: str) -> None:
     """A placeholder in any case, in any column, counts as missing and is unknown."""
     assert outcome("AB1", *[missing] * 7) == VehicleRow("AB1")
-    assert expiry(missing, "07/02/2023 12:00:00 AM") == "2023-07-02"
+    assert expiry(missing, "07/02/2023 12:00:00 AM") == "2023-07-01"
 
 
 @each_row(
@@ -133,12 +133,14 @@ def test_first_admission(admitted: str, year: int | None, day: str | None) -> No
 @each_row(
     ("main", "by_time", "day"),
     [
-        ("20260306", "", "2026-03-06"),
-        ("20260306", "07/02/2023 12:00:00 AM", "2026-03-06"),
-        ("", "07/02/2023 12:00:00 AM", "2023-07-02"),
-        ("", "2026-03-06T00:00:00.000", "2026-03-06"),
-        ("", "2026-03-06T00:00:00", "2026-03-06"),
-        ("20260306.0", "", "2026-03-06"),
+        ("20260306", "", "2026-03-05"),
+        ("20260306", "07/02/2023 12:00:00 AM", "2026-03-05"),
+        ("", "07/02/2023 12:00:00 AM", "2023-07-01"),
+        ("", "2026-03-06T00:00:00.000", "2026-03-05"),
+        ("", "2026-03-06T00:00:00", "2026-03-05"),
+        ("20260306.0", "", "2026-03-05"),
+        ("20240301", "", "2024-02-29"),
+        ("00010101", "", None),
         ("20260306.5", "", None),
         ("00000000", "", None),
         ("0", "", None),
@@ -151,7 +153,7 @@ def test_first_admission(admitted: str, year: int | None, day: str | None) -> No
     ],
 )
 def test_expiry(main: str, by_time: str, day: str | None) -> None:
-    """The DT column counts only if the other is missing; an impossible day is unknown."""
+    """It is the first day without. The DT column counts only if the other is missing."""
     assert expiry(main, by_time) == day
 
 
@@ -229,12 +231,12 @@ def test_json() -> None:
         nieuw={"a": ["\0"]},
     )
     assert row == VehicleRow(
-        *("12ABC3", "SEAT", "IBIZA", 2016, None, True, "2026-01-15"),
+        *("12ABC3", "SEAT", "IBIZA", 2016, None, True, "2026-01-14"),
         first_registered="2016-01-15",
     )
     assert from_json() == VehicleRow("12ABC3")
     assert from_json(vervaldatum_apk_dt="2026-01-16T00:00:00.000") == VehicleRow(
-        "12ABC3", mot_expiry="2026-01-16"
+        "12ABC3", mot_expiry="2026-01-15"
     )
 
 
@@ -242,7 +244,7 @@ def test_json_names_and_numbers() -> None:
     """Display names and numbers are accepted, too; a plate must be a text."""
     row = from_json(**{"Datum eerste toelating": 20160115, "Vervaldatum APK": 20260115, "merk": 3})
     assert row == VehicleRow(
-        "12ABC3", "3", None, 2016, mot_expiry="2026-01-15", first_registered="2016-01-15"
+        "12ABC3", "3", None, 2016, mot_expiry="2026-01-14", first_registered="2016-01-15"
     )
     assert from_json(kenteken=123456) == "Kenteken: not a JSON string"
     assert from_json(merk={}) == "Merk: a JSON object or array"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 
-from app.clock import parse_iso_date
+from app.clock import parse_iso_date, shifted_day
 from app.registers.formats.columns import RowFault
 from app.registers.formats.values import BoundedCache, cached, quoted, stored_text
 
@@ -140,6 +140,7 @@ def _parts(match: re.Match[str]) -> tuple[int, int, int]:
 
 _TIMES_OF_DAY_MAX = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_DAY = date.min.isoformat()
 _YEAR = re.compile(r"([0-9]+)(?:[.,]0+)?")
 _COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:\.0+)?")
 _AMERICAN = re.compile(r"([0-9]{2})/([0-9]{2})/([0-9]{4})")
@@ -194,6 +195,12 @@ def american_date(text: str) -> str | None:
     """Return the date of a text of the form MM/DD/YYYY, else None."""
     match = _AMERICAN.fullmatch(text)
     return iso_date(f"{match[3]}-{match[1]}-{match[2]}") if match else None
+
+
+def day_before(day: str | None) -> str | None:
+    """Return the last day with something, of the first day without; None for no day."""
+    # The first day of the calendar has none before it.
+    return shifted_day(day, -1) if day is not None and day != _FIRST_DAY else None
 
 
 def iso_time_date(text: str) -> str | None:

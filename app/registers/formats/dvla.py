@@ -6,7 +6,7 @@ The DVLA offers no bulk file. We read its answer bodies as NDJSON or as a JSON a
 from app.registers.formats import values
 from app.registers.formats.changes import VehicleRow
 from app.registers.formats.columns import Column, Layout, Presence, Values, normalised
-from app.registers.formats.dates import iso_date, iso_day, year_of
+from app.registers.formats.dates import day_before, iso_date, iso_day, year_of
 from app.registers.formats.json_format import JsonFormat
 from app.storage.tables import Kind
 
@@ -57,7 +57,7 @@ class Dvla(JsonFormat):
             ("colour", values.text("colour"), Presence.SPARSE),
             ("motExpiryDate", values.parser("motExpiryDate", iso_date), Presence.SPARSE),
             ("taxStatus", tax_status, Presence.EXPECTED),
-            ("taxDueDate", values.parser("taxDueDate", iso_date), Presence.SPARSE),
+            ("taxDueDate", values.parser("taxDueDate", _last_taxed_day), Presence.SPARSE),
             (_FIRST_MONTH, values.parser(_FIRST_MONTH, _first_day), Presence.OPTIONAL),
         )
         return Layout(
@@ -68,6 +68,15 @@ class Dvla(JsonFormat):
 def _first_day(month: str) -> str | None:
     """Return the first day of a month such as 2012-12: it is in use from then on, at the latest."""
     return iso_day(month, "YYYY-MM")
+
+
+def _last_taxed_day(text: str) -> str | None:
+    """Return the last day that is paid, of the day on which the next tax falls due.
+
+    Licences run from the first of a month, so a first is the day on which the next one begins.
+    """
+    day = iso_date(text)
+    return day_before(day) if day is not None and day.endswith("-01") else day
 
 
 def _vehicle(read: Values) -> VehicleRow:

@@ -93,7 +93,7 @@ class _Rdw(NamedFormat):
         color, insured = "Eerste kleur", "WAM verzekerd"
         yes_or_no = values.known_word(insured, {"ja": True, "nee": False}, _PLACEHOLDERS)
         admission = values.parser(first, _year_and_day, _NO_DATES)
-        expiry_by_time = values.parser(_EXPIRY_TIME, _date, _NO_DATES)
+        expiry_by_time = values.parser(_EXPIRY_TIME, _last_day, _NO_DATES)
         columns = (
             Column.named(_KEY, values.registration, Presence.REQUIRED, values.registrations),
             Column.named("Merk", values.text("Merk", _PLACEHOLDERS), Presence.EXPECTED),
@@ -123,9 +123,14 @@ class RdwJson(_Rdw, JsonFormat):
 
 
 def _expiry(text: str) -> str | None:
-    """Return the date of expiry, an empty text if it is missing, or None if it is not a date."""
+    """Return the last day with an APK, an empty text if it is missing, or None if it is no date."""
     value = values.stored_text(_EXPIRY, text, _NO_DATES)
-    return "" if value is None else _date(value)
+    return "" if value is None else _last_day(value)
+
+
+def _last_day(text: str) -> str | None:
+    """Return the day before a date: a vehicle must be approved before its Vervaldatum APK."""
+    return dates.day_before(_date(text))
 
 
 def _year_and_day(text: str) -> tuple[int, str | None] | None:

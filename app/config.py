@@ -172,7 +172,7 @@ class Config:
         "0",
         values.years_by_register(0, 10),
         "years after first registration before an MOT is due (D154), 0 (off) to 10: `3` for all, "
-        "or by register as in `dvsa=3,rdw=4,*=0`",
+        "or by register as in `dvsa=3,*=0`; they count only where no register knows an expiry",
     )
     """Years by register. The key EVERY_REGISTER is for all others."""
     metrics_accounts: Collection[str] = setting(

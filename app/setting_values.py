@@ -234,14 +234,14 @@ def ages_or_off_by_register(text: str) -> dict[str, int]:
 
 
 def years_by_register(least: int, most: int) -> Callable[[str], dict[str, int]]:
-    """Return a function that parses years such as `3` or `dvsa=3,rdw=4`, by register."""
+    """Return a function that parses years such as `3` or `dvsa=3,native=0`, by register."""
 
     def parse(text: str) -> dict[str, int]:
         years = _by_register(text, whole_number(least, most))
         if not years:
             raise ValueError(
                 f"must be a whole number from {least:,} to {most:,}, or one for each register, "
-                "as in dvsa=3,rdw=4"
+                "as in dvsa=3,native=0"
             )
         return years
 

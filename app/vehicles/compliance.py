@@ -173,11 +173,11 @@ def judge_mot(record: Record, day: str) -> Verdict:
     """Decide whether a vehicle needs no MOT on the day, or has one, and why."""
     if record.mot_exempt:
         return _verdict(True, "exempt")
-    if record.mot_expiry is not None and record.mot_expiry >= day:
-        return _verdict(True, "valid")
-    if _is_before_first_mot(record, day):
-        return _verdict(True, "not_due")
-    return _verdict(False, "unknown" if record.mot_expiry is None else "expired")
+    if record.mot_expiry is None:
+        is_not_due = _is_before_first_mot(record, day)
+        return _verdict(is_not_due, "not_due" if is_not_due else "unknown")
+    is_valid = record.mot_expiry >= day
+    return _verdict(is_valid, "valid" if is_valid else "expired")
 
 
 def _is_before_first_mot(record: Record, day: str) -> bool:
@@ -190,9 +190,12 @@ def _is_before_first_mot(record: Record, day: str) -> bool:
 
 
 def first_mot_day(record: Record) -> str | None:
-    """Return the first day on which the first MOT is due; None if there is no such day (D154)."""
+    """Return the first day on which the first MOT is due by the years of the setting (D154).
+
+    None if there is no such day, or if an expiry is known: then the years do not count.
+    """
     first_registered, years = record.first_registered, record.mot_first_years
-    if not years or first_registered is None:
+    if not years or first_registered is None or record.mot_expiry is not None:
         return None
     year, rest = int(first_registered[:4]) + years, first_registered[4:]
     if rest == "-02-29" and not isleap(year):

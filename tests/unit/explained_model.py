@@ -196,16 +196,16 @@ class Model:
         if exempt:
             return "exempt", exempt
         latest = max((row.mot_expiry for _, row in vehicles if row.mot_expiry), default=None)
-        with_latest = [name for name, row in vehicles if latest and row.mot_expiry == latest]
-        if latest and latest >= self.day:
-            return "valid", with_latest
+        with_latest = [name for name, row in vehicles if row.mot_expiry == latest]
+        if latest:
+            return ("valid" if latest >= self.day else "expired"), with_latest
         first, by = _first(vehicles, "first_registered")
         years = self.first_years.get(by[0], 0) if first else 0
         if years:
             due = first_due(first, years)
             if due is None or self.day < due:
                 return "not_due", by
-        return ("expired", with_latest) if latest else ("unknown", [])
+        return "unknown", []
 
     def _tax(self, vehicles: list[Any]) -> tuple[str, list[str]]:
         for name, row in vehicles:

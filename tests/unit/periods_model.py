@@ -165,7 +165,7 @@ class PeriodModel(Model):
         ends: list[float] = [_number(row.mot_expiry) for _, row in vehicles if row.mot_expiry]
         known = [(name, row.first_registered) for name, row in vehicles if row.first_registered]
         years = self.first_years.get(known[0][0], 0) if known else 0
-        if years:
+        if years and not ends:
             due = first_due(known[0][1], years)
             ends.append(_number(due) - 1 if due else inf)
         return _passing(_number(self.day), max(ends, default=0))

@@ -113,16 +113,11 @@ class TestMot:
         facts = {"mot_expiry": None, "first_registered": "2025-06-30"}
         assert reason("mot", DAY, 0, **facts) == "unknown"
 
-    def test_a_lapsed_certificate_does_not_end_the_first_years(self):
-        """A car that was tested early, and whose certificate lapsed, is still in its free years."""
+    def test_an_expiry_comes_before_the_first_years(self):
+        """Years do not override an agency's date, such as that of a diesel van (D154)."""
         facts = {"mot_expiry": "2025-06-30", "first_registered": "2024-06-01"}
-        assert reason("mot", DAY, 3, **facts) == "not_due"
-        assert reason("mot", "2027-06-01", 3, **facts) == "expired"
-
-    def test_a_certificate_comes_before_the_first_years(self):
-        """A valid certificate is reported instead of not due."""
-        facts = {"mot_expiry": DAY, "first_registered": "2025-06-01"}
-        assert reason("mot", DAY, 3, **facts) == "valid"
+        assert reason("mot", "2025-06-30", 3, **facts) == "valid"
+        assert reason("mot", DAY, 3, **facts) == "expired"
 
     def test_not_due_counts_as_valid(self):
         """A vehicle whose first test is not due is legal in that respect."""

@@ -103,20 +103,21 @@ def test_a_date_that_cannot_be_read_is_noted_although_the_next_one_can() -> None
 
 
 @each_row(
-    ("due", "tests", "expiry", "day"),
+    ("due", "tests", "expiry"),
     [
-        ("2028-03-17", [], "2028-03-17", None),
-        ("2028-03-17", [{"testResult": "FAILED"}], "2028-03-17", None),
-        ("2028-03-17T00:00:00Z", None, "2028-03-17", None),
-        ("2028-03-17", [PASSED], "2026-05-19", "2025-03-18"),
-        ("17/03/2028", [], None, "2025-03-18"),
-        (None, [], None, "2025-03-18"),
+        ("2028-03-17", [], "2028-03-17"),
+        ("2028-03-17", [{"testResult": "FAILED"}], "2028-03-17"),
+        ("2028-03-17T00:00:00Z", None, "2028-03-17"),
+        ("2028-03-17", [PASSED], "2026-05-19"),
+        ("17/03/2028", [], None),
+        (None, [], None),
     ],
 )
-def test_due_date(due: str | None, tests: object, expiry: str | None, day: str | None) -> None:
-    """Before the first pass, the agency's own due date replaces the date to count from (D154)."""
+def test_due_date(due: str | None, tests: object, expiry: str | None) -> None:
+    """Before the first pass, the agency's own due date is the last day that needs none (D154)."""
     row = change(motTestDueDate=due, motTests=tests, firstUsedDate="2025-03-18")
-    assert row == VehicleRow("AB1", year=2025, mot_expiry=expiry, first_registered=day)
+    expected = VehicleRow("AB1", year=2025, mot_expiry=expiry, first_registered="2025-03-18")
+    assert row == expected
 
 
 @each_row(

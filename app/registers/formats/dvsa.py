@@ -232,7 +232,6 @@ def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
         first_mot = None
         if expiry is None:
             first_mot = _first(day, [vehicle.mot_test_due_date], "motTestDueDate", unread)
-        first_registered = _first(day, first_dates, "firstUsedDate", unread)
         return VehicleRow(
             plate,
             make(_text("make", vehicle.make)),
@@ -240,8 +239,7 @@ def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
             _first(year, (vehicle.manufacture_date, *first_dates), "manufactureDate", unread),
             colour(_text("primaryColour", vehicle.primary_colour)),
             mot_expiry=expiry or first_mot,
-            # NOTE: years would guess what the agency knows (D154).
-            first_registered=None if first_mot else first_registered,
+            first_registered=_first(day, first_dates, "firstUsedDate", unread),
             updated=_first(updated, times, "lastUpdateDate", unread),
         )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app import setting_values as values
+from app import time_zones
 from app.enquiries import lookup_advice, required_reasons
 from app.errors import OperatorError
 from app.roles import Role
@@ -107,7 +108,7 @@ class Config:
     """Bytes."""
     timezone: tzinfo = setting(
         "UTC",
-        values.timezone,
+        time_zones.require_zone,
         "time zone that decides which day it is (D20), such as `Europe/London`",
     )
     trusted_proxies: tuple[Network, ...] = setting(

@@ -11,10 +11,9 @@ import os
 import re
 import socket
 import unicodedata
-import zoneinfo
 from collections.abc import Callable
 from dataclasses import field
-from datetime import UTC, date, tzinfo
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -112,16 +111,6 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
-
-
-def timezone(text: str) -> tzinfo:
-    """Return the time zone of this name in the IANA database."""
-    if text == "UTC":
-        return UTC
-    try:
-        return zoneinfo.ZoneInfo(text)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("must be the name of a time zone, such as Europe/London") from None
 
 
 def networks(text: str) -> tuple[Network, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 
+from app import time_zones
 from app.cli.output import print_item, utc
 from app.cli.parser import Argument, Group, Parser
 from app.config import SETTINGS, Config
@@ -74,6 +75,7 @@ def _version(args: argparse.Namespace) -> None:
         "schema": program_schema(),
         "sqlite": apsw.sqlite_lib_version(),
         "libpq": _libpq_version(),
+        "tzdata": time_zones.USED.version or None,
         "python": platform.python_version(),
         "python_build": f"{', '.join(platform.python_build())}, {platform.python_compiler()}",
     }

@@ -4,12 +4,12 @@ import argparse
 import http.client
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import peewee
 
-from app import clock
+from app import clock, time_zones
 from app.audit.state import AuditState
 from app.audit.verified import DAYS
 from app.cli.output import counted, print_item, waiting_for
@@ -94,8 +94,9 @@ def _check(args: argparse.Namespace) -> None:
         with waiting_for(args, f"the service at {args.ready}, up to {DEADLINE_SECONDS} s"):
             faults += _unreadiness(args.ready)
     members = {"ok": not faults, "faults": faults, "warnings": warnings}
-    members |= {"audit": audit and _audit_item(audit)}
-    text = [] if faults else [*_check_lines(audit, warnings, job if args.deep else None)]
+    zone = _zone_item(config)
+    members |= {"audit": audit and _audit_item(audit), "time_zone": zone}
+    text = [] if faults else [*_check_lines(audit, zone, warnings, job if args.deep else None)]
     print_item(args, members, text=text)
     if faults:
         raise OperatorError("\n".join(faults))
@@ -114,7 +115,10 @@ def _failure(job: DeepCheck) -> Exception | None:
 
 
 def _check_lines(
-    audit: AuditState | None, warnings: Sequence[str], deep: DeepCheck | None
+    audit: AuditState | None,
+    zone: Mapping[str, str | None],
+    warnings: Sequence[str],
+    deep: DeepCheck | None,
 ) -> Iterator[str]:
     if deep:
         yield "deep check: all data was read, and no damage was found"
@@ -123,6 +127,8 @@ def _check_lines(
             yield f"audit trail: it verifies; {files} read now, the others in the last {DAYS} days"
     if audit and audit.text != "off":
         yield f"audit trail: {audit.text}"
+    differs = f", but {zone['host']} on this host" if zone["host"] else ""
+    yield f"time zone: {zone['name']}{differs}; rules of tzdata {zone['tzdata']}"
     yield from (f"warning: {warning}" for warning in warnings)
     count = f"; {counted(len(warnings), 'warning')}" if warnings else ""
     yield f"all settings are right; the database can be used{count}"
@@ -136,6 +142,17 @@ def _audit_item(audit: AuditState) -> dict[str, object]:
         "size_bytes": found and found.bytes,
         "records": found and found.records,
         "sealed_at": found and clock.iso_utc(found.sealed_at),
+    }
+
+
+def _zone_item(config: Config) -> Mapping[str, str | None]:
+    """Return the zone, the version of its rules, and the zone of this host if that differs."""
+    zone, host = config.timezone, time_zones.host_zone()
+    is_same = host is None or str(host) == str(zone) or time_zones.differs_from(zone, host) is None
+    return {
+        "name": str(zone),
+        "host": None if is_same else str(host),
+        "tzdata": time_zones.rules_of(str(zone)).version or None,
     }
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import peewee
 
+from app import clock, time_zones
 from app.accounts.models import Account
 from app.alerts.conditions import REFUSED, UNRECORDED, gathered
 from app.alerts.delivery import obstacle
@@ -104,6 +105,25 @@ def destination_warnings(config: Config) -> list[str]:
     return warnings
 
 
+def time_zone_warnings(config: Config) -> list[str]:
+    """Return a warning if the system has other rules of the zone than this program (D43)."""
+    name, system = str(config.timezone), time_zones.SYSTEM
+    ours, theirs = time_zones.PACKAGE.find_zone(name), system and system.find_zone(name)
+    if system is None or ours is None or theirs is None:
+        return []
+    since = time_zones.differs_from(ours, theirs)
+    if since is None:
+        return []
+    where, remedy = "the system", "upgrade verifyd"
+    if time_zones.USED is time_zones.PACKAGE:
+        where, remedy = "verifyd", "update the package tzdata of the system"
+    return [
+        f"The tzdata of the system ({system.version or 'of an unknown version'}) and of verifyd "
+        f"({time_zones.PACKAGE.version}) have different rules for {name}, from "
+        f"{clock.day_of(since, ours)} on. Those of {where} count; {remedy}."
+    ]
+
+
 def _has_trail(config: Config) -> bool:
     return os.path.exists(config.audit_dir / OWNER)
 
@@ -165,6 +185,7 @@ def findings(config: Config) -> Findings:
     warnings += data_warnings(config)
     warnings += audit_warnings(config)
     warnings += destination_warnings(config)
+    warnings += time_zone_warnings(config)
     binds = (config.bind, config.console_bind)
     found = [listening.group_fault(config, each) for each in binds]
     found.append(listening.console_fault(config, listening.chosen_by_systemd(config)))

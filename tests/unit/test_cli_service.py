@@ -3,12 +3,15 @@
 import argparse
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC
 
 import pytest
 
+from app import time_zones
 from app.alerts import delivery
 from app.cli import build_parser
 from app.storage.engine import close_quietly, open_engine
@@ -160,7 +163,7 @@ def test_a_wrong_url_is_not_repeated(cli, monkeypatch):
 
 
 def test_check_succeeds(cli):
-    """`check` exits with 0 and prints one sentence."""
+    """`check` exits with 0 and ends with a sentence."""
     ended = cli.run("check")
     assert (ended.status, ended.stderr) == (0, "")
     assert "all settings are right" in ended.stdout
@@ -169,13 +172,72 @@ def test_check_succeeds(cli):
 def test_check_prints_one_document(cli, monkeypatch):
     """With `--json` the faults are in the document, and the exit status is unchanged."""
     off = {"state": "off", "reason": None, "size_bytes": None, "records": None, "sealed_at": None}
-    told = {"warnings": [], "audit": off}
+    zone = {"name": "UTC", "host": None, "tzdata": time_zones.USED.version}
+    told = {"warnings": [], "audit": off, "time_zone": zone}
+    monkeypatch.setattr(time_zones, "host_zone", lambda: UTC)
     assert cli.json("check") == {"ok": True, "faults": []} | told
     monkeypatch.setenv("VERIFYD_COLOUR", "blue")
     ended = cli.run("check", "--json")
     assert ended.status == 1
     faults = ["VERIFYD_COLOUR: no such setting"]
     assert json.loads(ended.stdout) == {"ok": False, "faults": faults} | told
+
+
+class TestTimeZone:
+    """`check` shows the zone, and which rules count (D43)."""
+
+    @pytest.fixture(autouse=True)
+    def _zone(self, cli, monkeypatch):
+        monkeypatch.setenv("VERIFYD_TIMEZONE", "America/Vancouver")
+
+    @pytest.fixture
+    def old_system(self, monkeypatch, tmp_path):
+        """A system that knows Vancouver as UTC: the directory, and a version for its rules."""
+        (tmp_path / "America").mkdir()
+        shutil.copy(f"{time_zones.PACKAGE.directory}/UTC", tmp_path / "America/Vancouver")
+        rules = time_zones.Rules(str(tmp_path), "2025b")
+        monkeypatch.setattr(time_zones, "SYSTEM", rules)
+        monkeypatch.setattr(time_zones, "USED", time_zones.PACKAGE)
+        return rules
+
+    @pytest.mark.parametrize(
+        ("host", "told"),
+        [
+            ("America/Vancouver", ""),
+            ("Canada/Pacific", ""),
+            ("Europe/London", ", but Europe/London on this host"),
+            (None, ""),
+        ],
+    )
+    def test_it_tells_if_the_zone_of_the_host_differs(self, cli, monkeypatch, host, told):
+        """That is no warning: many hosts are in UTC on purpose."""
+        zone = host and time_zones.require_zone(host)
+        monkeypatch.setattr(time_zones, "host_zone", lambda: zone)
+        monkeypatch.setattr(time_zones, "SYSTEM", None)
+        version = time_zones.USED.version
+        line, last = cli.run("check").stdout.splitlines()
+        assert line == f"time zone: America/Vancouver{told}; rules of tzdata {version}"
+        assert last == "all settings are right; the database can be used"
+
+    def test_it_warns_if_the_system_has_other_rules(self, cli, old_system, monkeypatch):
+        """Other programs of the host, and hosts with other data, are on another day."""
+        package = time_zones.PACKAGE.version
+        (warning,) = cli.json("check")["warnings"]
+        told = "The tzdata of the system ({}) and of verifyd ({}) have different rules for "
+        assert warning.startswith(told.format("2025b", package) + "America/Vancouver, from 20")
+        assert warning.endswith("Those of verifyd count; update the package tzdata of the system.")
+        monkeypatch.setattr(time_zones, "USED", old_system)
+        (warning,) = cli.json("check")["warnings"]
+        assert warning.endswith("Those of the system count; upgrade verifyd.")
+        monkeypatch.setattr(time_zones, "SYSTEM", old_system._replace(version=""))
+        (warning,) = cli.json("check")["warnings"]
+        assert warning.startswith(told.format("of an unknown version", package))
+
+    @pytest.mark.usefixtures("old_system")
+    def test_it_does_not_warn_of_other_zones(self, cli, monkeypatch):
+        """Only the zone of the setting decides which day it is."""
+        monkeypatch.setenv("VERIFYD_TIMEZONE", "Europe/London")
+        assert cli.json("check")["warnings"] == []
 
 
 def test_check_warns_of_accounts_for_the_metrics_that_do_not_exist(cli, monkeypatch):

@@ -17,9 +17,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 def test_version_needs_no_database(bare_cli):
     """`version` prints program, commit, schema, and the libraries that data depends on."""
     told = bare_cli.json("version")
-    assert (
-        list(told) == "version commit committed_at schema sqlite libpq python python_build".split()
-    )
+    members = "version commit committed_at schema sqlite libpq tzdata python python_build"
+    assert list(told) == members.split()
     assert told["version"] == version.VERSION
     assert told["schema"] == program_schema()
 

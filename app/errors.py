@@ -74,7 +74,7 @@ CATALOGUE: Mapping[str, Kind] = {
         "Correct the body; `detail` says what is wrong or where.",
     ),
     "invalid_body": _bad_request(
-        "a member of the body is missing or wrong",
+        "a member of the body is missing, wrong or repeated",
         "Correct the member that `errors[0].pointer` names.",
     ),
     "unknown_member": _bad_request(

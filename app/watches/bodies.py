@@ -17,7 +17,8 @@ from app.watches.told import CheckBody, answer_of
 class WatchRequest(RequestBody, rename="camel"):
     """What a client sends to watch a vehicle."""
 
-    lead_days: list[int] = msgspec.field(default_factory=list)
+    # JSON Schema has one type for 28 and 28.0, and some languages write the latter.
+    lead_days: list[int | float] = msgspec.field(default_factory=list)
     reference: str | None = None
     until: str | None = None
 
@@ -38,7 +39,7 @@ class WatchRequest(RequestBody, rename="camel"):
 
     def terms(self, plate: str, reason: str | None) -> Terms:
         """Return what the client wants of the watch of a plate."""
-        lead_days = tuple(sorted(self.lead_days, reverse=True))
+        lead_days = tuple(sorted(map(int, self.lead_days), reverse=True))
         return Terms(plate, lead_days, self.reference, reason, self.until)
 
 

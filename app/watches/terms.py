@@ -14,11 +14,11 @@ UNTIL_DAYS_MAX: Final = 400
 """How many days ahead a watch must end if the account's plan needs a reason."""
 
 
-def lead_days_fault(days: Sequence[int]) -> str | None:
+def lead_days_fault(days: Sequence[float]) -> str | None:
     """Return what is wrong with lead days, as the end of a sentence; None if nothing is."""
     if len(days) > LEAD_DAYS_MAX:
         return f"must have at most {LEAD_DAYS_MAX} numbers; it has {len(days):,}"
-    if not all(1 <= each <= LEAD_DAY_MAX for each in days):
+    if not all(1 <= each <= LEAD_DAY_MAX and each % 1 == 0 for each in days):
         return f"must have whole numbers from 1 to {LEAD_DAY_MAX}"
     if len(set(days)) < len(days):
         return "has a number twice"

@@ -40,7 +40,7 @@ class Test200:
         put(alice, f"{PATH}/OLD2")
         sent = {
             "add": [
-                *added("ab12 cde", leadDays=[7, 28], reference="R", until=in_days(9, world)),
+                *added("ab12 cde", leadDays=[7, 28.0], reference="R", until=in_days(9, world)),
                 *added("OLD1", leadDays=[1]),
                 *added("!!", "AB12CDE"),
                 *added("BAD1", leadDays=[0]),
@@ -67,7 +67,10 @@ class Test200:
         assert "leadDays" in answer.json["results"][4]["error"]
         assert [e["registration"] for e in alice.get(PATH).json["watches"]] == [PLATE, "OLD1"]
 
-    @each_row("members", [{"leadDays": [401]}, {"reference": ""}, {"until": "2020-01-01"}])
+    @each_row(
+        "members",
+        [{"leadDays": [401]}, {"leadDays": [1.5]}, {"reference": ""}, {"until": "2020-01-01"}],
+    )
     def test_a_wrong_value_fails_alone(self, alice, members):
         """The error names the member; the other watches are set."""
         answer = alice.post(BULK, {"add": [*added("BAD1", **members), *added("GOOD1")]})
@@ -149,10 +152,33 @@ class Test400:
         assert refusal(alice.post(BULK, sent)) == (400, code, pointer)
 
     @engine_independent
-    def test_a_member_of_an_item_that_is_given_twice_is_refused(self, alice):
-        """If the first one has another type, so that it is noticed."""
-        body = b'{"add": [{"registration": 7, "registration": "A1"}]}'
-        assert refusal(alice.post(BULK, body)) == (400, "invalid_body", "/add/0")
+    @each_row(
+        ("body", "pointer"),
+        [
+            (b'{"add": [{"registration": 7, "registration": "A1"}]}', "/add/0/registration"),
+            (b'{"add": [{"registration": "A1", "registration": "A2"}]}', "/add/0/registration"),
+            (b'{"add": [{"registration": "A1", "registration": "A1"}]}', "/add/0/registration"),
+            (
+                b'{"add": [{"registration": "A1"}, {"registration": "A2", "until": null, '
+                b'"unt\\u0069l": null}]}',
+                "/add/1/until",
+            ),
+            (b'{"remove": ["A1"], "remove": ["A2"]}', "/remove"),
+            (b'{"\\u0072emove": ["A1"], "remove": ["A2"]}', "/remove"),
+            (b'{"add": [{"registration": "A", "registration": "B"}], "add": []}', "/add"),
+        ],
+    )
+    def test_a_member_that_is_given_twice_is_refused(self, alice, body, pointer):
+        """In the body or in an item of it, or a plate would go unwatched."""
+        assert refusal(alice.post(BULK, body)) == (400, "invalid_body", pointer)
+        assert alice.get(PATH).json["watches"] == []
+
+    @engine_independent
+    def test_the_place_of_a_member_that_is_given_twice_is_said(self, alice):
+        """With the position of its item."""
+        body = b'{"add": [{"registration": "A1"}, {"registration": "A2", "registration": "A3"}]}'
+        told = alice.post(BULK, body).json["detail"]
+        assert told == "The member add[1].registration is given more than once."
 
     @engine_independent
     def test_the_plan_sets_how_many(self, alice):

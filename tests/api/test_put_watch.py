@@ -1,18 +1,22 @@
 """PUT /v1/watches/{registration} (D183)."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import unquote
 
+import jsonschema_rs
 import pytest
 
 from tests.api.watches import ITEM, PATH, PLATE, cancel, in_days, load_policy, put, refusal, sweep
 from tests.conftest import ON_SQLITE, engine_independent
+from tests.contract.answers import document
 from tests.enquiry import set_enquiry, set_watches_max
 from tests.rows import each_row
 from tests.unit.audit_trails import lines
 
 UNKNOWN = f"{PATH}/ZZ99ZZZ"
 VALID = {"valid": True, "reason": "valid", "lastDay": "2999-12-31"}
+JSON = {"Content-Type": "application/json"}
 NOTHING = {"valid": False, "reason": "unknown", "lastDay": None}
 
 
@@ -88,6 +92,22 @@ class Test201:
         """The last day is included."""
         assert put(alice, until=in_days(0, world)).status_int == 201
 
+    @each_row(
+        "sent",
+        ["7", "7.0", "70e-1", "28, 2.80", "28.0, 7", "7, 7", "7, 7.0", "7.5", "0", "400.0", "401"],
+    )
+    def test_lead_days_are_what_the_document_says(self, alice, sent):
+        """Whole numbers may be written with a fraction, as JSON Schema has it; none may repeat."""
+        numbers = json.loads(f"[{sent}]")
+        schema = document()["components"]["schemas"]["WatchRequest"]
+        is_valid = jsonschema_rs.is_valid(schema["properties"]["leadDays"], numbers)
+        answer = alice.request("PUT", ITEM, body=f'{{"leadDays": [{sent}]}}', headers=JSON)
+        assert (answer.status_int != 400) == is_valid
+        if is_valid:
+            told = answer.json["leadDays"]
+            assert told == sorted(numbers, reverse=True)
+            assert {type(each) for each in told} == {int}
+
     def test_both_accounts_can_watch_a_vehicle(self, alice, bob):
         """Watches belong to one account."""
         assert put(alice, reference="A").status_int == 201
@@ -130,7 +150,8 @@ class Test400:
             ({"leadDays": "28"}, "/leadDays"),
             ({"leadDays": None}, "/leadDays"),
             ({"leadDays": [28, "14"]}, "/leadDays/1"),
-            ({"leadDays": [1.5]}, "/leadDays/0"),
+            ({"leadDays": [1.5]}, "/leadDays"),
+            ({"leadDays": [7, 7.0]}, "/leadDays"),
             ({"leadDays": [10**30]}, "/leadDays"),
             ({"leadDays": [0]}, "/leadDays"),
             ({"leadDays": [-1]}, "/leadDays"),

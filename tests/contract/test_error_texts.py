@@ -1,6 +1,9 @@
 """Every error says which rule was broken, and what to send instead (D90)."""
 
 import json
+from collections.abc import Iterable, Iterator
+from copy import copy
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from app.accounts.models import ApiKey
 from app.accounts.restrictions import Restrictions
 from app.domains.repository import Domains
 from app.errors import CATALOGUE
+from tests.contract.answers import document, resolved
 from tests.enquiry import set_enquiry
 from tests.rows import each_row
 
@@ -208,6 +212,40 @@ def test_no_operation_ignores_a_parameter(alice):
         assert alice.request("OPTIONS", f"{path}?x=1").status_int == 204
     for path in (DOMAINS, BULK, "/v1/watches/bulk"):
         assert alice.post(f"{path}?x=1", {}).json["code"] == "unknown_parameter"
+
+
+def repeated_members(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the text of a JSON value with one member given twice, and the pointer to it."""
+    parts: Iterable[tuple[Any, Any]] = enumerate(value)
+    if isinstance(value, dict):
+        parts = value.items()
+    for place, part in parts:
+        if isinstance(value, dict):
+            escaped = f"\\u{ord(place[0]):04x}{place[1:]}"
+            for name in (place, escaped):
+                yield f'{json.dumps(value)[:-1]}, "{name}": {json.dumps(part)}}}', f"/{place}"
+        if isinstance(part, (dict, list)):
+            others = copy(value)
+            others[place] = "HERE"
+            for text, pointer in repeated_members(part):
+                yield json.dumps(others).replace('"HERE"', text), f"/{place}{pointer}"
+
+
+def test_no_operation_takes_a_member_twice(alice):
+    """At whatever depth of its examples: programs disagree about which of the two counts."""
+    depths = set()
+    for path, item in document()["paths"].items():
+        for method, operation in item.items():
+            content = operation.get("requestBody", {}).get("content", {})
+            for example in content.get("application/json", {}).get("examples", {}).values():
+                for text, pointer in repeated_members(resolved(example)["value"]):
+                    url = path.replace("{registration}", "AB12CDE")
+                    answer = alice.request(method.upper(), url, body=text, headers=JSON)
+                    assert answer.status_int == 400, text
+                    (fault,) = answer.json["errors"]
+                    assert (answer.json["code"], fault["pointer"]) == ("invalid_body", pointer)
+                    depths.add((path, pointer.count("/")))
+    assert len(depths) == 6
 
 
 @each_row(

@@ -182,6 +182,21 @@ class TestJson:
             (b'{"names": 1}', "/name", "The member name is missing."),
             (b"[1]", "", "The body must be a JSON object; got an array."),
             (b'{"name": 1, "name": "a"}', "/name", "The member name is given more than once."),
+            (
+                b'{"n\\u0061me": "a", "name": "a"}',
+                "/name",
+                "The member name is given more than once.",
+            ),
+            (
+                b'{"name": "a", "x": [7, {"y": [[{"z": 1, "z": 1}]]}]}',
+                "/x/1/y/0/0/z",
+                "The member x[1].y[0][0].z is given more than once.",
+            ),
+            (
+                b'{"name": "a", "x": {"y": {"z": 1, "z": 1}, "y": 1}}',
+                "/x/y",
+                "The member x.y is given more than once.",
+            ),
             (b'{"name": 1e999}', "/name", "The member name must be a string; got a number."),
             (
                 b'{"x": {}, "names": [[1]], "name": "y"}',
@@ -241,6 +256,32 @@ class TestJson:
             return min(times)
 
         assert seconds(part) < 10 * seconds("letters ", end="")
+
+    @pytest.mark.parametrize(
+        "part",
+        ['{"y":0}', '{"y":0,"y":0}', '{"y":0,"z":0}', "{}", "[]", "[[]]", "0", '"a"'],
+    )
+    def test_repeated_members_are_found_quickly(self, part):
+        """A body of the greatest length, full of objects, takes at most a second."""
+        text = ",".join([part] * (1_000_000 // (len(part) + 1)))
+        started = time.process_time()
+        with suppress(Problem):
+            read(f'{{"name": "a", "x": [{text}]}}'.encode())
+        assert time.process_time() - started < 1
+
+    def test_an_object_of_many_members_is_searched_quickly(self):
+        """Also if only the last two of them have the same name."""
+        members = "".join(f'"{number}":0,' for number in range(90_000))
+        started = time.process_time()
+        problem = refusal(f'{{"name": "a", "x": {{{members}"z":0,"z":0}}}}'.encode())
+        assert problem.errors[0]["pointer"] == "/x/z"
+        assert time.process_time() - started < 1
+
+    @each_row("levels", [500, 980, 990, 1_000, 5_000, 50_000])
+    def test_what_is_too_deep_to_search_is_refused(self, levels):
+        """Members within it could be repeated."""
+        body = f'{{"name": "a", "x": {"[" * levels}{{"y": 1, "y": 1}}{"]" * levels}}}'.encode()
+        assert refusal(body).code in ("invalid_body", "invalid_json")
 
     @each_row(
         ("content_type", "is_taken"),
@@ -341,6 +382,33 @@ def test_what_is_called_no_json_is_none(body):
         assert code == "invalid_json"
     else:
         assert code != "invalid_json"
+
+
+names = st.sampled_from(["y", "\\u0079", "z", ":", "y:"])
+repeating = st.recursive(
+    st.sampled_from(["0", "1e5", '"a"', '":"', '"\\u003a"', '"\\":"']),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]")
+        | st.lists(st.builds('"{}":{}'.format, names, inner), max_size=4).map(
+            lambda members: f"{{{','.join(members)}}}"
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(repeating)
+def test_every_repeated_member_is_found(value):
+    """A body is refused if and only if an object in it has a name twice, however it is written."""
+    has_repeated: list[bool] = []
+    body = f'{{"name": "a", "x": {value}}}'
+    json.loads(
+        body, object_pairs_hook=lambda each: has_repeated.append(len(dict(each)) < len(each))
+    )
+    if any(has_repeated):
+        assert "is given more than once" in refusal(body.encode()).detail
+    else:
+        assert read(body.encode()).name == "a"
 
 
 @given(st.binary(max_size=200))

@@ -11,7 +11,7 @@ import falcon
 import msgspec
 
 from app.errors import Problem
-from app.serve.http.body_faults import find_repeated, refusal_of, repeated_member, syntax_fault
+from app.serve.http.body_faults import refusal_of, repeated_member, syntax_fault
 from app.serve.http.context import Request
 
 BODY_BYTES_MAX = 1024 * 1024
@@ -113,9 +113,9 @@ def read_json(req: falcon.Request, shape: type[_T]) -> _T:
         members = msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, RecursionError):
         raise refusal_of(body, shape) from None
-    repeated = find_repeated(body, shape.__struct_encode_fields__)
-    if repeated:
-        raise repeated_member(repeated)
+    problem = repeated_member(body)
+    if problem is not None:
+        raise problem
     return members
 
 

@@ -5,7 +5,8 @@ Of a body that is not JSON, a hint says in a sentence what it seems to be.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import NoneType
 from typing import Any, NoReturn, get_args, get_origin
@@ -85,6 +86,7 @@ def _first_match(hints: tuple[tuple[str, str], ...], text: str) -> str | None:
 
 
 _NO_OBJECT = "The body must be a JSON object"
+_TOO_DEEP = "The body is nested too deeply."
 # SEC: searching all of a large body would take much longer than answering a right one.
 _SEARCHED_BYTES_MAX = 64 * 1024
 _SEARCHED_ITEMS_MAX = 10_000
@@ -150,7 +152,7 @@ def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
         # NOTE: a Struct is decoded up to its first fault only, and the rest may be no JSON.
         msgspec.json.decode(body, type=msgspec.Raw)
     except RecursionError:
-        return Problem("invalid_json", "The body is nested too deeply.")
+        return Problem("invalid_json", _TOO_DEEP)
     except msgspec.DecodeError:
         return Problem("invalid_json", syntax_fault(body))
     try:
@@ -160,17 +162,61 @@ def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
         if detail.endswith("a string."):
             detail += " It may have been encoded twice."
         return Problem.at("", "invalid_body", detail)
-    problem = _object_problem(members, shape)
-    if problem is not None:
-        return problem
-    known = shape.__struct_encode_fields__
-    # Of members with the same name only the last one is left.
-    return repeated_member(find_repeated(body, known) or known[0])
+    # Of members with the same name only the last one is left here. What fits in all parts, but not
+    # as a whole, is nested too deeply.
+    problem = _object_problem(members, shape) or repeated_member(body)
+    return problem or Problem("invalid_json", _TOO_DEEP)
 
 
-def repeated_member(name: str) -> Problem:
-    """Return the refusal of a member that is given more than once."""
-    return Problem.at(f"/{name}", "invalid_body", f"The member {name} is given more than once.")
+def repeated_member(body: bytes) -> Problem | None:
+    """Return the refusal of a member that an object has more than once, None if there is none.
+
+    Outer objects come before those within them.
+
+    Args:
+        body: an object whose members are all known, at every depth.
+    """
+    # PERF: one colon is one member; 0.04 ms in place of 0.5 for 10,000 plates.
+    if body.count(b":") < 2:
+        return None
+    repeated: list[tuple[tuple[str, object], ...]] = []
+
+    def distinct(pairs: list[tuple[str, object]]) -> object:
+        members = dict(pairs)
+        if len(members) == len(pairs):
+            return members
+        # A tuple stands for an object with a repeated member: JSON has no other.
+        repeated.append(tuple(pairs))
+        return repeated[-1]
+
+    try:
+        document = json.loads(body, object_pairs_hook=distinct, parse_int=str, parse_float=str)
+        path = _path_of_repeated(document) if repeated else ()
+    except RecursionError:
+        return Problem("invalid_json", _TOO_DEEP)
+    if not path:
+        return None
+    pointer = "".join(f"/{each}" for each in path)
+    name = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
+    detail = f"The member {name.removeprefix('.')} is given more than once."
+    return Problem.at(pointer, "invalid_body", detail)
+
+
+def _path_of_repeated(value: object) -> tuple[str | int, ...]:
+    """Return names and positions that lead to the first repeated member; empty if there is none."""
+    if isinstance(value, tuple):
+        counts = Counter(name for name, _ in value)
+        return (next(name for name, count in counts.items() if count > 1),)
+    parts: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = enumerate(value)
+    for place, part in parts:
+        path = _path_of_repeated(part)
+        if path:
+            return (place, *path)
+    return ()
 
 
 def _object_problem(
@@ -218,16 +264,14 @@ def _problem(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> Prob
             return _item_problem(value, expected, pointer, name)
         if isinstance(expected, type) and issubclass(expected, msgspec.Struct):
             members = msgspec.json.decode(value, type=dict[str, msgspec.Raw])
-            detail = f"{_subject(name)} has a member more than once."
-            problem = _object_problem(members, expected, pointer, f"{name}.")
-            return problem or Problem.at(pointer, "invalid_body", detail)
+            return _object_problem(members, expected, pointer, f"{name}.")
     got = _kind(bytes(value).decode())
     detail = f"{_subject(name)} must be {_described(expected)}; got {got}."
     return Problem.at(pointer, "invalid_body", detail)
 
 
-def _item_problem(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> Problem:
-    """Return the refusal of an array that has a wrong item.
+def _item_problem(value: msgspec.Raw, expected: Any, pointer: str, name: str) -> Problem | None:
+    """Return the refusal of an array that has a wrong item; None if items only repeat members.
 
     Raises msgspec.ValidationError if the value is no array.
     """
@@ -237,6 +281,8 @@ def _item_problem(value: msgspec.Raw, expected: Any, pointer: str, name: str) ->
         problem = _problem(item, item_type, f"{pointer}/{number}", f"{name}[{number}]")
         if problem is not None:
             return problem
+    if len(items) <= _SEARCHED_ITEMS_MAX:
+        return None
     detail = f"{_subject(name)} must be {_described(expected)}; one item is not."
     return Problem.at(pointer, "invalid_body", detail)
 
@@ -250,6 +296,7 @@ def _kind(text: str) -> str:
     return _KINDS.get(text[:1], "a number")
 
 
+# Whole numbers may be written as 28.0, which is a float to the decoder.
 _WORDS = {int: "whole number", str: "string"}
 
 
@@ -257,28 +304,10 @@ def _described(expected: Any) -> str:
     """Return what a member must be, in words of JSON."""
     if get_origin(expected) is list:
         (item_type,) = get_args(expected)
-        return f"an array of {_WORDS.get(item_type, 'object')}s"
+        return f"an array of {_described(item_type).partition(' ')[2]}s"
     types = get_args(expected) or (expected,)
     if bool in types:
         return "true, false or null" if NoneType in types else "true or false"
     name = _WORDS.get(types[0])
     described = f"a {name}" if name else "an object"
     return f"{described} or null" if NoneType in types else described
-
-
-def find_repeated(body: bytes, known: Sequence[str]) -> str | None:
-    """Return the first known member that a JSON object has more than once, None if there is none.
-
-    Names with escapes are found only if the body repeats another name as well.
-    """
-    if all(body.count(f'"{name}"'.encode()) < 2 for name in known):
-        return None
-    # The hook is called for the outermost object last.
-    names: list[str] = []
-
-    def keep(pairs: list[tuple[str, object]]) -> None:
-        names[:] = [name for name, _ in pairs]
-
-    with suppress(RecursionError):
-        json.loads(body, object_pairs_hook=keep, parse_int=str, parse_float=str)
-    return next((name for name in known if names.count(name) > 1), None)

@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.openapitools.client.ApiClient;
 import org.openapitools.client.ApiException;
 import org.openapitools.client.api.AccountApi;
@@ -197,7 +198,7 @@ class WithOpenapiGenerator {
   static Map<String, Object> callWatches(ApiClient client) throws ApiException, IOException {
     WatchesApi api = new WatchesApi(client);
     WatchRequest wanted =
-        new WatchRequest().leadDays(List.of(14, 28)).reference("FLEET").until(UNTIL);
+        new WatchRequest().leadDays(Set.of(14, 28)).reference("FLEET").until(UNTIL);
     var watch =
         api.putWatch(
             APIPutWatchRequest.newBuilder().registration("AB12CDE").watchRequest(wanted).build());

@@ -8,10 +8,12 @@ import gc
 import logging
 import os
 import secrets
+import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import hypothesis
@@ -60,7 +62,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile(
     "thorough", max_examples=500, deadline=None, database=None, print_blob=True
 )
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+hypothesis.settings.load_profile(_PROFILE)
 
 
 def _close_log_files() -> None:
@@ -313,14 +316,47 @@ def world(request: pytest.FixtureRequest, database_kind: str) -> Iterator[World]
     template.take_back(store)
 
 
+_LONG_SECONDS_MAX = 3600
+"""The limit of a test of `make test-system`, which may first build a binary or a Debian."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave Postgres to `make test-system`, except in tests of storage."""
+    """Leave Postgres to `make test-system`, except in tests of storage, and give it more time."""
     for item in items:
         callspec = getattr(item, "callspec", None)
         is_on_postgres = callspec and callspec.params.get("database_kind") == "postgres"
         if is_on_postgres and not item.get_closest_marker("storage"):
             item.add_marker("system_long")
+        if item.get_closest_marker("system_long") or _PROFILE == "thorough":
+            item.add_marker(pytest.mark.timeout(_LONG_SECONDS_MAX))
+
+
+class TimedOut(BaseException):
+    """A property test took too long.
+
+    hypothesis would take pytest's own exception for a failed example, and try it again, without an
+    alarm.
+    """
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer() -> Generator[None, Any, Any]:
+    """Let the alarm of a test that takes too long end a property test, too."""
+    is_set = yield
+    fail = signal.getsignal(signal.SIGALRM)
+    assert callable(fail)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        try:
+            fail(number, frame)
+        except pytest.fail.Exception as error:
+            if hypothesis.currently_in_test_context():
+                raise TimedOut(error.msg) from None
+            raise
+
+    signal.signal(signal.SIGALRM, stop)
+    return is_set
 
 
 def pytest_collection() -> None:

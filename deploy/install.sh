@@ -80,9 +80,14 @@ checksums=
 [ ! -f "$sums" ] || checksums=SHA256SUMS
 [ ! -f "$sums.sig" ] || checksums="$checksums SHA256SUMS.sig"
 documents="verifyd.cdx.json verifyd.licenses.txt" # what the binary is made of, beside it
-changelog=$here/CHANGELOG.md # beside the pages of a release, but above them in the source
-[ -f "$changelog" ] || changelog=$here/../CHANGELOG.md
-[ -f "$changelog" ] || changelog=
+above="CHANGELOG.md SECURITY.md" # beside the pages of a release, but above them in the source
+
+# Print a page of the source's top with links that lead to the pages beside it.
+print_above() {
+    page=$here/$1
+    [ -f "$page" ] || page=$here/../$1
+    [ ! -f "$page" ] || sed 's,](deploy/,](,g' "$page"
+}
 
 find_binary() {
     if [ -z "$binary" ]; then
@@ -136,7 +141,7 @@ check_signature() {
 
 check_sums() {
     [ "$binary" = "$here/verifyd" ] || fail "a release has its own binary; run $0 without --binary"
-    names="$files CHANGELOG.md verifyd verifyd.cdx.json verifyd.licenses.txt"
+    names="$files $above verifyd verifyd.cdx.json verifyd.licenses.txt"
     for name in $names; do
         [ -f "$here/$name" ] || fail "$here/$name is missing; unpack the archive again"
     done
@@ -171,7 +176,10 @@ needed_glibc() {
 # script.
 lay_out_release() {
     # shellcheck disable=SC2086 # names are words
-    digest=$(cd "$here" && cat -- "$binary" $files $checksums ${changelog:+"$changelog"} | sha256sum | cut -c 1-12)
+    digest=$({
+        (cd "$here" && cat -- "$binary" $files $checksums)
+        for name in $above; do print_above "$name"; done
+    } | sha256sum | cut -c 1-12)
     release=$home/releases/$version-$digest
     [ -d "$release" ] && return
     rm -rf "$release.new"
@@ -181,7 +189,10 @@ lay_out_release() {
         case $file in *.sh) mode=755 ;; esac
         install -D -m "$mode" "$here/$file" "$release.new/$file"
     done
-    [ -z "$changelog" ] || install -m 644 "$changelog" "$release.new/CHANGELOG.md"
+    for name in $above; do
+        print_above "$name" >"$release.new/$name"
+        [ -s "$release.new/$name" ] || rm "$release.new/$name"
+    done
     install -m 755 "$binary" "$release.new/verifyd"
     for document in $documents; do
         [ ! -f "${binary%/*}/$document" ] ||
@@ -231,7 +242,6 @@ configure() {
 
 lay_out_directories() {
     place 750 "${owner:+0:${owner#*:}}" "$etc"
-    [ -z "$trusted" ] || install -m 644 "$signers" "$etc/release-signers"
     place 750 "${owner:+0:${owner#*:}}" "$etc/imports"
     # The service reads when the certificate expires; only root can read the key.
     place 750 "${owner:+0:${owner#*:}}" "$etc/tls"
@@ -241,6 +251,13 @@ lay_out_directories() {
     place 700 "$owner" "$data/backups"
     place 770 "$owner" "$data/drop"
     place 700 "" "$root/etc/credstore"
+}
+
+# A key refuses other releases, so it is stored only once nothing refuses this one.
+store_key() {
+    [ -n "$trusted" ] || return 0
+    install -m 644 "$signers" "$etc/release-signers.part"
+    mv "$etc/release-signers.part" "$etc/release-signers"
 }
 
 # The previous release may have fewer units than the running one.
@@ -359,6 +376,7 @@ lay_out_directories
 if [ -n "$old" ] && [ -z "$root" ]; then
     prepare_upgrade
 fi
+store_key
 lay_out_configuration
 if [ -n "$root" ]; then
     point current "$release"

@@ -31,6 +31,16 @@ NEED_SYSTEMD = pytest.mark.skipif(
 )
 
 
+ABOVE = ("CHANGELOG.md", "SECURITY.md")
+"""Pages that are above `deploy` in the source, and are installed."""
+
+
+def copy_above(directory: Path) -> None:
+    """Copy these pages into a directory."""
+    for name in ABOVE:
+        shutil.copy(ROOT / name, directory)
+
+
 class Tree:
     """An empty directory tree, and a stand-in for the binary, which prints its version."""
 
@@ -198,12 +208,13 @@ def test_an_empty_tree_is_laid_out(tree):
 def test_no_page_has_a_dead_link(tree, is_in_source):
     """The pages of an installed host link only to what is installed with them."""
     if is_in_source:
-        shutil.copy(ROOT / "CHANGELOG.md", tree.deploy.parent)
+        copy_above(tree.deploy.parent)
     tree.install()
     release = (tree.root / "opt/verifyd/current").resolve()
-    assert (release / "CHANGELOG.md").exists() == is_in_source
-    for page in DEPLOY.rglob("*.md"):
-        installed = release / page.relative_to(DEPLOY)
+    assert [(release / name).exists() for name in ABOVE] == [is_in_source] * len(ABOVE)
+    pages = [page.relative_to(DEPLOY) for page in DEPLOY.rglob("*.md")]
+    for page in [*pages, *(map(Path, ABOVE) if is_in_source else ())]:
+        installed = release / page
         links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", installed.read_text())
         dead = [link for link in links if not (installed.parent / link).exists()]
         assert (page.name, dead) == (page.name, [])
@@ -211,8 +222,8 @@ def test_no_page_has_a_dead_link(tree, is_in_source):
 
 @pytest.mark.system_long
 def test_a_release_lays_itself_out_again(tree):
-    """The installer of an installed release makes the same release, with its changelog."""
-    shutil.copy(ROOT / "CHANGELOG.md", tree.deploy.parent)
+    """The installer of an installed release makes the same release, with all its pages."""
+    copy_above(tree.deploy.parent)
     tree.install()
     before = tree.files()
     tree.deploy = (tree.root / "opt/verifyd/current").resolve()
@@ -402,7 +413,9 @@ class Release(Tree):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.binary = self.binary.rename(self.deploy / "verifyd")
-        shutil.copy(ROOT / "CHANGELOG.md", self.deploy)
+        for name in ABOVE:
+            text = (ROOT / name).read_text().replace("](deploy/", "](")
+            (self.deploy / name).write_text(text)
         (self.deploy / "verifyd.cdx.json").write_text("{}")
         (self.deploy / "verifyd.licenses.txt").write_text("MIT")
         self.sums = self.deploy / "SHA256SUMS"
@@ -532,6 +545,28 @@ class TestCheckingTheRelease:
         release.assert_refused("signed by a key that is not in", "--trust-key", f"{other}.pub")
         release.assert_refused("has no public key of ssh-keygen", "--trust-key", other)
         release.assert_refused("does not exist", "--trust-key", "/nonexistent")
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount directories")
+    def test_a_key_is_not_stored_if_the_settings_are_refused(self, release):
+        """An upgrade that changes nothing must not refuse all releases but this one from now on.
+
+        The installer checks settings only on a real host, which a namespace of mounts stands for.
+        """
+        key = release.make_key("key")
+        release.sign(key)
+        script = """
+            for directory in /opt /usr/local/bin /var/lib /run; do
+                mkdir -p "$1$directory" && mount --bind "$1$directory" $directory
+            done
+            cp -a /etc "$1" && mount --bind "$1/etc" /etc
+            "$2" && echo "no setting" >>/etc/verifyd/verifyd.env && ! "$2" --trust-key "$3"
+        """
+        words = ["unshare", "--mount", "sh", "-euc", script, "sh", release.root]
+        words += [release.deploy / "install.sh", f"{key}.pub"]
+        ended = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
+        assert (ended.returncode, "nothing was changed" in ended.stderr) == (0, True)
+        assert (release.root / "etc/verifyd/verifyd.env").exists()
+        assert not release.signers.exists()
 
     @pytest.mark.system_long
     def test_a_key_is_replaced(self, signed):

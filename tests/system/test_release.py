@@ -15,7 +15,7 @@ from tests.system.machine import Machine
 from tests.system.processes import ROOT
 
 PAGE = (ROOT / "deploy" / "README.md").read_text()
-PROJECT = ".gitattributes .gitignore CHANGELOG.md README.md pyproject.toml setup.cfg"
+PROJECT = ".gitattributes .gitignore CHANGELOG.md README.md SECURITY.md pyproject.toml setup.cfg"
 NAME = f"verifyd-{VERSION}-linux-{os.uname().machine}"
 # The same commit, wherever it is made.
 COMMITTED = {

@@ -42,6 +42,7 @@ TOO_MANY = (
 
 # The question about a pasted table.
 WHICH_COLUMN = "Which column has the plates?"
+IS_HEADING = "Is the first line a heading?"
 CHOOSE_COLUMN = "Choose the column that has the plates."
 HEADING, COLUMN = "The first line is a heading: {}", "Column {}"
 EVERY_CELL, EVERY_CELL_HINT = "All cells", "Each cell is a plate."

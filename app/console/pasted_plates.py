@@ -1,4 +1,7 @@
-"""Plates that somebody pasted: a list, or a table of which one column has the plates (D191)."""
+"""Plates that somebody pasted: a list, or a table of which one column has the plates (D191).
+
+A list that seems to have a heading is a table, too: of one column.
+"""
 
 import csv
 import io
@@ -38,7 +41,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table with at least two lines and two columns, which may be ragged."""
+    """A table with at least two lines, which may be ragged."""
 
     lines: Sequence[Sequence[str]]
     columns: Sequence[Column]
@@ -91,18 +94,25 @@ def table_of(text: str) -> Table | None:
     """Return the table that a text is; None if it is a list.
 
     Most lines of a table have cells with the same delimiter between them: a tab, `;` or `,`. A text
-    with more than COLUMNS_MAX columns is a list.
+    with more than COLUMNS_MAX columns is a list, and so is a single column without a heading.
     """
     for delimiter in _DELIMITERS:
         lines = [line for line in _split(text, delimiter) if any(map(str.strip, line))]
         wide = sum(len(line) > 1 for line in lines)
         if wide > 1 and 2 * wide > len(lines):
-            if max(map(len, lines)) > COLUMNS_MAX:
-                return None
-            cleaned = [[_DIVIDERS.sub(" ", cell).strip() for cell in line] for line in lines]
-            columns = _columns(cleaned)
-            return Table(cleaned, columns) if len(columns) > 1 else None
-    return None
+            return _table(lines) if max(map(len, lines)) <= COLUMNS_MAX else None
+    if any(delimiter in text for delimiter in _DELIMITERS):
+        return None
+    return _table([[line] for line in text.splitlines() if line.strip()])
+
+
+def _table(lines: Sequence[Sequence[str]]) -> Table | None:
+    """Return a table of lines that are not blank; None if it is a list."""
+    cleaned = [[_DIVIDERS.sub(" ", cell).strip() for cell in line] for line in lines]
+    if len(cleaned) < 2:
+        return None
+    table = Table(cleaned, _columns(cleaned))
+    return table if len(table.columns) > 1 or table.looks_headed() else None
 
 
 def _columns(lines: Sequence[Sequence[str]]) -> list[Column]:

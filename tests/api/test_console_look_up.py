@@ -497,7 +497,7 @@ class TestSuggestions:
         form = ask(browser, "AB1ZCDE", **said).html.select_one("form.suggestions")
         assert (form["method"], form["action"]) == ("post", "../console/look-up")
         fields = {each["name"]: each["value"] for each in form.select("input")}
-        assert fields == {"from": "", "to": "", **said}
+        assert fields == {"from": "", "to": "", "column": "all", **said}
         button = form.select_one("button")
         page = browser.post(LOOK_UP, {**fields, button["name"]: button["value"]})
         assert page.html.h3.text.strip() == "AB12CDE"

@@ -139,6 +139,21 @@ class TestTable:
         file = clerk.post(LOOK_UP, {**fields, "as": "csv"})
         assert len(file.body.decode().splitlines()) == 1 + len(plates)
 
+    def test_a_single_column_with_a_heading_asks_too(self, clerk):
+        """The heading is no plate, but may be one; afterwards the list is not asked about again."""
+        page = ask(clerk, "Reg\nGOOD1\nBAD 1")
+        fields = form_of(page)
+        assert (fields["column"], fields["heading"]) == ("all", "on")
+        assert [each["name"] for each in page.html.select("[autofocus]")] == ["heading"]
+        assert not page.html.select("article")
+        plates = form_of(clerk.post(LOOK_UP, fields), "form.tools")["plates"]
+        assert plates.split("\n") == ["GOOD1", "BAD 1"]
+        fields.pop("heading")
+        again = form_of(clerk.post(LOOK_UP, fields), "form.tools")
+        assert again["plates"].split("\n") == ["Reg", "GOOD1", "BAD 1"]
+        file = clerk.post(LOOK_UP, {**again, "as": "csv"})
+        assert len(file.body.decode().splitlines()) == 4
+
     @each_row("column", ["", "0", "4", "9" * 400, "-1", "²", "<b>"])
     def test_a_choice_that_is_none_is_a_fault(self, clerk, column):
         """The question is asked again, with the whole table."""

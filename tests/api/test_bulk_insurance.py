@@ -257,7 +257,11 @@ class Test200:
     @SHARED
     @pytest.mark.parametrize(
         "content_type",
-        ["application/json", "application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"'],
+        [
+            "application/json",
+            "application/json; charset=utf-8;",
+            'Application/JSON;charset="UTF-8"',
+        ],
     )
     def test_json_may_name_its_charset(self, alice, fleet, content_type):
         """The media type can have any case and the charset UTF-8."""

@@ -342,6 +342,11 @@ def test_a_list_that_is_too_long(alice, world):
             "got another charset.",
         ),
         (
+            {"Content-Type": 'application/json; charset=utf-8; profile="x"'},
+            "The body must be sent as `Content-Type: application/json`, in UTF-8; "
+            "got another parameter than `charset`.",
+        ),
+        (
             {"Content-Type": "application/json", "Content-Encoding": "gzip"},
             "The body must be sent as it is, without Content-Encoding.",
         ),
@@ -351,6 +356,15 @@ def test_a_body_of_another_type(alice, headers, detail):
     """The detail names the type that is accepted; a compressed body is not called bad UTF-8."""
     problem = alice.request("POST", BULK, body=b"\x1f\x8b", headers=headers).json
     assert (problem["code"], problem["detail"]) == ("unsupported_media_type", detail)
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "application/json;"}])
+@pytest.mark.parametrize(("method", "path"), [("POST", BULK), ("PUT", "/v1/watches/A1")])
+def test_a_body_that_is_missing(alice, method, path, headers):
+    """The detail says so, and asks for no type of what was not sent."""
+    problem = alice.request(method, path, headers=headers).json
+    detail = "The body is empty. The body must be a JSON object."
+    assert (problem["code"], problem["detail"]) == ("invalid_json", detail)
 
 
 def test_a_method_that_a_path_does_not_have(alice):

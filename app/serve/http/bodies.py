@@ -19,7 +19,7 @@ DRAINED_BYTES_MAX = 4 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _LENGTH_DIGITS_MAX = 18
 _JSON = "application/json"
-_CHARSETS = ("", "charset=utf-8", "charset=utf8")
+_CHARSETS = frozenset({"charset=utf-8", "charset=utf8"})
 # What clients send by mistake. A type that is not listed is not repeated (D90).
 _OTHER_TYPES = {
     "": "none",
@@ -105,7 +105,8 @@ def read_json(req: falcon.Request, shape: type[_T]) -> _T:
     body: bytes | Problem = req.context.body
     if isinstance(body, Problem) and body.code == "body_too_large":
         raise body
-    _require_json_content_type(req)
+    if body != b"" or req.content_type:  # What is missing is the body, not its type.
+        _require_json_content_type(req)
     if isinstance(body, Problem):
         raise body
     _require_clean_text(body)
@@ -120,15 +121,16 @@ def read_json(req: falcon.Request, shape: type[_T]) -> _T:
 
 
 def _require_json_content_type(req: falcon.Request) -> None:
-    media_type, _, rest = (req.content_type or "").partition(";")
-    media_type = media_type.strip().lower()
-    charset = rest.replace(" ", "").replace('"', "").lower()
-    if media_type != _JSON or charset not in _CHARSETS:
-        got = (
-            "another charset"
-            if media_type == _JSON
-            else _OTHER_TYPES.get(media_type, "another type")
-        )
+    media_type, *rest = (req.content_type or "").replace('"', "").lower().split(";")
+    media_type = media_type.strip()
+    parameters = {"".join(each.split()) for each in rest} - {""}
+    if media_type != _JSON or not parameters <= _CHARSETS:
+        if media_type != _JSON:
+            got = _OTHER_TYPES.get(media_type, "another type")
+        elif all(each.startswith("charset=") for each in parameters):
+            got = "another charset"
+        else:
+            got = "another parameter than `charset`"
         detail = f"The body must be sent as `Content-Type: {_JSON}`, in UTF-8; got {got}."
         raise Problem("unsupported_media_type", detail)
     if req.env.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() not in ("", "identity"):

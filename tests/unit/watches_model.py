@@ -82,8 +82,8 @@ class Told(NamedTuple):
         lead = now.ends_within(day, leads)
         if lead is None or self.reported is None or self.reported[1] > lead:
             return lead
-        same = (_shifted(self.reported[0], days) for days in range(-self.slack, self.slack + 1))
-        return None if now.last_day in same else lead
+        same = {_shifted(self.reported[0], days) for days in range(-self.slack, self.slack + 1)}
+        return None if str(now.last_day) in same else lead
 
     def is_due(self, now: Fact, day: str, leads: Sequence[int]) -> bool:
         """Tell whether there is something to report."""
@@ -214,8 +214,10 @@ class ModelAccount:
 
 
 def _told(facts: Facts, day: str) -> dict[str, Told] | None:
+    if facts is None:
+        return None
     slack = {"mot": 1, "tax": 1}
-    return facts and {name: Told(fact, day, slack.get(name, 0)) for name, fact in facts.items()}
+    return {name: Told(fact, day, slack.get(name, 0)) for name, fact in facts.items()}
 
 
 def _shifted(day: str, days: int) -> str:

@@ -218,7 +218,8 @@ def policy_line(policy: Answer) -> str:
     insurer = f" of {policy['insurer']}" if policy["insurer"] else ""
     kind = f", {policy['type']}" if policy["type"] else ""
     lasts = f"{in_words(policy['validFrom'])} to {in_words(policy['validTo'])}"
-    return f"{policy['number']}{insurer}{kind}, {lasts}"
+    ends = f", cancelled on {in_words(policy['cancelledOn'])}" if policy["cancelledOn"] else ""
+    return f"{policy['number']}{insurer}{kind}, {lasts}{ends}"
 
 
 def policy_state(policy: Answer) -> str:

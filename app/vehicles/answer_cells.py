@@ -71,6 +71,7 @@ _ANSWERED: _Columns = {
     "firstRegistered": lambda its: its.record.first_registered or "",
     "taxStatus": lambda its: its.record.tax_status or "",
     "finesOutstanding": lambda its: str(its.record.outstanding_fines),
+    "policyCancelledOn": lambda its: (its.record.policy and its.record.policy.cancelled_on) or "",
 }
 COLUMNS = ("result", "registration", "asOf", *_ANSWERED)
 PERIOD_COLUMNS = (

@@ -84,7 +84,8 @@ def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
     """Return the policy to answer with, and why; None if no register knows one (D20).
 
     Policies in force come first, then those that end later, begin later, and have the greater
-    number. Among equals the first register decides, within a register the insurer's name.
+    number; a cancellation is an end. Among equals the first register decides, within a register
+    the insurer's name.
 
     Args:
         held: the rows of the plate in each register, in the order of precedence.
@@ -114,8 +115,12 @@ def _difference(chosen: _Candidate, other: _Candidate, day: str) -> tuple[str, s
     best, next_best = chosen.policy, other.policy
     if best.is_in_force(day) != next_best.is_in_force(day):
         return "in_force", "no other policy is"
-    if best.valid_to != next_best.valid_to:
-        return "ends_last", f"ends later ({best.valid_to}) than {other.name} ({next_best.valid_to})"
+    if best.end != next_best.end:
+        its, others = (
+            each.end if each.end == each.valid_to else f"cancelled on {each.end}"
+            for each in (best, next_best)
+        )
+        return "ends_last", f"ends later ({its}) than {other.name} ({others})"
     if best.valid_from != next_best.valid_from:
         begins = f"begins later ({best.valid_from}, not {next_best.valid_from})"
         return "begins_last", f"ends on the same day as {other.name}, and {begins}"

@@ -16,9 +16,9 @@ from app.vehicles.answers import (
     add_asked,
     checks_answer,
     compliance_answer,
+    detailed_policy_answer,
     failure_answer,
     insurance_answer,
-    policy_answer,
     suggestion_answers,
 )
 from app.vehicles.compliance import (
@@ -209,7 +209,7 @@ def _last_updated(
             (each.register, policy.updated)
             for each in held
             for policy in each.policies
-            if policy.valid_to >= period.first
+            if policy.end >= period.first
         ]
     if not times:
         times = [(each.register, fine.updated) for each in held for fine in each.fines]
@@ -353,10 +353,9 @@ def _vehicle(facts: VehicleFacts | None) -> Document | None:
 
 
 def _policy_document(policy: PolicyFacts, day: str) -> Document:
-    """Return the policy object of the API and three more members; `state` is that of the day."""
+    """Return the policy object of the API and two more members; `state` is that of the day."""
     return {
-        **msgspec.structs.asdict(policy_answer(policy)),
-        "cancelledOn": policy.cancelled_on,
+        **msgspec.structs.asdict(detailed_policy_answer(policy)),
         "lastUpdated": clock.iso_utc(policy.updated),
         "state": policy_state(policy, day),
     }

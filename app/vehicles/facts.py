@@ -49,9 +49,15 @@ class PolicyFacts(NamedTuple):
         in_dates = self.valid_from <= day <= self.valid_to
         return in_dates and (self.cancelled_on is None or day < self.cancelled_on)
 
+    @property
+    def end(self) -> str:
+        """The day on which it ends: its last day, or that of an earlier cancellation (D20)."""
+        cancelled_on = self.cancelled_on
+        return self.valid_to if cancelled_on is None else min(self.valid_to, cancelled_on)
+
     def rank(self, day: str) -> tuple[bool, str, str, str]:
         """Return a key that is greatest for the policy to answer with on the day."""
-        return self.is_in_force(day), self.valid_to, self.valid_from, self.number
+        return self.is_in_force(day), self.end, self.valid_from, self.number
 
 
 class FineFacts(NamedTuple):
@@ -103,8 +109,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     mot_first_years: int = 0
     """Years after `first_registered` before an MOT is due; 0 for never (D154)."""
     policies: tuple[PolicyFacts, ...] = ()
-    """Those that end on or after the day asked for, if there are several, and otherwise none: then
-    only `policy` can count from that day on. They are at most `POLICIES_MAX`, and one more if
+    """Those that end (D20) on or after the day asked for, if there are several, and otherwise none:
+    then only `policy` can count from that day on. They are at most `POLICIES_MAX`, and one more if
     there are more; in the order of D20 for equals, after those in force if that was asked for."""
     outstanding_fines: int | None = None
     """How many fines are owed, at most `FINES_MAX`; one that two registers know counts once."""

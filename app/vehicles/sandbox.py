@@ -126,7 +126,7 @@ def record_of(plate: str, holding: Holding, day: str) -> Record:
     vehicle = holding.vehicle
     assert vehicle is not None  # noqa: S101 - all vehicles of the table have one
     choice = choose_policy([holding], day)
-    later = [each for each in holding.policies if each.valid_to >= day]
+    later = [each for each in holding.policies if each.end >= day]
     later.sort(key=lambda each: each.is_in_force(day), reverse=True)
     owed = sum(not fine.settled for fine in holding.fines)
     return Record(

@@ -32,7 +32,7 @@ def with_policy(
         packed = fn.json_build_array(*columns).cast("text").alias("policy")
         ranked = peewee.Select((held,), (packed,)).order_by(
             in_force.desc(),
-            its.valid_to.desc(),
+            _end(its).desc(),
             its.valid_from.desc(),
             its.number.desc(),
             its.place,
@@ -43,7 +43,7 @@ def with_policy(
     # PERF: beside its only MAX, SQLite takes all columns from the row that has the maximum. A
     # look-up takes half as long as with ORDER BY, which sorts for each plate. All parts but the
     # last have the same length, so the texts sort like `PolicyFacts.rank`.
-    rank = in_force.concat(its.valid_to).concat(its.valid_from).concat(its.number)
+    rank = in_force.concat(_end(its)).concat(its.valid_from).concat(its.number)
     # NOTE: among equals SQLite keeps the row that it read first. It reads the registers in order,
     # and the policies of a plate in the order of their key, which begins with the insurer.
     packed = Case(None, [(fn.MAX(rank).is_null(False), fn.json_array(*columns))])
@@ -58,12 +58,17 @@ def _is_in_force(its: Any, day: peewee.Value) -> Any:
     )
 
 
+def _end(its: Any) -> Any:
+    """Return the day on which a policy ends, as `PolicyFacts.end` does."""
+    return Case(None, [(its.cancelled_on < its.valid_to, its.cancelled_on)], its.valid_to)
+
+
 def later_policies(
     engine: Engine, tables: Sequence[type[Policy]], plate: peewee.CTE, *, in_force_first: bool
 ) -> peewee.Node:
     """Return the policies that end on or after the day as a JSON array, null if less than two.
 
-    They have the order and the limit of `Record.policies`.
+    They end as D20 says, and have the order and the limit of `Record.policies`.
     """
     if not tables:
         return peewee.SQL("NULL")
@@ -72,7 +77,7 @@ def later_policies(
     held: Any = reduce(peewee.SelectBase.union_all, of_each).alias("held")
     its = held.c
     columns = [getattr(its, name) for name in PolicyFacts._fields]
-    later: Any = peewee.Select((held,), columns).where(its.valid_to >= day)
+    later: Any = peewee.Select((held,), columns).where(_end(its) >= day)
     order = [_is_in_force(its, day).desc()] if in_force_first else []
     # PERF: SQLite reads in this order anyway, and sorting costs 2 us for each plate.
     if engine.has_lateral or in_force_first:

@@ -119,7 +119,7 @@ class Test200:
         """With details a successful item has the vehicle and lastUpdated of the single look-up."""
         sent = {"registrations": ["AB12CDE", "NONE1"], "details": True}
         found, failed = alice.post(ADDRESS, sent).json["results"]
-        single = alice.get("/v1/vehicle/AB12CDE/insurance").json
+        single = alice.get("/v1/vehicle/AB12CDE/insurance?details=true").json
         assert found == single
         assert set(failed) == {"registration", "insured", "error", "code"}
 

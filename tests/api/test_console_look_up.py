@@ -382,11 +382,12 @@ class TestDates:
     def test_all_policies_in_force_are_shown(self, world, answer):
         """So a double insurance is seen; more than 100 policies are not judged any later."""
         other = {**POLICY, "number": "P-8", "validTo": "2025-12-31", "type": "third party"}
-        world.load([other])
+        world.load([other, {**POLICY, "number": "P-9", "cancelledOn": "2025-12-05"}])
         verdicts, facts = answer("AB12CDE")
         assert facts["Policies in force"] == (
-            "2 policies P-7, 1 July 2025 to 30 June 2026 "
-            "P-8, third party, 1 July 2025 to 31 December 2025"
+            "3 policies P-7, 1 July 2025 to 30 June 2026 "
+            "P-8, third party, 1 July 2025 to 31 December 2025 "
+            "P-9, 1 July 2025 to 30 June 2026, cancelled on 5 December 2025"
         )
         world.load({**POLICY, "number": f"{n:03}"} for n in range(100))
         verdicts, facts = answer("AB12CDE")

@@ -166,16 +166,16 @@ class TestPeriod:
         period = got(alice, f"{address}?from={first}&to={last}&details=true")["period"]
         assert (period["firstDay"], period["lastDay"]) == (first, last)
 
-    @pytest.mark.parametrize("number", [1, 2])
-    def test_a_policy_cancelled_before_its_first_day(self, alice, world, number):
-        """It never covers a day, alone or beside another one."""
+    @pytest.mark.parametrize(("number", "reason"), [(1, "cancelled"), (2, "expired")])
+    def test_a_policy_cancelled_before_its_first_day(self, alice, world, number, reason):
+        """It never covers a day, alone or beside another one, which ends later."""
         cancelled = LATER | {"validFrom": FRIDAY, "cancelledOn": "2025-06-01"}
         world.load([VEHICLE])
         world.load([cancelled, POLICY][:number])
         answer = got(alice, f"{INSURANCE}?{WEEKEND}&policies=all&details=true")
         failing = (FRIDAY, SUNDAY)[number - 1]
         assert answer["period"]["firstFailingDay"] == failing
-        assert answer["period"]["reasons"] == {"insuranceValid": "cancelled"}
+        assert answer["period"]["reasons"] == {"insuranceValid": reason}
         assert [each["number"] for each in answer["policies"]] == ["P-1"] * (number - 1)
 
     def test_the_first_mot_can_be_what_fails(self, world):
@@ -197,6 +197,33 @@ class TestDetails:
         assert got(alice, f"{INSURANCE}?asOf={FRIDAY}&details=true")["insuredUntil"] == "2025-07-05"
         assert got(alice, f"{INSURANCE}?asOf={MONDAY}&details=true")["insuredUntil"] == "2025-12-31"
         assert "insuredUntil" not in got(alice, f"{INSURANCE}?asOf={SUNDAY}&details=true")
+
+    @STORAGE
+    def test_a_known_cancellation_is_told(self, alice, world):
+        """It ends a policy, and is beside `validTo` with `details` and `policies=all` only."""
+        cancelled = POLICY | {"validTo": "2027-12-31", "cancelledOn": MONDAY}
+        lasting = POLICY | {"number": "P-0", "validTo": "2025-12-31"}
+        world.load([cancelled])
+        world.load([VEHICLE | {"registration": "OTHER"}, VEHICLE])
+        days = {"validFrom": "2025-01-01", "validTo": "2027-12-31"}
+        plain = {"number": "P-1", "insurer": "Northgate", **days, "type": None}
+        told = plain | {"cancelledOn": MONDAY}
+        address = f"{INSURANCE}?asOf={FRIDAY}"
+        assert got(alice, address)["policy"] == plain
+        assert got(alice, f"{INSURANCE}?{WEEKEND}")["policy"] == plain
+        for option in ("details=true", "policies=all"):
+            assert got(alice, f"{address}&{option}")["policy"] == told
+        assert got(alice, f"{address}&details=true")["insuredUntil"] == SUNDAY
+        asked = {"asOf": FRIDAY, "details": True}
+        assert items(alice, BULKS[0], PLATE, "OTHER", **asked)[0]["policy"] == told
+        assert items(alice, BULKS[0], PLATE, asOf=FRIDAY)[0]["policy"] == plain
+        world.load([lasting])
+        answer = got(alice, f"{address}&policies=all")
+        assert answer["policy"] == answer["policies"][0]
+        assert [(each["number"], each["cancelledOn"]) for each in answer["policies"]] == [
+            ("P-0", None),
+            ("P-1", MONDAY),
+        ]
 
     @SHARED
     def test_compliance_says_until_when_and_why(self, alice, gap):

@@ -165,7 +165,7 @@ class Model:
         (here, a), (there, b) = one, other
         ranks: list[tuple[str, Any, Any]] = [
             ("in_force", self._in_force(a), self._in_force(b)),
-            ("ends_last", a.valid_to, b.valid_to),
+            ("ends_last", last_day(a), last_day(b)),
             ("begins_last", a.valid_from, b.valid_from),
             ("greatest_number", a.number, b.number),
         ]
@@ -241,6 +241,11 @@ def _key(policy: PolicyRow) -> tuple[str, str]:
     return policy.number, policy.valid_from
 
 
+def last_day(policy: PolicyRow) -> str:
+    """Return the day that decides which policy ends last: of its end and its cancellation (D20)."""
+    return min(filter(None, (policy.valid_to, policy.cancelled_on)))
+
+
 def policy_answer(policy: PolicyRow) -> dict[str, Any]:
     return {
         "number": policy.number,
@@ -249,3 +254,8 @@ def policy_answer(policy: PolicyRow) -> dict[str, Any]:
         "validTo": policy.valid_to,
         "type": policy.type,
     }
+
+
+def detailed_policy(policy: PolicyRow) -> dict[str, Any]:
+    """Return the policy as answers with details have it (D92)."""
+    return policy_answer(policy) | {"cancelledOn": policy.cancelled_on}

@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
-from tests.unit.explained_model import Model, Rows, first_due, policy_answer
+from tests.unit.explained_model import Model, Rows, detailed_policy, first_due, last_day
 
 _BASES = (date(2025, 7, 1), date(2025, 7, 1), date(2024, 2, 25), date(1, 1, 9), date(9999, 12, 20))
 _LAST = date.max.toordinal()
@@ -98,8 +98,10 @@ class PeriodModel(Model):
     def insurance(self, plate: str, last: str) -> dict[str, Any]:
         """Return the insurance record with details and all policies, in a period to `last`."""
         until = self._insured_until(plate)
+        chosen = self._chosen(self._rows(plate, "p"))
         return {
             **self.says(plate)["insurance"],
+            "policy": chosen and detailed_policy(chosen[1]),
             "lastUpdated": self._last_updated(plate),
             "policies": self._policies_in_force(plate),
             "period": self._period(plate, until, last, is_about_insurance=True),
@@ -136,7 +138,7 @@ class PeriodModel(Model):
 
     def later_policies(self, plate: str) -> int:
         """Return how many policies end on or after the model's day."""
-        return sum(policy.valid_to >= self.day for _, policy in self._rows(plate, "p"))
+        return sum(last_day(policy) >= self.day for _, policy in self._rows(plate, "p"))
 
     def _fines(self, plate: str) -> set[str]:
         return {fine.reference for _, fine in self._rows(plate, "f") if not fine.settled}
@@ -194,7 +196,7 @@ class PeriodModel(Model):
 
     def _last_updated(self, plate: str) -> str:
         single = self.says(plate)["insurance"]["lastUpdated"]
-        later = [p.updated for _, p in self._rows(plate, "p") if p.valid_to >= self.day]
+        later = [p.updated for _, p in self._rows(plate, "p") if last_day(p) >= self.day]
         return max([single, *(f"1970-01-01T00:00:{time:02}Z" for time in later)])
 
     def _policies_in_force(self, plate: str) -> list[dict[str, Any]]:
@@ -210,17 +212,13 @@ class PeriodModel(Model):
         # The sorts are stable: by rank, and among equals by register and insurer.
         others.sort(key=lambda each: (self.order.index(each[0]), each[1].insurer))
         others.sort(
-            key=lambda each: (each[1].valid_to, each[1].valid_from, each[1].number), reverse=True
+            key=lambda each: (last_day(each[1]), each[1].valid_from, each[1].number), reverse=True
         )
-        return [policy_answer(policy) for _, policy in (answered, *others)]
+        return [detailed_policy(policy) for _, policy in (answered, *others)]
 
 
 def _identity(policy: PolicyRow) -> tuple[str, str, str]:
     return policy.insurer, policy.number, policy.valid_from
-
-
-def _rank(policy: PolicyRow) -> tuple[str, str, str]:
-    return policy.valid_to, policy.valid_from, policy.number
 
 
 def _number(day: str) -> int:

@@ -115,6 +115,14 @@ class TestAnswers:
             "finesOutstanding": "0",
         }
 
+    def test_a_known_cancellation_is_told(self, cli, store, answered):
+        """Beside the last day of the policy, which it ends before."""
+        cancelled = POLICY | {"registration": "CI1", "cancelledOn": "2025-12-05"}
+        added(cli, store, [cancelled])
+        (row,) = rows_of(answered(b"plate\nCI1\n"))
+        names = ("policyValidTo", "policyCancelledOn", "insuredUntil")
+        assert [row[name] for name in names] == ["2026-06-30", "2025-12-05", "2025-12-04"]
+
     def test_that_no_end_is_known_is_a_word(self, cli, store, answered):
         """A date that is absent because the vehicle fails is an empty cell."""
         insured = {"insured": True}

@@ -70,6 +70,7 @@ def in_form_of_the_model(plate: Any) -> Any:
     for answer in (plate["insurance"], plate["compliance"]):
         answer.pop("insuredUntil", None)
     plate["insurance"].pop("policies")
+    (plate["insurance"]["policy"] or {}).pop("cancelledOn", None)
     chosen = plate["chosenPolicy"]
     members = ("register", "insurer", "number", "validFrom", "rule")
     return {

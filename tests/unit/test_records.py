@@ -18,6 +18,7 @@ from app.storage.stores import store_of
 from app.storage.versions import migrate_register
 from app.vehicles.compliance import choose_policy
 from app.vehicles.facts import Holding, PolicyFacts, Record
+from app.vehicles.periods import record_on
 from app.vehicles.records import Records, Wanted
 from tests.conftest import STORAGE
 from tests.rows import each_row
@@ -319,14 +320,25 @@ class TestPolicy:
             ({"valid_to": "2025-09-30"}, {"cancelled_on": "2025-07-01"}),
             # None in force: the greatest end, here the future one.
             ({"valid_from": "2025-08-01", "valid_to": "2026-07-31"}, {"valid_to": "2025-06-30"}),
-            # None in force: the greatest end, even if cancelled.
-            ({"cancelled_on": "2025-02-01"}, {"valid_to": "2025-06-30"}),
+            # Both in force: the one that ends last, not one that is cancelled before.
+            ({"valid_to": "2025-09-30"}, {"cancelled_on": "2025-09-01"}),
+            # A cancellation after the last day changes nothing.
+            (
+                {"valid_to": "2025-09-30", "cancelled_on": "2025-11-01"},
+                {"valid_to": "2025-10-31", "cancelled_on": "2025-08-01"},
+            ),
+            # None in force: the greatest end, which a cancellation is.
+            ({"valid_to": "2025-05-31"}, {"cancelled_on": "2025-02-01"}),
+            ({"cancelled_on": "2025-06-30"}, {"valid_to": "2025-06-29"}),
             # Same end: the later beginning.
             ({"valid_from": "2025-02-01"}, {"valid_from": "2025-01-31"}),
             # Same dates: the greater number, as text.
             ({"number": "P-9"}, {"number": "P-10"}),
         ],
-        ids=["end", "future", "cancelled", "later", "latest", "beginning", "number"],
+        ids=[
+            *("end", "future", "cancelled", "later", "cancelled before", "cancelled after"),
+            *("ended", "latest", "beginning", "number"),
+        ],
     )
     def test_one_policy_decides(self, found, registers, winner, loser):
         """First in force, then the later end, then the later beginning, then the number."""
@@ -347,7 +359,7 @@ class TestPolicy:
     def test_before_its_cancellation_a_policy_was_in_force(self, found):
         """A policy stays in force on days before its cancellation."""
         cancelled = policy(number="P-1", cancelled_on="2025-06-01", insurer="A")
-        current = policy(number="P-2", valid_to="2025-11-30", insurer="B")
+        current = policy(number="P-2", valid_from="2025-06-01", insurer="B")
         registers: dict[str, Rows] = {"native": {"p": [cancelled, current]}}
         assert found(registers, day="2025-05-31").policy.insurer == "A"
         assert found(registers, day="2025-06-01").policy.insurer == "B"
@@ -562,7 +574,8 @@ def merged(registers: dict[str, Rows], order: tuple[str, ...], plate: str, day: 
         # Ties of D20: within a register the lesser insurer wins, among registers the first.
         mine = [p for p in registers[name]["p"] if p.registration == plate]
         for p in sorted(mine, key=lambda p: p.insurer):
-            rank = (in_force(p), p.valid_to, p.valid_from, p.number)
+            end = min(filter(None, (p.valid_to, p.cancelled_on)))
+            rank = (in_force(p), end, p.valid_from, p.number)
             if answered is None or rank > answered[0]:
                 answered = (rank, p)
     taxed = next((r for r in described if r.tax_status is not None), None)
@@ -674,3 +687,21 @@ class TestAgainstTheReference:
             one, _ = records.find_record(shelf.state, plate, day)
             assert (one and one.policy) == (choice and choice.policy)
             assert many.get(plate) == one
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        policies=st.dictionaries(st.sampled_from("dcba"), like_others, min_size=1),
+        asked=st.tuples(days, days).map(sorted),
+        in_force_first=st.booleans(),
+    )
+    def test_a_later_day_has_the_policy_of_its_own_look_up(
+        self, shelf, policies, asked, in_force_first
+    ):
+        """What is read for later days is enough to choose as a look-up of each day does."""
+        shelf.fill({name: {"p": rows} for name, rows in policies.items()}, kinds="p")
+        records, (first, later) = shelf.records(()), asked
+        wanted = DATED._replace(in_force_first=in_force_first)
+        for plate in ("A1", "B2"):
+            dated, _ = records.find_record(shelf.state, plate, first, wanted)
+            alone, _ = records.find_record(shelf.state, plate, later)
+            assert (dated and record_on(dated, later).policy) == (alone and alone.policy)

@@ -28,7 +28,8 @@ const lookUp = (columns, plates) => db.prepare(`
       SELECT insurer, number, valid_from FROM policy WHERE registration = asked.plate
       ORDER BY valid_from <= @day AND valid_to >= @day
           AND (cancelled_on IS NULL OR cancelled_on > @day) DESC,
-        valid_to DESC, valid_from DESC, number DESC, insurer
+        CASE WHEN cancelled_on < valid_to THEN cancelled_on ELSE valid_to END DESC,
+        valid_from DESC, number DESC, insurer
       LIMIT 1)`)
 const findInsurance = lookUp(
   'vehicle.make, vehicle.model, vehicle.year, vehicle.color', 'SELECT @plate AS plate')

@@ -47,6 +47,10 @@ class Policy(Base):
     cancelled_on: Mapped[date | None]
     updated: Mapped[int]
 
+    @property
+    def end(self):
+        return min(self.valid_to, self.cancelled_on or self.valid_to)
+
     def is_in_force(self, day):
         in_dates = self.valid_from <= day <= self.valid_to
         return in_dates and (self.cancelled_on is None or day < self.cancelled_on)

@@ -5,7 +5,7 @@ import unicodedata
 from datetime import UTC, datetime
 
 from models import Fine, Policy, Vehicle
-from sqlalchemy import and_, or_, select
+from sqlalchemy import and_, case, or_, select
 
 RATE_LIMIT = "1000000000 per second"
 TITLES = {400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}
@@ -34,9 +34,11 @@ def find_record(session, text, day):
         Policy.valid_to >= day,
         or_(Policy.cancelled_on.is_(None), Policy.cancelled_on > day),
     )
+    is_cut_short = Policy.cancelled_on < Policy.valid_to
+    end = case((is_cut_short, Policy.cancelled_on), else_=Policy.valid_to)
     order = (
         in_force.desc(),
-        Policy.valid_to.desc(),
+        end.desc(),
         Policy.valid_from.desc(),
         Policy.number.desc(),
         Policy.insurer,
@@ -144,7 +146,7 @@ def best(policies, day):
     """Return the policy to answer with, by the same rule as the ORDER BY above."""
     if not policies:
         return None
-    return max(policies, key=lambda p: (p.is_in_force(day), p.valid_to, p.valid_from, p.number))
+    return max(policies, key=lambda p: (p.is_in_force(day), p.end, p.valid_from, p.number))
 
 
 def bulk_item(text, plate, vehicle, policy, day):

@@ -19,10 +19,12 @@ from app.registers.generations import Generations, locked, still_locked
 from app.storage.engine import Engine, Row
 from app.storage.errors import failures_named
 from app.storage.identity import write_identity
+from app.storage.interface import InUse
 from app.storage.registers import in_precedence, read_state
 from app.storage.stores import migrate, store_of
 from app.storage.tables import RegisterRef, qualified
 from app.storage.versions import database_id, versions
+from app.watches.repository import renew_feeds
 
 MAIN_TABLES = (
     *("plan", "account", "api_key", "domain", "register", "register_load"),
@@ -117,17 +119,21 @@ def copy_database(
     target: Engine,
     progress: Progress,
     waiting: AbstractContextManager[None] | None = None,
+    *,
+    is_rehearsal: bool = False,
 ) -> list[Copied]:
     """Copy everything to an empty target; only compare if the target holds the same already.
 
-    The source is read in one snapshot. No register of either can be loaded meanwhile.
+    The source is read in one snapshot. No register of either can be loaded meanwhile. Nobody may
+    use the source, unless this is a rehearsal, whose copy refuses cursors of the source's events.
 
     Args:
         waiting: entered while the copy waits for others who use the target.
+        is_rehearsal: copy for a try, after which the source stays in use.
 
     Raises OperatorError if a database cannot be opened, read or filled, the schemas differ, the
-    target holds other data, or the rows that were read back differ from those written;
-    peewee.PeeweeException if a register of either cannot be locked or attached.
+    source is in use, the target holds other data, or the rows that were read back differ from those
+    written; peewee.PeeweeException if a register of either cannot be locked or attached.
     """
     with failures_named("source"):
         _require_schema("source", source)
@@ -138,6 +144,7 @@ def copy_database(
     if database_id(source) == database_id(target):
         raise OperatorError("the source and the target are the same database, or one is a backup")
     with ExitStack() as held:
+        require_unused = None if is_rehearsal else held.enter_context(_unused(source))
         registers = _registers(source)
         for register in registers:
             held.enter_context(locked(source, register.name))
@@ -154,9 +161,32 @@ def copy_database(
             held.enter_context(target.atomic())
             # A service that uses the target must wait, and so must another copy.
             target.lock_tables(MAIN_TABLES)
-        copy = _copied if _is_empty(target) else _compared
+        is_empty = _is_empty(target)
+        if is_rehearsal and not is_empty:
+            raise OperatorError("the target holds data; rehearse with an empty database")
+        copy = _copied if is_empty else _compared
         with failures_named("target"):
-            return copy(source, target, registers, progress)
+            copied = copy(source, target, registers, progress)
+            if is_rehearsal:
+                renew_feeds(target)
+        if require_unused:
+            require_unused()
+        return copied
+
+
+@contextmanager
+def _unused(source: Engine) -> Iterator[Callable[[], None]]:
+    """Keep a source to this process; yields a function that checks it where others are let in.
+
+    Otherwise both databases would go on: what the service writes to the source is lost, and events
+    of the copy get numbers that clients have read on from.
+    """
+    try:
+        with source.alone() as require_alone:
+            yield require_alone
+    except InUse as error:
+        remedy = "stop the service on all hosts first; to try the copy while it runs, --rehearsal"
+        raise OperatorError(f"the source is in use: {error}; {remedy}") from error
 
 
 def _require_schema(name: str, engine: Engine) -> None:

@@ -27,7 +27,7 @@ from app.storage.postgres import PostgresEngine
 from app.storage.register_files import other_files
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Register
-from app.storage.sqlite import BUSY_TIMEOUT_SECONDS, SqliteEngine
+from app.storage.sqlite import BUSY_TIMEOUT_SECONDS, SqliteEngine, lock_alone
 from app.storage.tables import schema_of
 from app.storage.versions import Versions, program_schema
 from app.watches.repository import renew_feeds
@@ -122,9 +122,7 @@ def _locked(database: Path) -> Iterator[apsw.Connection | None]:
 
 def _is_readable_alone(connection: apsw.Connection) -> bool:
     try:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("BEGIN EXCLUSIVE")  # The lock stays after the transaction.
-        connection.execute("COMMIT")
+        lock_alone(connection)
         # Its log is not kept, and must never be used with the new file.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("SELECT database_id FROM installation")

@@ -7,7 +7,7 @@ from tqdm import tqdm
 
 from app.backup.copy import Copied, copy_database
 from app.cli.output import counted, print_items, waiting_for
-from app.cli.parser import Argument, Group
+from app.cli.parser import Argument, Group, flag
 from app.config import SETTINGS, Config, is_set
 from app.storage.session import opened_database
 
@@ -30,12 +30,15 @@ def _database(option: str, dest: str, meaning: str) -> Argument:
     "copy everything into an empty database, and compare: from SQLite to Postgres, or back",
     _database("--from", "source", "database to copy"),
     _database("--to", "target", "empty database to copy into"),
+    flag("--rehearsal", "copy while the source is in use, to try the copy and then discard it"),
     details="Give --from, --to, or both; the other one is the database of the settings. A\n"
-    "SQLite file is created if it does not exist. Four slashes begin an absolute path.",
+    "SQLite file is created if it does not exist. Four slashes begin an absolute path. Stop the\n"
+    "service on all hosts first: what it writes later is not in the copy.",
     examples=[
         "copy --from sqlite:////var/lib/verifyd/verifyd.db",
         "copy --to sqlite:////var/lib/verifyd/verifyd.db",
         "copy --from sqlite:///verifyd.db --to postgresql:///verifyd",
+        "copy --to sqlite:////tmp/try.db --rehearsal",
     ],
 )
 def _copy(args: argparse.Namespace) -> None:
@@ -57,14 +60,12 @@ def _copy(args: argparse.Namespace) -> None:
             bar.update(rows)
 
         waiting = waiting_for(args, "the service or another copy that uses the target")
-        copied = copy_database(source, target, show, waiting)
+        copied = copy_database(source, target, show, waiting, is_rehearsal=args.rehearsal)
     rows = counted(sum(each.rows for each in copied), "row")
-    print_items(
-        args,
-        [each._asdict() for each in copied],
-        Copied._fields,
-        f"{rows} of {counted(len(copied), 'table')} are the same in both databases",
-    )
+    text = f"{rows} of {counted(len(copied), 'table')} are the same in both databases"
+    if args.rehearsal:
+        text += "; this was a rehearsal, so the copy refuses cursors of events: discard it"
+    print_items(args, [each._asdict() for each in copied], Copied._fields, text)
 
 
 def _config(database_url: str | None) -> Config | None:

@@ -16,6 +16,10 @@ Waiting = Callable[[str], AbstractContextManager[object]]
 """Returns a context that shows the user what a command waits for."""
 
 
+class InUse(Exception):
+    """Somebody else uses the database; the text is a clause about who."""
+
+
 class Engine(peewee.Database, ABC):
     """A database, with one connection per thread.
 
@@ -124,6 +128,16 @@ class Engine(peewee.Database, ABC):
 
     def begin_log(self) -> None:
         """Let the log of a file say which state of the file it continues, before a merge (D153)."""
+
+    @abstractmethod
+    def alone(self) -> AbstractContextManager[Callable[[], None]]:
+        """Return a context of a command that must be the only user of the database.
+
+        On SQLite nobody else can use it meanwhile. On Postgres the sessions of verifyd are looked
+        for, from any host; the context yields a function that looks for them again.
+
+        Raises InUse, as that function does; peewee.PeeweeException if the database cannot be used.
+        """
 
     @abstractmethod
     def consistent_read(self) -> AbstractContextManager[object]:

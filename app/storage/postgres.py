@@ -6,7 +6,8 @@ The URL goes to libpq unchanged, so it can set everything that libpq knows: TLS,
 
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from operator import itemgetter, methodcaller
 from pathlib import Path
@@ -15,10 +16,11 @@ from typing import Any
 import peewee
 from peewee import fn
 
+from app import clock
 from app.errors import OperatorError
 from app.storage.errors import driver_errors_translated, sqlstate
 from app.storage.identity import NotOwn, require_own
-from app.storage.interface import Engine, Row
+from app.storage.interface import Engine, InUse, Row
 from app.storage.tables import RegisterRef
 
 SERVING_OPTIONS = (
@@ -52,6 +54,15 @@ _CURED_BY_RECONNECTING = ("08", "57P", "26", "42P05", "0A")
 # The table or schema does not exist: its register was dropped or replaced a moment ago.
 _GONE = ("42P01", "3F000")
 _DEADLOCK = "40P01"
+_OTHERS = (
+    "SELECT DISTINCT coalesce(host(client_addr), 'a Unix socket') FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND application_name IN (%s, current_setting('application_name')) ORDER BY 1"
+)
+"""Where other sessions of verifyd in this database come from. Everybody may see that."""
+_ENDING_SECONDS = 2
+"""How long a session of a process that has ended may be seen."""
+_PAUSE_SECONDS = 0.05
 _MIGRATION_LOCK = 0x766664  # any number that no other lock uses
 _NULL = str(None)
 _CONTROLS = ("\b", "\f", "\r", "\v")
@@ -242,6 +253,28 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
 
     def integrity_fault(self) -> None:
         """Return None: the server has tools of its own."""
+
+    @contextmanager
+    def alone(self) -> Iterator[Callable[[], None]]:
+        """Look for other sessions of verifyd, now and whenever the caller wants it.
+
+        NOTE: a service that has lost its connections is not found before its next request.
+        """
+        self._require_alone()
+        yield self._require_alone
+
+    def _require_alone(self) -> None:
+        deadline_ns = clock.monotonic_ns() + _ENDING_SECONDS * 1_000_000_000
+        while True:
+            # Within a transaction, the server would show the same sessions again.
+            self.execute_sql("SELECT pg_stat_clear_snapshot()")
+            others = self.execute_sql(_OTHERS, (_DEFAULTS["application_name"],)).fetchall()
+            if not others:
+                return
+            if clock.monotonic_ns() > deadline_ns:
+                addresses = ", ".join(address for (address,) in others)
+                raise InUse(f"verifyd has sessions from {addresses}")
+            time.sleep(_PAUSE_SECONDS)
 
     def consistent_read(self) -> AbstractContextManager[object]:
         """Return a transaction that sees the data of one moment."""

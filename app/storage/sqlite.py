@@ -8,7 +8,7 @@ that serves keeps its connection after every error that a new connection would m
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from functools import lru_cache
@@ -36,7 +36,7 @@ from app.storage.files import (
     stamp_of,
 )
 from app.storage.identity import NotOwn, require_own
-from app.storage.interface import Row
+from app.storage.interface import InUse, Row
 from app.storage.sqlite_dialect import SqliteDialect
 from app.storage.tables import RegisterRef
 
@@ -253,6 +253,21 @@ class SqliteEngine(SqliteDialect):
         finally:
             self.execute_sql(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
 
+    @contextmanager
+    def alone(self) -> Iterator[Callable[[], None]]:
+        """Let nobody else use the file meanwhile. A service keeps it open, busy or not."""
+        try:
+            with self.without_waiting(), driver_errors_translated():
+                try:
+                    lock_alone(self.connection())
+                except apsw.BusyError as error:
+                    raise InUse("another process has its file open") from error
+            yield lambda: None
+        finally:
+            self.execute_sql("PRAGMA main.locking_mode = NORMAL")
+            # The next statement gives the lock back.
+            self.execute_sql("SELECT 1 FROM main.sqlite_master LIMIT 1").fetchall()
+
     def missing_rights(self) -> list[str]:
         """Return an empty list: the owner of the file may do everything."""
         return []
@@ -356,6 +371,16 @@ class SqliteEngine(SqliteDialect):
 
     def _inode(self) -> tuple[int, int] | None:
         return _inode_of(self._name)
+
+
+def lock_alone(connection: apsw.Connection) -> None:
+    """Lock the main file, so that no other connection can use it until this one is closed.
+
+    Raises apsw.BusyError if there is another connection, even if that does nothing.
+    """
+    connection.execute("PRAGMA main.locking_mode = EXCLUSIVE")
+    connection.execute("BEGIN EXCLUSIVE")  # The lock stays after the transaction.
+    connection.execute("COMMIT")
 
 
 # PERF: without the cache, naming the files of three registers takes 15 % of a look-up.

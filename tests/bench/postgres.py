@@ -48,7 +48,7 @@ def copied(directory: Path, config: Config) -> CopyOnPostgres:
         "shared_preload_libraries = pg_stat_statements", "pg_stat_statements.track_planning = on"
     )
     source, target = SqliteEngine(_path(config)), PostgresEngine(cluster.url)
-    copy_database(source, target, lambda *_: None)
+    copy_database(source, target, lambda *_: None, is_rehearsal=True)
     close_quietly(source)
     target.execute_sql("CREATE EXTENSION pg_stat_statements")
     close_quietly(target)

@@ -37,6 +37,7 @@ def postgres(world, empty_postgres) -> str:
     """The URL of a Postgres database with a car, its policy and two accounts."""
     world.load([CAR])
     world.load([POLICY | DAYS])
+    world.engine.close()
     assert run_command(*words(world, empty_postgres)).returncode == 0
     return empty_postgres
 
@@ -123,7 +124,7 @@ def test_a_copy_that_loses_its_source_leaves_nothing(postgres, target):
 def test_two_copies_to_one_file_do_not_mix(postgres, target):
     """The second one is refused while the first one works, which goes on."""
     with half_copied(postgres, target) as process:
-        refused = run_command(*from_postgres(postgres, target))
+        refused = run_command(*from_postgres(postgres, target), "--rehearsal")
         assert refused.returncode == 1
         assert "another load of the register native is running" in refused.stderr
     assert process.communicate()[1] == ""
@@ -170,6 +171,7 @@ def test_a_served_file_can_be_filled(postgres, target, serve):
 def test_a_killed_copy_leaves_nothing_and_is_run_again(world, empty_postgres, table):
     """Whatever was written is gone with the process, without any cleaning up."""
     world.load([CAR])
+    world.engine.close()
     assert run_command("migrate", database_url=empty_postgres).returncode == 0
     with connect(empty_postgres) as operator:
         # The copy creates a register's tables, so it waits there; otherwise it waits at rows.

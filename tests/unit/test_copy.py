@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import UTC, date
 from itertools import chain
 
+import peewee
 import pytest
 from playhouse.migrations import Runner
 from webtest import TestResponse
@@ -28,6 +29,7 @@ from app.audit.hosts import note_on, off_fault
 from app.backup.copy import MAIN_TABLES, copy_database
 from app.config import Config
 from app.domains.repository import DomainExists, Domains
+from app.errors import OperatorError
 from app.main import create_app
 from app.people.plates import PersonDay
 from app.people.sessions import create_link
@@ -41,9 +43,11 @@ from app.storage.registers import in_precedence, read_state
 from app.storage.stores import migrate, store_of
 from app.storage.tables import Kind, qualified
 from app.storage.versions import SCRIPTS, Installation, program_schema, versions
+from app.watches.feed import CursorGone, Feed, id_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
-from tests.conftest import ON_SQLITE, STORAGE, Client, World
+from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE, Client, World
 from tests.enquiry import set_enquiry, set_suggest
+from tests.postgres import changed_url, connect
 
 pytestmark = STORAGE
 
@@ -87,6 +91,7 @@ def copy(world, bare_cli, target_url):
     """`copy("--json")` copies the world to the other database, and returns how that ended."""
 
     def run(*words: str):
+        world.engine.close()
         return bare_cli.run("copy", "--from", world.store.url, "--to", target_url, *words)
 
     return run
@@ -177,6 +182,7 @@ class TestContent:
         urls = {"--from": world.store.url, "--to": target_url}
         (setting,) = urls.keys() - {given}
         monkeypatch.setenv("VERIFYD_DATABASE_URL", urls[setting])
+        world.engine.close()
         assert bare_cli.run("copy", given, urls[given]).status == 0
         assert held(target, "account") == held(world.engine, "account")
 
@@ -310,6 +316,95 @@ class TestAgain:
         assert "other data (register_native.vehicle)" in copy().stderr
 
 
+class TestInUse:
+    """Nobody may use the source, because both databases would go on."""
+
+    def test_a_source_in_use_is_refused(self, world, bare_cli, target, target_url):
+        """A service that does nothing at this moment uses it, too."""
+        world.engine.execute_sql("SELECT 1 FROM account")
+        told = bare_cli.refusal("copy", "--from", world.store.url, "--to", target_url)
+        assert told.startswith("the source is in use: ")
+        assert "stop the service on all hosts first" in told
+        require_empty(target)
+
+    @ON_SQLITE
+    def test_nobody_can_use_a_file_meanwhile(self, world, target):
+        """Whoever comes while the copy runs is refused; afterwards the file is free again."""
+
+        def meanwhile(table: str, rows: int) -> None:
+            other = open_engine(world.store.url)
+            with pytest.raises(peewee.OperationalError, match="locked"), other.without_waiting():
+                other.execute_sql("SELECT 1 FROM account")
+            close_quietly(other)
+
+        copy_database(world.engine, target, meanwhile)
+        other = open_engine(world.store.url)
+        Domains(other).create_domain(1, "a.example.com", 10)
+        close_quietly(other)
+
+    @ON_POSTGRES
+    def test_a_service_that_starts_meanwhile_is_found(self, world, target):
+        """Then the copy is not committed; the reason names where the sessions come from."""
+        other = open_engine(world.store.url, is_serving=True)
+
+        def meanwhile(table: str, rows: int) -> None:
+            other.execute_sql("SELECT 1 FROM account")
+
+        with pytest.raises(OperatorError, match="verifyd has sessions from a Unix socket; stop"):
+            copy_database(world.engine, target, meanwhile)
+        close_quietly(other)
+        require_empty(target)
+
+    @ON_POSTGRES
+    def test_other_programs_may_use_postgres(self, world, copy, target):
+        """Those that read the data, or watch the server, need not be stopped."""
+        with connect(world.store.url) as reader:
+            reader.execute("SELECT 1 FROM account")
+            assert copy().status == 0
+
+    @ON_POSTGRES
+    def test_a_name_of_the_url_is_looked_for(self, world, bare_cli, target_url):
+        """A service whose URL names its sessions otherwise is found by the same URL."""
+        url = changed_url(world.store.url, application_name="other")
+        service = open_engine(url, is_serving=True)
+        service.execute_sql("SELECT 1")
+        world.engine.close()
+        assert "in use" in bare_cli.refusal("copy", "--from", url, "--to", target_url)
+        close_quietly(service)
+
+
+class TestRehearsal:
+    def test_only_a_rehearsal_renews_feeds(self, world, bare_cli, target, target_url):
+        """It copies what is in use, and a cursor of the source is gone in its copy."""
+        watched(world.engine)
+        (event,) = Feed(world.engine).list_events(1, None, 1).events
+        cursor = id_of("0123abcd", event)
+        words = ("copy", "--from", world.store.url, "--to", target_url)
+        ended = bare_cli.run(*words, "--rehearsal")
+        assert ended.status == 0
+        assert "are the same in both databases; this was a rehearsal" in ended.stdout
+        with pytest.raises(CursorGone):
+            Feed(target).list_events(1, cursor, 1)
+        assert Feed(world.engine).list_events(1, cursor, 1).next == cursor
+        close_quietly(world.engine)
+        assert "the target holds other data (watch_feed)" in bare_cli.refusal(*words)
+
+    def test_a_copy_continues_the_feeds(self, world, copy, target):
+        """A cursor of the source leads to the same events in the copy."""
+        watched(world.engine)
+        (event,) = Feed(world.engine).list_events(1, None, 1).events
+        cursor = id_of("0123abcd", event)
+        assert copy().status == 0
+        assert Feed(target).list_events(1, None, 1).next == cursor
+        assert Feed(target).list_events(1, cursor, 1).events == []
+
+    def test_a_target_with_data_is_not_rehearsed(self, copy, target):
+        """Its feeds would stay those of the source."""
+        assert copy().status == 0
+        ended = copy("--rehearsal")
+        assert ended.stderr == "the target holds data; rehearse with an empty database\n"
+
+
 class TestRefused:
     def test_a_target_that_stores_something_else_is_refused(self, world, copy, target):
         """A target that stores something else is detected, and emptied."""
@@ -334,11 +429,12 @@ class TestRefused:
         assert "another program" in copy().stderr
         assert target.get_tables() == ["theirs"]
 
-    def test_a_load_in_the_source_is_not_cut_in_two(self, world, copy, target):
-        """While a register is being loaded, the copy is refused."""
+    def test_a_load_in_the_source_is_not_cut_in_two(self, world, bare_cli, target, target_url):
+        """While a register is being loaded, even a rehearsal is refused."""
         world.load([CAR])
+        words = ("copy", "--from", world.store.url, "--to", target_url, "--rehearsal")
         with locked(world.engine, "native"):
-            assert "another load of the register native is running" in copy().stderr
+            assert "another load of the register native is running" in bare_cli.refusal(*words)
         require_empty(target)
 
     def test_an_older_target_with_data_is_not_migrated(self, world, copy, target):
@@ -419,6 +515,7 @@ def test_a_copy_that_fails_leaves_nothing(world, copy, target):
     migrate(target)
     with pytest.raises(KeyboardInterrupt):
         copy_database(world.engine, target, fail)
+    world.engine.close()
     require_empty(target)
     assert copy().status == 0
     assert len(registers_stored(target)) == 1
@@ -433,7 +530,7 @@ def test_what_a_killed_copy_left_is_removed(world, copy, target):
     assert copy().status == 0
 
 
-def test_domains_are_created_while_it_runs(world, target):
+def test_domains_are_created_while_it_is_rehearsed(world, target):
     """The source keeps serving; domains created while the copy runs are not included."""
 
     def meanwhile(table: str, rows: int) -> None:
@@ -445,7 +542,7 @@ def test_domains_are_created_while_it_runs(world, target):
 
     Domains(world.engine).create_domain(1, "early.example.com", 10)
     source = open_engine(world.store.url)
-    copy_database(source, target, meanwhile)
+    copy_database(source, target, meanwhile, is_rehearsal=True)
     close_quietly(source)
     assert [row[2] for row in held(target, "domain")] == ["early.example.com"]
     assert len(held(world.engine, "domain")) == 2

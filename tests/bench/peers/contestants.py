@@ -148,7 +148,7 @@ def _verifyd_on_postgres(setting: Setting, *, is_before: bool = False) -> _Runni
     try:
         source = SqliteEngine(setting.data.installation.directory / "bench.db")
         target = PostgresEngine(cluster.url)
-        copy_database(source, target, lambda *_: None)
+        copy_database(source, target, lambda *_: None, is_rehearsal=True)
         close_quietly(source)
         close_quietly(target)
         own = (setting.data, setting.directory, setting.processes)

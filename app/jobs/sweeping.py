@@ -15,6 +15,7 @@ from app.accounts.usage.store import add_events
 from app.actions import Actor, Session, changing, record, session
 from app.audit.record import Plate, Record, time_of
 from app.audit.state import opened_for_command
+from app.audit.trail import Trail
 from app.clock_steps import clock_fault, old_times
 from app.config import Config
 from app.errors import Hindered, OperatorError
@@ -159,14 +160,19 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
     swept = list[Swept]()
     readers = readers_of(engine, config)
     settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
-    with _telling(engine, config) as tell:
-        sweep = Sweep(engine, lambda is_sandbox: readers[is_sandbox], settings, tell)
-        while due := [e for e in accounts_to_sweep(engine) if e.swept != sweep.state(e)]:
+    with opened_for_command(engine, config) as trail:
+        tell, records = _teller(engine, config, trail), trail is not None
+        sweep = Sweep(engine, readers.__getitem__, settings, tell, records=records)
+        accounts = accounts_to_sweep(engine)
+        due = [each for each in accounts if sweep.is_due(each) or sweep.lacks_records(each)]
+        while due:
             for account in due:
                 if store_of(engine, _HOLD_OFF_LOCK).is_locked():
                     return swept
                 swept.append(sweep.run(account))
                 _note(swept[-1])
+            # NOTE: not `lacks_records`, because a host without a trail can add states all the time.
+            due = list(filter(sweep.is_due, accounts_to_sweep(engine)))
     return swept
 
 
@@ -183,24 +189,22 @@ def _note(swept: Swept) -> None:
         )
 
 
-@contextmanager
-def _telling(engine: Engine, config: Config) -> Iterator[Tell]:
-    """Yield a function that records and counts the events of an account, except of a sandbox.
+def _teller(engine: Engine, config: Config, trail: Trail | None) -> Tell:
+    """Return a function that records and counts what accounts are told, except sandboxes.
 
-    Raises AuditError if they must be recorded, and cannot be.
+    It raises AuditError if that must be recorded, and cannot be.
     """
-    with opened_for_command(engine, config) as trail:
-        who = session()
+    who = session()
 
-        def tell(account: AccountToSweep, told: Sequence[Outcome]) -> None:
-            if account.is_sandbox:
-                return
-            if trail is not None:
-                trail.append(*(_record(account.name, each, who) for each in told))
-            events = sum(len(each.found.changes) for each in told)
+    def tell(account: AccountToSweep, told: Sequence[Outcome]) -> None:
+        if account.is_sandbox:
+            return
+        if trail is not None:
+            trail.append(*(_record(account.name, each, who) for each in told))
+        if events := sum(len(each.found.changes) for each in told):
             add_events(engine, account.id, account.name, events, config.timezone)
 
-        yield tell
+    return tell
 
 
 def _record(account: str, outcome: Outcome, who: Session) -> Record:

@@ -99,8 +99,6 @@ def import_watchlist(
             record(engine, None, "watches.import", subject_of(account), None, done)
     created = 0
     with opened_for_command(engine, config) as trail:
-        if plan.is_sandbox:
-            trail = None
         registers, who = Read(), session()
 
         def look(plates: Sequence[str]) -> Mapping[str, Told]:
@@ -110,19 +108,20 @@ def import_watchlist(
             )
             return told_by_plate(found, rules.today)
 
-        def tell(new: Sequence[Terms], told: Mapping[str, Told]) -> None:
+        def tell(unrecorded: Sequence[Terms], told: Mapping[str, Told]) -> None:
             if trail is not None:
-                plates = (told_plate(e.registration, told[e.registration]) for e in new)
+                plates = (told_plate(e.registration, told[e.registration]) for e in unrecorded)
                 trail.append(
                     *(
                         watch_record(WATCHLIST, account.name, terms, plate, registers, who)
-                        for terms, plate in zip(new, plates, strict=True)
+                        for terms, plate in zip(unrecorded, plates, strict=True)
                     )
                 )
 
+        telling = None if trail is None or plan.is_sandbox else tell
         for piece in pieces:
             changed = watches.change_watches(
-                account.id, Edit(piece), plan.watches_max, look, rules.today, tell
+                account.id, Edit(piece), plan.watches_max, look, rules.today, telling
             )
             created += len(changed.created)
             if len(changed.watches) < len(piece):

@@ -12,7 +12,7 @@ from app.storage.engine import Engine, Prepared, parameter
 from app.storage.registers import list_entries
 from app.vehicles.records import listed, many_plates
 from app.watches.tables import Watch, WatchEvent, WatchFeed
-from app.watches.told import Told, decode, encode
+from app.watches.told import Told, decode, digest_of, encode
 
 _CHANGE_LOCK = 0x766677  # Postgres locks by numbers; any number serves.
 _FEED_BYTES = 4
@@ -41,6 +41,13 @@ class HeldWatch(NamedTuple):
     day: str
     """ISO date that `told` was judged on, except checks that are held back."""
     told: Told
+    recorded: str | None
+    """The digest of the state that the audit trail has; None if it has none."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the audit trail has the state."""
+        return self.recorded == digest_of(self.told)
 
     @property
     def as_of(self) -> str:
@@ -72,17 +79,18 @@ Look = Callable[[Sequence[str]], Mapping[str, Told]]
 """Looks plates up today, in the registers as they are now; returns what the account will have been
 told about each of them."""
 Tell = Callable[[Sequence[Terms], Mapping[str, Told]], object]
-"""Records new watches and their states, before anybody can read them."""
+"""Records states of watches that the audit trail does not have, before anybody can read them."""
 _TERMS = (Watch.registration, Watch.lead_days, Watch.reference, Watch.reason, Watch.until)
-COLUMNS = (Watch.id, *_TERMS, Watch.created_at, Watch.day, Watch.told)
+COLUMNS = (Watch.id, *_TERMS, Watch.created_at, Watch.day, Watch.told, Watch.recorded)
 
 
 def watch_of(row: Sequence[object]) -> HeldWatch:
     """Return the watch of a row with all columns but the account."""
-    number, registration, leads, reference, reason, until, created_at, day, told = row
+    number, registration, leads, reference, reason, until, created_at, day, told, recorded = row
     lead_days = tuple(map(int, str(leads).split(","))) if leads else ()
     terms = Terms(str(registration), lead_days, reference, reason, until)  # type: ignore[arg-type]
-    return HeldWatch(number, terms, created_at, str(day), decode(str(told)))  # type: ignore[arg-type]
+    state = decode(str(told))
+    return HeldWatch(number, terms, created_at, str(day), state, recorded)  # type: ignore[arg-type]
 
 
 class Watches:
@@ -128,7 +136,7 @@ class Watches:
         watches_max: int,
         look: Look,
         day: str,
-        tell: Tell,
+        tell: Tell | None,
     ) -> Changed:
         """Create, replace and remove watches together.
 
@@ -138,6 +146,7 @@ class Watches:
             watches_max: how many watches the account may have. New ones beyond it are left out,
                 the last ones first.
             day: today as an ISO date.
+            tell: None if nothing is recorded.
 
         Raises what `look` and `tell` raise; then nothing has changed.
         """
@@ -161,10 +170,15 @@ class Watches:
                 new = new[:room]
                 told = {each.registration: looked_up[each.registration] for each in new}
                 kept = [each for each in wanted if each.registration in held]
-                self._write(account_id, [*kept, *new], held, told, day)
+                self._write(account_id, [*kept, *new], held, told, day, records=tell is not None)
                 if new:
                     ensure_feed(self._engine, account_id)
-                    tell(new, told)
+                if tell is not None:
+                    # The answer to a replacement shows the state that is kept.
+                    unrecorded = [e for e in kept if not held[e.registration].is_recorded]
+                    known = {e.registration: held[e.registration].told for e in unrecorded}
+                    if unrecorded or new:
+                        tell([*new, *unrecorded], {**told, **known})
                 return Changed(self.find_watches(account_id, plates), told.keys(), removed)
 
     def _write(
@@ -174,6 +188,8 @@ class Watches:
         known: Mapping[str, HeldWatch],
         told: Mapping[str, Told],
         day: str,
+        *,
+        records: bool,
     ) -> None:
         now = clock.now()
         rows = []
@@ -183,11 +199,13 @@ class Watches:
             state = (day, told[plate]) if kept is None else (kept.day, kept.told)
             leads = ",".join(map(str, lead_days))
             text = encode(state[1]).decode()
-            rows.append((account_id, plate, leads, *others, now, state[0], text))
+            recorded = digest_of(state[1]) if records else None
+            rows.append((account_id, plate, leads, *others, now, state[0], text, recorded))
         replaced = ("lead_days", "reference", "reason", "until")
-        columns = ("account_id", "registration", *replaced, "created_at", "day", "told")
+        columns = ("account_id", "registration", *replaced, "created_at", "day", "told", "recorded")
         places = ", ".join([self._engine.param] * len(columns))
         kept_columns = ", ".join(f"{name} = excluded.{name}" for name in replaced)
+        kept_columns += ", recorded = COALESCE(excluded.recorded, watch.recorded)"
         self._engine.run_many(
             f"INSERT INTO watch ({', '.join(columns)}) VALUES ({places}) "  # noqa: S608 - ours
             f"ON CONFLICT (account_id, registration) DO UPDATE SET {kept_columns}",

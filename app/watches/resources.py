@@ -60,6 +60,7 @@ class WatchItem:
         watch = self._watches.find_watches(caller_of(req).account_id, [plate]).get(plate)
         if watch is None:
             raise Problem("watch_not_found", f"{_NOT_FOUND}.")
+        self._watching.record_shown(req, "get_watch", [watch])
         answer(resp, watch_body(watch))
 
     on_head = on_get
@@ -97,6 +98,7 @@ class WatchCollection:
     """The watches of the caller's account."""
 
     def __init__(self, watching: Watching) -> None:
+        self._watching = watching
         self._watches = watching.watches
 
     def on_get(self, req: Request, resp: falcon.Response) -> None:
@@ -110,6 +112,7 @@ class WatchCollection:
         limit = integer_parameter(req, "limit", 1, PAGE_MAX) or _PAGE
         # One more than the page holds shows whether there is a next page.
         watches = self._watches.list_watches(caller_of(req).account_id, after, limit + 1)
+        self._watching.record_shown(req, "list_watches", watches[:limit])
         page = list(map(watch_body, watches[:limit]))
         answer(resp, WatchListBody(page, page[-1].registration if len(watches) > limit else None))
 

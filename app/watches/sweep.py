@@ -25,7 +25,7 @@ from app.vehicles.records import Read, Wanted
 from app.watches.changes import Change, Compared, compare
 from app.watches.repository import HeldWatch, Watches, changing_watches, loads_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
-from app.watches.told import Seen, body_of, encode
+from app.watches.told import Seen, body_of, digest_of, encode
 
 PIECE_WATCHES = 1_000
 """Watches that are committed together. That takes at most some 0.1 s."""
@@ -71,10 +71,12 @@ class AccountToSweep(NamedTuple):
     is_sandbox: bool
     swept: str | None
     """The day and the registers of its last sweep; `accepted` before it (`accept_held`)."""
+    has_unrecorded: bool
+    """Whether it has watches whose states were stored without the audit trail."""
 
 
 Tell = Callable[[AccountToSweep, Sequence[Outcome]], object]
-"""Records the events of an account before the commit, so nobody can read them yet."""
+"""Records events and new states of an account before the commit, so nobody can read them yet."""
 
 
 def accounts_to_sweep(engine: Engine) -> list[AccountToSweep]:
@@ -82,18 +84,20 @@ def accounts_to_sweep(engine: Engine) -> list[AccountToSweep]:
 
     Those that have no watch any more are always due.
     """
-    has_watches = fn.EXISTS(Watch.select().where(Watch.account == Account.id))
+    of_account = Watch.select().where(Watch.account == Account.id)
+    has_watches = fn.EXISTS(of_account)
+    has_unrecorded = fn.EXISTS(of_account.where(Watch.recorded.is_null()))
     swept = peewee.Case(None, [(has_watches, WatchFeed.swept)])
     query = (
-        Account.select(Account.id, Account.name, Plan.sandbox == "on", swept)
+        Account.select(Account.id, Account.name, Plan.sandbox == "on", swept, has_unrecorded)
         .join(Plan)
         .join(WatchFeed, on=(WatchFeed.account == Account.id))
         .where(Account.suspended_at.is_null(), has_watches | (WatchFeed.held > 0))
         .order_by(Account.id)
     )
     return [
-        AccountToSweep(number, name, bool(is_sandbox), swept)
-        for number, name, is_sandbox, swept in query.tuples().execute(engine)
+        AccountToSweep(number, name, bool(is_sandbox), swept, bool(unrecorded))
+        for number, name, is_sandbox, swept, unrecorded in query.tuples().execute(engine)
     ]
 
 
@@ -103,16 +107,33 @@ class Sweep:
     Args:
         reader: of an account, given whether it is a sandbox.
         settings: what else decides answers, as text; a difference counts as that of a load.
-        tell: records events before they can be read.
+        tell: records events and new states before they can be read.
+        records: whether `tell` has an audit trail. Then it gets each state that this one lacks,
+            except of a sandbox.
     """
 
     def __init__(
-        self, engine: Engine, reader: Callable[[bool], VehicleReader], settings: str, tell: Tell
+        self,
+        engine: Engine,
+        reader: Callable[[bool], VehicleReader],
+        settings: str,
+        tell: Tell,
+        *,
+        records: bool = False,
     ) -> None:
         self._engine = engine
         self._reader = reader
         self._settings = settings
         self._tell = tell
+        self._records = records
+
+    def is_due(self, account: AccountToSweep) -> bool:
+        """Tell whether the day or the registers have changed since the account's last sweep."""
+        return account.swept != self.state(account)
+
+    def lacks_records(self, account: AccountToSweep) -> bool:
+        """Tell whether the trail lacks states that were stored without it (D187)."""
+        return self._records and account.has_unrecorded and not account.is_sandbox
 
     def state(self, account: AccountToSweep) -> str:
         """Return what a sweep of the account depends on: the day, the registers, the settings."""
@@ -132,7 +153,8 @@ class Sweep:
         # NOTE: this waits for requests that store a state of before the last load, on Postgres.
         with changing_watches(self._engine, account.id):
             state = self.state(account)
-        one = _AccountSweep(self._engine, self._reader(account.is_sandbox), account, self._tell)
+        reader, records = self._reader(account.is_sandbox), self._records and not account.is_sandbox
+        one = _AccountSweep(self._engine, reader, account, self._tell, records=records)
         waiting: list[str] = []
         try:
             for piece in one.pieces():
@@ -185,13 +207,20 @@ class _AccountSweep:
     """The sweep of one account, a few watches at a time."""
 
     def __init__(
-        self, engine: Engine, reader: VehicleReader, account: AccountToSweep, tell: Tell
+        self,
+        engine: Engine,
+        reader: VehicleReader,
+        account: AccountToSweep,
+        tell: Tell,
+        *,
+        records: bool,
     ) -> None:
         self._engine = engine
         self._watches = Watches(engine)
         self._reader = reader
         self._account = account
         self._tell = tell
+        self._records = records
         self._today = reader.day(None)
         ahead = date.fromisoformat(self._today) + timedelta(_AHEAD_DAYS)
         self._last_sound_day = ahead.isoformat()
@@ -225,10 +254,18 @@ class _AccountSweep:
 
     def _has_changed(self, outcome: Outcome) -> bool:
         watch, found, has_ended, _ = outcome
+        is_new_day = watch.day != self._day_to_store(outcome)
+        is_changed = is_new_day or watch.told != found.told
+        return has_ended or is_changed or self._is_unrecorded(outcome)
+
+    def _is_unrecorded(self, outcome: Outcome) -> bool:
+        """Tell whether the trail lacks the state, as after a load that only moved a last day."""
+        return self._records and outcome.watch.recorded != digest_of(outcome.found.told)
+
+    def _day_to_store(self, outcome: Outcome) -> str:
         # A check that is held back has its own day; an unknown vehicle has no check.
-        keeps_day = found.told is None and found.is_held
-        is_new_day = watch.day != self._day_of(watch) and not keeps_day
-        return has_ended or is_new_day or watch.told != found.told
+        keeps_day = outcome.found.told is None and outcome.found.is_held
+        return outcome.watch.day if keeps_day else self._day_of(outcome.watch)
 
     def _day_of(self, watch: HeldWatch) -> str:
         """Return the day to judge a watch on.
@@ -281,7 +318,7 @@ class _AccountSweep:
             now = self._watches.find_watches(account.id, [*by_plate])
             overtaken = {plate for plate, each in by_plate.items() if now.get(plate) != each.watch}
             same = [each for plate, each in by_plate.items() if plate not in overtaken]
-            told = [each for each in same if each.found.changes]
+            told = [each for each in same if each.found.changes or self._is_unrecorded(each)]
             if told:
                 self._tell(account, told)
                 self.events += add_events(engine, account.id, told)
@@ -291,17 +328,21 @@ class _AccountSweep:
     def _store(self, outcomes: Sequence[Outcome]) -> None:
         """Delete the watches that have ended, and store the states of the others."""
         engine, ended, states, same = self._engine, list[int](), [], list[str]()
-        for watch, found, has_ended, _ in outcomes:
+        for outcome in outcomes:
+            watch, found, has_ended, _ = outcome
             if has_ended:
                 ended.append(watch.id)
-            elif found.told == watch.told:
+            elif found.told == watch.told and not self._is_unrecorded(outcome):
                 same.append(watch.terms.registration)
             else:
-                states.append((self._day_of(watch), encode(found.told).decode(), watch.id))
+                recorded = digest_of(found.told) if self._records else None
+                state = (self._day_to_store(outcome), encode(found.told).decode(), recorded)
+                states.append((*state, watch.id))
         Watch.delete().where(Watch.id.in_(ended)).execute(engine)
         self._watches.set_day(self._account.id, same, self._today)
         place = engine.param
-        update = f"UPDATE watch SET day = {place}, told = {place} WHERE id = {place}"  # noqa: S608 - ours
+        values = ", ".join(f"{name} = {place}" for name in ("day", "told", "recorded"))
+        update = f"UPDATE watch SET {values} WHERE id = {place}"  # noqa: S608 - ours
         engine.run_many(update, states)
 
 

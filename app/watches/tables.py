@@ -26,6 +26,8 @@ class Watch(peewee.Model):
     """The day that `told` was judged on; a check that is held back has its own."""
     told = peewee.TextField()
     """JSON of app.watches.told.Told."""
+    recorded = peewee.CharField(16, null=True)
+    """The digest of the state that the audit trail has (`digest_of`); None if it has none."""
 
     class Meta:
         table_name = "watch"

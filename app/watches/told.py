@@ -1,6 +1,7 @@
 """What an account was told about a watched vehicle: the verdict of each check (D184)."""
 
 from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import msgspec
@@ -120,6 +121,11 @@ class CheckBody(msgspec.Struct, frozen=True, gc=False):
 def body_of(state: Check | Told) -> str:
     """Return a check, or all of them by name, as the JSON of answers; null for none."""
     return encode(answer_of(state)).decode()
+
+
+def digest_of(told: Told) -> str:
+    """Return a digest of what answers show of a state; the database has that of the trail's."""
+    return blake2b(encode(answer_of(told)), digest_size=8).hexdigest()
 
 
 def answer_of(state: Check | Told) -> CheckBody | Mapping[str, CheckBody] | None:

@@ -11,7 +11,7 @@ from app.storage.registers import read_state
 from app.vehicles.audited import record_of
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Read
-from app.watches.repository import Changed, Edit, Terms, Watches
+from app.watches.repository import Changed, Edit, HeldWatch, Terms, Watches
 from app.watches.sweep import WANTED
 from app.watches.told import Told, told_by_plate
 from app.watches.words import told_plate
@@ -39,7 +39,9 @@ class Watching:
         return self._reader.day(None)
 
     def change(self, req: Request, operation: str, enquiry: Enquiry, edit: Edit) -> Changed:
-        """Change watches of the caller together, and record and count the new ones (D125, D182).
+        """Change watches of the caller together, and count the new ones (D125).
+
+        States that the audit trail does not have are recorded.
 
         There is a record for each reference; `enquiry` has that of watches without their own.
 
@@ -54,11 +56,9 @@ class Watching:
             found, registers = reader.look_up(read_state(self._engine), plates, day, WANTED)
             return told_by_plate(found, day)
 
-        def tell(new: Sequence[Terms], told: Mapping[str, Told]) -> None:
-            if not self._unit.is_recording or caller.is_sandbox:
-                return
+        def tell(unrecorded: Sequence[Terms], told: Mapping[str, Told]) -> None:
             plates: dict[str | None, list[Plate]] = {}
-            for terms in new:
+            for terms in unrecorded:
                 plate = told_plate(terms.registration, told[terms.registration])
                 plates.setdefault(terms.reference or enquiry.reference, []).append(plate)
             records = (
@@ -67,8 +67,34 @@ class Watching:
             )
             self._unit.record_at_once(req, *records)
 
+        telling = tell if self._records(req) else None
         changed = self.watches.change_watches(
-            caller.account_id, edit, caller.watches_max, look, day, tell
+            caller.account_id, edit, caller.watches_max, look, day, telling
         )
         req.context.vehicles = len(changed.created)
         return changed
+
+    def record_shown(self, req: Request, operation: str, watches: Sequence[HeldWatch]) -> None:
+        """Record states that the audit trail does not have, before the caller reads them (D187).
+
+        They were stored while it was off, or by a former program. The next sweep ends that.
+
+        Raises Problem service_unavailable if they cannot be recorded.
+        """
+        unrecorded = [e for e in watches if not e.is_recorded] if self._records(req) else ()
+        if unrecorded:
+            records = (
+                record_of(
+                    req,
+                    operation,
+                    Enquiry(each.terms.reason, each.terms.reference),
+                    [told_plate(each.terms.registration, each.told)],
+                    {},
+                )
+                for each in unrecorded
+            )
+            self._unit.record_at_once(req, *records)
+
+    def _records(self, req: Request) -> bool:
+        """Tell whether the audit trail must have what the caller is told (D182)."""
+        return self._unit.is_recording and not caller_of(req).is_sandbox

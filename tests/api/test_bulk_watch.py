@@ -213,16 +213,16 @@ class TestTrail:
         return world.directory / "audit"
 
     def test_new_states_of_a_reference_are_one_record(self, alice, world, trail):
-        """Replaced and removed watches tell nothing."""
+        """Replaced and removed watches tell nothing, unless the trail was off when they began."""
         put(alice, f"{PATH}/OLD1")
         client = world.client(world.alice_key, audit=True, audit_dir=trail)
         headers = {"Enquiry-Reference": "NIGHT"}
         set_enquiry(world.engine, "standard", "optional")
         client.post(BULK, {"add": added("N1", "OLD1", "N2")}, headers=headers)
-        client.post(BULK, {"add": added("N1"), "remove": ["N2"]})
+        client.post(BULK, {"add": added("N1", "OLD1"), "remove": ["N2"]})
         (record,) = lines(trail)
         assert (record["operation"], record["reference"]) == ("bulk_watch", "NIGHT")
-        assert [each["plate"] for each in record["plates"]] == ["N1", "N2"]
+        assert [each["plate"] for each in record["plates"]] == ["N1", "N2", "OLD1"]
 
     def test_states_are_recorded_with_the_references_of_their_watches(self, world, trail):
         """One record for each reference; that of the header is for watches without their own."""

@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.api.watches import ITEM, PATH, PLATE, load_policy, put
-from tests.conftest import engine_independent
+from tests.api.watches import ITEM, PATH, PLATE, load_policy, put, sweep
+from tests.conftest import ON_SQLITE, engine_independent
 from tests.enquiry import set_enquiry, set_watches_max
 from tests.rows import each_row
+from tests.unit.audit_trails import lines
 
 
 @pytest.fixture(autouse=True)
@@ -79,3 +80,35 @@ def test_405_has_the_methods(alice):
     assert answer.status_int == 405
     assert answer.headers["Allow"] == "GET, HEAD, PUT, DELETE, OPTIONS"
     assert PLATE not in answer.text
+
+
+class TestTrail:
+    """Answers show only states that the trail has (D187)."""
+
+    @pytest.mark.parametrize("path", [ITEM, PATH])
+    def test_a_state_that_was_stored_without_it_is_recorded_when_it_is_shown(
+        self, alice, world, path
+    ):
+        """With the reason and the reference of the watch, until a sweep has recorded it."""
+        set_enquiry(world.engine, "standard", "optional")
+        put(alice, headers={"Enquiry-Reason": "THEFT"}, reference="CASE 1")
+        trail = world.directory / "audit"
+        client = world.client(world.alice_key, audit=True, audit_dir=trail)
+        assert client.get(path).json == alice.get(path).json
+        (record,) = lines(trail)
+        assert record["operation"] == ("get_watch" if path == ITEM else "list_watches")
+        assert (record["reason"], record["reference"]) == ("THEFT", "CASE 1")
+        assert record["plates"] == [{"plate": PLATE, "found": False}]
+        sweep(world, records=True)
+        client.get(path)
+        assert len(list(lines(trail))) == 1
+
+    @ON_SQLITE
+    def test_a_state_that_cannot_be_recorded_is_not_shown(self, alice, world):
+        """The answer is 503."""
+        put(alice)
+        trail = world.directory / "audit"
+        trail.write_text("")
+        client = world.client(world.alice_key, audit=True, audit_dir=trail)
+        assert client.get(ITEM).json["code"] == "service_unavailable"
+        assert client.get(PATH).json["code"] == "service_unavailable"

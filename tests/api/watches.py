@@ -38,12 +38,12 @@ def put(client: Client, path: str = ITEM, headers: dict[str, str] | None = None,
     return client.request("PUT", path, body=json.dumps(members), headers=sent)
 
 
-def sweep(world: World) -> None:
-    """Sweep the watches of all accounts."""
+def sweep(world: World, *, records: bool = False) -> None:
+    """Sweep the watches of all accounts; `records` counts new states as recorded."""
     config = world.config
-    records = Records(world.engine, config.register_order, config.mot_first_years)
-    readers = [VehicleReader(each, config) for each in (records, SandboxRecords(config.timezone))]
-    job = Sweep(world.engine, readers.__getitem__, "", lambda *_: None)
+    real = Records(world.engine, config.register_order, config.mot_first_years)
+    readers = [VehicleReader(each, config) for each in (real, SandboxRecords(config.timezone))]
+    job = Sweep(world.engine, readers.__getitem__, "", lambda *_: None, records=records)
     for account in accounts_to_sweep(world.engine):
         job.run(account)
 

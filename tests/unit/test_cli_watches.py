@@ -19,7 +19,7 @@ from app.storage.engine import close_quietly, open_engine
 from app.storage.stores import store_of
 from app.watches.feed import Feed
 from app.watches.repository import Watches
-from app.watches.tables import WatchEvent
+from app.watches.tables import Watch, WatchEvent
 from tests.rows import each_row
 from tests.unit.audit_trails import lines
 
@@ -283,12 +283,12 @@ class TestTrail:
         monkeypatch.setenv("VERIFYD_AUDIT", "on")
         return installed.cli.directory / "audit"
 
-    def test_states_and_events_are_recorded(self, watched, trail):
+    def test_states_and_events_are_recorded(self, installed, trail):
         """With the reason and the reference of the watch, and who ran the command."""
-        watched.cli.file("w.csv", "registration,reference,reason", "ZZ9,R1,FLEET")
-        file = watched.cli.directory / "w.csv"
-        watched.cli.json("watchlist", "import", file, "--account", "acme")
-        watched.load("2999-01-01", "ZZ9")
+        installed.load("2999-01-01", "AB12CDE")
+        file = installed.cli.file("w.csv", "registration,reference,reason", "ZZ9,R1,FLEET")
+        installed.cli.json("watchlist", "import", file, "--account", "acme")
+        installed.load("2999-01-01", "ZZ9")
         state, event = lines(trail)
         assert (state["operation"], state["plates"]) == (
             "watchlist",
@@ -307,13 +307,64 @@ class TestTrail:
             )
             assert record["login"]
             assert list(record["registers"]) == ["native"]
-        found = watched.cli.run("audit", "search", "--plate", "ZZ9").stdout
+        found = installed.cli.run("audit", "search", "--plate", "ZZ9").stdout
         assert "vehicle.known: insurance valid, mot not valid, tax not valid, fines valid" in found
 
     def test_a_state_that_is_kept_is_not_recorded_again(self, watched, trail):
         """A list that is sent every night tells the account nothing new."""
+        watched.watch("ZZ9")
+        watched.watch("ZZ9")
+        assert [each["plates"][0]["plate"] for each in lines(trail)] == ["ZZ9"]
+
+    def test_a_new_last_day_is_recorded(self, watched, trail):
+        """It is no event, but answers show it; the next sweep has nothing to add."""
         watched.watch("AB12CDE")
-        assert not list(trail.glob("*.ndjson"))
+        watched.load("3000-01-01", "AB12CDE")
+        watched.load("3000-01-01", "ZZ9")
+        before, after = lines(trail)
+        assert (after["operation"], watched.events()) == ("sweep", [])
+        assert after["plates"] == before["plates"]
+        (used,) = watched.cli.json("usage", "--by", "operation") or [{"events": 0}]
+        assert used["events"] == 0
+
+    def test_what_was_stored_without_the_trail_is_recorded_by_the_next_sweep(
+        self, installed, trail, monkeypatch
+    ):
+        """Of new watches, and of a last day that moved meanwhile; nobody needs a load for it."""
+        monkeypatch.setenv("VERIFYD_AUDIT", "off")
+        installed.load("2999-01-01", "AB12CDE")
+        installed.watch("AB12CDE", "ZZ9")
+        assert not trail.exists()
+        monkeypatch.setenv("VERIFYD_AUDIT", "on")
+        assert installed.cli.json("sweep") == [SWEPT | {"watches": 2}]
+        assert installed.cli.json("sweep") == []
+        assert [each["plates"][0]["plate"] for each in lines(trail)] == ["AB12CDE", "ZZ9"]
+        monkeypatch.setenv("VERIFYD_AUDIT", "off")
+        installed.cli.json("audit", "off", "--reason", "test")
+        installed.load("3000-01-01", "AB12CDE")
+        monkeypatch.setenv("VERIFYD_AUDIT", "on")
+        assert installed.cli.json("sweep") == [SWEPT | {"watches": 2}]
+        records = [each for each in lines(trail) if each["operation"] == "sweep"]
+        assert [each["plates"][0]["plate"] for each in records] == ["AB12CDE", "ZZ9", "AB12CDE"]
+
+    def test_states_of_a_former_program_are_recorded(self, watched, trail):
+        """It leaves the digest of what the trail has as it was."""
+        watched.watch("AB12CDE")
+        told = Watch.select(Watch.told).scalar(watched.engine)
+        Watch.update(told=told.replace("2999", "2998")).execute(watched.engine)
+        watched.load("2998-01-01", "AB12CDE")
+        assert [each["operation"] for each in lines(trail)] == ["watchlist", "sweep"]
+
+    def test_watches_of_a_sandbox_are_not_recorded(self, watched, trail):
+        """They are swept once a day, with the trail as without it."""
+        watched.cli.json("plans", "set", "box", *LIMITS, "--watches-max", 9, "--sandbox", "on")
+        watched.cli.json("accounts", "create", "tester", "--plan", "box")
+        file = watched.cli.file("w.csv", "registration", "ZZ9")
+        watched.cli.json("watchlist", "import", file, "--account", "tester")
+        swept = watched.cli.json("sweep")
+        assert [each["account"] for each in swept] == ["acme", "tester"]
+        assert watched.cli.json("sweep") == []
+        assert [each["account"] for each in lines(trail)] == ["acme"]
 
     def test_events_are_counted_in_the_usage(self, watched):
         """As an operation of their own, without a key and without vehicles."""

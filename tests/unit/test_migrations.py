@@ -32,6 +32,7 @@ from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from app.storage.registers import KeptRegister, Register
 from app.storage.stores import migrate, store_of
+from app.watches.repository import Watches
 from app.watches.tables import WatchFeed
 from tests.conftest import STORAGE
 
@@ -235,6 +236,19 @@ def test_no_plan_allows_watches_until_it_is_told_to(engine, at_schema):
     engine.execute_sql("DELETE FROM account WHERE id = 1")
     assert WatchFeed.select().count(engine) == 0
     assert versions.versions(engine)._replace(program=18).is_served
+
+
+def test_no_watch_counts_as_recorded_until_its_state_is(engine, at_schema):
+    """Nor one that the former program creates: it records no last day that a load moves (D187)."""
+    at_schema(20)
+    engine.execute_sql(FORMER[0])
+    insert = "INSERT INTO watch (account_id, registration, lead_days, created_at, day, told) VALUES"
+    engine.execute_sql(f"{insert} (1, 'A1', '', 1, '2026-11-28', 'null')")
+    assert "0021_recorded_states" in migrate(engine)
+    engine.execute_sql(f"{insert} (1, 'A2', '', 1, '2026-11-28', 'null')")
+    found = Watches(engine).list_watches(1, limit=9)
+    assert [each.is_recorded for each in found] == [False, False]
+    assert versions.versions(engine)._replace(program=20).is_served
 
 
 def test_plates_of_people_begin_at_nothing(engine, at_schema):

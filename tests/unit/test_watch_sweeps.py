@@ -238,13 +238,13 @@ class TestHolds:
         assert watch_body(watch).as_of == "2027-03-02"
 
     def test_an_unknown_vehicle_that_is_held_back_keeps_its_day(self, world, watched, today):
-        """The register knows it today."""
-        watched.watch(*MANY)
+        """The register knows it today. Nor is it judged again when its state is recorded."""
+        watched.put("alice", [Terms(plate) for plate in MANY], records=False)
         load(world, [policy("2027-12-31", plate) for plate in MANY])
         today("2027-03-02")
         assert [each.held for each in watched.sweep()] == [40]
         (watch,) = watched.watches.list_watches(watched.ids["alice"])
-        assert watch_body(watch).as_of == "2027-03-01"
+        assert (watch_body(watch).as_of, watch.is_recorded) == ("2027-03-01", True)
 
     @pytest.mark.parametrize(("watches", "is_held"), [(20, True), (399, True), (400, False)])
     def test_twenty_changes_are_suspicious_above_a_twentieth(

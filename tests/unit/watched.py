@@ -35,7 +35,7 @@ class Watched:
         self.watches = Watches(engine)
         self.told: list[tuple[str, str, str]] = []
         """What was recorded: account, plate and type."""
-        self.sweeper = Sweep(engine, lambda _: self.reader, "", self._tell)
+        self.sweeper = Sweep(engine, lambda _: self.reader, "", self._tell, records=True)
         self._feed = Feed(engine)
         self._cursors: dict[str, str] = {}
 
@@ -50,9 +50,9 @@ class Watched:
         found, _ = self.reader.look_up(read_state(self.engine), plates, day, WANTED)
         return told_by_plate(found, day)
 
-    def put(self, account: str, terms: Sequence[Terms]) -> None:
+    def put(self, account: str, terms: Sequence[Terms], *, records: bool = True) -> None:
         """Create or replace watches with one request."""
-        day, tell = self.reader.day(None), lambda *_: None
+        day, tell = self.reader.day(None), (lambda *_: None) if records else None
         number = self.ids[account]
         self.watches.change_watches(number, Edit(terms), 1_000_000, self.look, day, tell)
 

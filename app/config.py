@@ -109,7 +109,8 @@ class Config:
     timezone: tzinfo = setting(
         "UTC",
         time_zones.require_zone,
-        "time zone that decides which day it is (D20), such as `Europe/London`",
+        "time zone that decides which day it is (D20), such as `Europe/London`; the installer sets "
+        "that of the host",
     )
     trusted_proxies: tuple[Network, ...] = setting(
         "",

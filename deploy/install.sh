@@ -224,19 +224,63 @@ place() {
     [ -z "$2" ] || [ "$(stat -c %u:%g "$3")" != 0:0 ] || chown "$2" "$3"
 }
 
+# Print the name of the host's time zone; nothing if it has none.
+host_zone() {
+    linked=$(readlink "$localtime" || true)
+    named=$(head -n 1 "$root/etc/timezone" 2>/dev/null || true)
+    case $linked in
+        */zoneinfo/*) echo "${linked#*/zoneinfo/}" ;;
+        # A copy has no name in it, and the name beside it may be that of a former zone.
+        *) ! cmp -s "$localtime" "$root/usr/share/zoneinfo/$named" 2>/dev/null || echo "$named" ;;
+    esac
+}
+
+# The program judges a name as it does when it starts. It finds no database there, which is no matter.
+knows_zone() {
+    ! TMPDIR=${TMPDIR:-/var/tmp} VERIFYD_TIMEZONE=$1 VERIFYD_DATABASE_URL=sqlite:////nonexistent/db \
+        "$release/verifyd" check 2>&1 | grep -q '^VERIFYD_TIMEZONE: '
+}
+
+# The first settings file gets the time zone of the host. Afterwards it keeps what it has.
+zone=
+choose_zone() {
+    localtime=$root/etc/localtime
+    if [ -e "$etc/verifyd.env" ]; then
+        zone=$(sed -n 's|^VERIFYD_TIMEZONE=\([A-Za-z0-9_+/-]*\)$|\1|p' "$etc/verifyd.env" | tail -n 1)
+        return
+    fi
+    name=$(host_zone)
+    case $name in *[!A-Za-z0-9_+/-]*) name= ;; esac
+    reason="as in $localtime"
+    if [ ! -e "$localtime" ] && [ ! -L "$localtime" ]; then
+        reason="because $localtime does not exist"
+    elif [ -z "$name" ]; then
+        reason="because $localtime does not name a time zone"
+    elif ! knows_zone "$name"; then
+        reason="because $localtime names $name, which verifyd does not know"
+    elif [ "${name#Etc/}" != UTC ]; then # the default needs no line
+        zone=$name
+    fi
+    say "VERIFYD_TIMEZONE is ${zone:-UTC}, $reason; if your days begin elsewhere," \
+        "change it in $etc/verifyd.env before the first load"
+}
+
+# Print a shipped file, with the time zone of this installation.
+with_zone() { sed "${zone:+s|^#VERIFYD_TIMEZONE=.*|VERIFYD_TIMEZONE=$zone|}" "$1"; }
+
 # configure SHIPPED TARGET MODE: installs a configuration file, unless the operator edited it.
 configure() {
     shipped=$release/$1
     former=$home/current/$1
     target=$2
-    if [ -e "$2" ] && ! { [ -f "$former" ] && cmp -s "$former" "$2"; }; then
-        cmp -s "$shipped" "$2" || cmp -s "$shipped" "$former" && return
+    if [ -e "$2" ] && ! { [ -f "$former" ] && with_zone "$former" | cmp -s - "$2"; }; then
+        with_zone "$shipped" | cmp -s - "$2" || cmp -s "$shipped" "$former" && return
         target=$2.new
         say "$2 was edited, so it stays as it is; the new version is $target"
     fi
-    ! cmp -s "$shipped" "$target" || return 0
+    ! with_zone "$shipped" | cmp -s - "$target" || return 0
     [ ! -e "$target" ] || say "$target is now the version of this release"
-    install -D -m "$3" "$shipped" "$target.part"
+    with_zone "$shipped" | install -D -m "$3" /dev/stdin "$target.part"
     mv "$target.part" "$target"
 }
 
@@ -377,6 +421,7 @@ if [ -n "$old" ] && [ -z "$root" ]; then
     prepare_upgrade
 fi
 store_key
+choose_zone
 lay_out_configuration
 if [ -n "$root" ]; then
     point current "$release"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app import time_zones
 from app.documentation.resources import ASSETS
 from tests.system.binary import TOOLS, built, copy_tree
 from tests.system.processes import ROOT, Answer, Service, descendants, lives, send, until
@@ -161,7 +162,7 @@ def test_it_ends_as_a_whole(binary, tmp_path, socket_directory, killed):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root directory")
 def test_it_serves_in_an_empty_root(binary, tmp_path, socket_directory):
-    """Installed with `--prefix`, it needs only the C library and `env`."""
+    """Installed with `--prefix`, it needs only the C library and `env`; no rules of time zones."""
     root = socket_directory / "root"
     for _ in range(2):
         words = [ROOT / "deploy" / "install.sh", "--prefix", root, "--binary", binary]
@@ -180,6 +181,8 @@ def test_it_serves_in_an_empty_root(binary, tmp_path, socket_directory):
         program, Path("/var/lib/verifyd"), Path("/var/lib/verifyd/socket"), before
     )
     installed.do("migrate")
+    zone = {"name": "UTC", "host": None, "tzdata": time_zones.PACKAGE.version}
+    assert json.loads(installed.do("check", "--json"))["time_zone"] == zone
     bind = f"unix:{root}/var/lib/verifyd/socket"
     with Service(tmp_path, bind, installed.words("serve"), workers=2) as service:
         service.wait_ready()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app import time_zones
 from app.config import SETTINGS
 from tests.system.processes import ROOT
 
@@ -323,6 +324,113 @@ def test_unedited_files_are_replaced(tree):
     assert str(site) not in tree.install()
     assert site.read_bytes() == (tree.deploy / "nginx/verifyd.conf").read_bytes()
     assert not site.with_name("verifyd.conf.new").exists()
+
+
+class TestTimeZone:
+    """The first settings file has the zone of the host, and keeps it (D43)."""
+
+    @pytest.fixture
+    def tree(self, tree):
+        """A tree with the program itself, and an etc/ for the zone."""
+        program = f"cd {ROOT} && exec {sys.executable} -m app"
+        tree.binary.write_text(f'#!/bin/sh\n{program} "$@"\n')
+        (tree.root / "etc").mkdir()
+        return tree
+
+    @staticmethod
+    def zone(tree) -> list[str]:
+        """Return the lines of the settings file about the zone."""
+        settings = (tree.root / "etc/verifyd/verifyd.env").read_text()
+        return re.findall("(?m)^#?VERIFYD_TIMEZONE=.*$", settings)
+
+    @pytest.mark.parametrize(
+        ("target", "zone"),
+        [
+            ("/usr/share/zoneinfo/Europe/Amsterdam", "Europe/Amsterdam"),
+            ("../usr/share/zoneinfo/America/Argentina/Buenos_Aires", None),
+            ("/etc/zoneinfo/Etc/GMT+5", "Etc/GMT+5"),
+        ],
+    )
+    def test_a_link_names_it(self, tree, target, zone):
+        """Also a relative one, and one that leads nowhere; the installer says what it took."""
+        (tree.root / "etc/localtime").symlink_to(target)
+        zone = zone or target.partition("zoneinfo/")[2]
+        told = f"VERIFYD_TIMEZONE is {zone}, as in {tree.root}/etc/localtime; if your days begin"
+        assert told in tree.install()
+        assert self.zone(tree) == [f"VERIFYD_TIMEZONE={zone}"]
+
+    @pytest.mark.parametrize(
+        ("named", "zone"),
+        [
+            ("Europe/Amsterdam", "Europe/Amsterdam"),
+            ("Asia/Tokyo", None),
+            ("", None),
+            ("../../../etc/localtime", None),
+            (None, None),
+        ],
+    )
+    def test_a_copy_needs_its_name_beside_it(self, tree, named, zone):
+        """`/etc/timezone` counts only if it has the same rules."""
+        for name in ("Europe/Amsterdam", "Asia/Tokyo"):
+            file = tree.root / "usr/share/zoneinfo" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Path(time_zones.PACKAGE.directory, name), file)
+        shutil.copy(tree.root / "usr/share/zoneinfo/Europe/Amsterdam", tree.root / "etc/localtime")
+        if named is not None:
+            (tree.root / "etc/timezone").write_text(f"{named}\n")
+        told = tree.install()
+        if zone:
+            assert f"VERIFYD_TIMEZONE is {zone}, as in" in told
+            assert self.zone(tree) == [f"VERIFYD_TIMEZONE={zone}"]
+        else:
+            assert "VERIFYD_TIMEZONE is UTC, because" in told
+            assert "etc/localtime does not name a time zone;" in told
+            assert self.zone(tree) == ["#VERIFYD_TIMEZONE=UTC"]
+
+    @pytest.mark.parametrize(
+        ("target", "told"),
+        [
+            (None, "because {} does not exist;"),
+            ("/usr/share/zoneinfo/Etc/UTC", "as in {};"),
+            ("/usr/share/zoneinfo/Mars/Base", "because {} names Mars/Base, which verifyd does not"),
+            ("/usr/share/zoneinfo/a|b\nc", "because {} does not name a time zone;"),
+            ("/data/localtime", "because {} does not name a time zone;"),
+        ],
+    )
+    def test_otherwise_it_is_utc(self, tree, target, told):
+        """The installer says why, and leaves the default."""
+        localtime = tree.root / "etc/localtime"
+        if target:
+            localtime.symlink_to(target)
+        assert f"VERIFYD_TIMEZONE is UTC, {told.format(localtime)}" in tree.install()
+        assert self.zone(tree) == ["#VERIFYD_TIMEZONE=UTC"]
+
+    def test_an_upgrade_never_changes_it(self, tree):
+        """Neither if the host moves nor in a new version of the file, which is no edited one."""
+        localtime = tree.root / "etc/localtime"
+        localtime.symlink_to("/usr/share/zoneinfo/Europe/Amsterdam")
+        tree.install()
+        localtime.unlink()
+        localtime.symlink_to("/usr/share/zoneinfo/Asia/Tokyo")
+        before = tree.files()
+        assert "VERIFYD_TIMEZONE" not in tree.install()
+        assert tree.files() == before
+        tree.change("verifyd.env.example")
+        told = tree.install()
+        settings = tree.root / "etc/verifyd/verifyd.env"
+        assert f"{settings} is now the version of this release" in told
+        assert "VERIFYD_TIMEZONE" not in told
+        assert self.zone(tree) == ["VERIFYD_TIMEZONE=Europe/Amsterdam"]
+        assert settings.read_text().endswith("# of a later release\n")
+        assert settings.stat().st_mode & 0o777 == 0o640
+
+    def test_a_file_from_before_stays_in_utc(self, tree):
+        """Its answers are about another day all at once otherwise."""
+        tree.install()
+        (tree.root / "etc/localtime").symlink_to("/usr/share/zoneinfo/Europe/Amsterdam")
+        tree.change("verifyd.env.example")
+        assert "VERIFYD_TIMEZONE" not in tree.install()
+        assert self.zone(tree) == ["#VERIFYD_TIMEZONE=UTC"]
 
 
 def test_a_binary_that_was_named_is_that_one_or_none(tree):

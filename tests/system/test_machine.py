@@ -101,6 +101,18 @@ def test_the_commands_of_the_page_are_ten_and_work(machine):
     assert key not in seen
 
 
+def test_the_first_installation_takes_the_zone_of_the_host(machine):
+    """Through the upgrades it stays, although the host moves."""
+    machine.do("ln -sf /usr/share/zoneinfo/Europe/Amsterdam /etc/localtime")
+    told = machine.do("deploy/install.sh --binary verifyd")
+    assert "VERIFYD_TIMEZONE is Europe/Amsterdam, as in /etc/localtime" in told
+    assert "time zone: Europe/Amsterdam; rules of tzdata" in machine.do("verifyd check")
+    machine.do("ln -sf /usr/share/zoneinfo/Asia/Tokyo /etc/localtime")
+    assert "VERIFYD_TIMEZONE" not in machine.do("deploy/install.sh --binary verifyd")
+    told = machine.do("verifyd check")
+    assert "time zone: Europe/Amsterdam, but Asia/Tokyo on this host; rules of tzdata" in told
+
+
 def test_the_nightly_jobs_run(installed):
     """Backup and load of drop/ run in their sandbox, as their user.
 

@@ -3,9 +3,7 @@
 `KNOWN` stands for those members, so that each body has a single fault.
 """
 
-import sys
-
-# Python 3.14 follows as many levels as the stack has room for: 100,000 or more.
+# Python 3.14 and newer follow as many levels as the stack has room for: 100,000 or more.
 _LEVELS = 500_000
 NESTED_TOO_DEEPLY = b"[" * _LEVELS + b"]" * _LEVELS
 
@@ -43,6 +41,9 @@ _NOT_JSON = {
     "unknown escape": b'{KNOWN, "x": "\\q"}',
     "short escape": b'{KNOWN, "x": "\\u12"}',
     "nested too deeply": b'{KNOWN, "x": ' + NESTED_TOO_DEEPLY + b"}",
+    "nested objects, too deeply": b'{KNOWN, "y": ' + b'{"x":' * 50_000 + b"1" + b"}" * 50_001,
+    "nested too deeply, and not closed": b'{KNOWN, "y": ' + b"[" * 50_000,
+    "a level too deep": b'{KNOWN, "y": ' + b"[" * 500 + b"]" * 500 + b"}",
     "bad UTF-8": b'{KNOWN, "x": "\xff"}',
     "bad UTF-8 in a member's name": b'{KNOWN, "\xff": 1}',
     "overlong UTF-8": b'{KNOWN, "x": "\xc0\xaf"}',
@@ -50,11 +51,6 @@ _NOT_JSON = {
     "truncated UTF-8": b'{KNOWN, "x": "\xe2\x82"}',
     "byte order mark": b"\xef\xbb\xbf{KNOWN}",
 }
-if sys.version_info < (3, 14):
-    # With later versions a body of the longest length has too few levels of these.
-    _NOT_JSON["nested objects, too deeply"] = (
-        b'{KNOWN, "x": ' + b'{"x":' * 50_000 + b"1" + b"}" * 50_001
-    )
 _NO_OBJECTS = {
     "array": b"[{KNOWN}]",
     "empty array": b"[]",

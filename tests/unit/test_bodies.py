@@ -234,6 +234,25 @@ class TestJson:
             )
 
     @each_row(
+        ("value", "code"),
+        [
+            pytest.param("[" * 499 + "]" * 499, "unknown_member", id="as deep as possible"),
+            pytest.param("[" * 500 + "]" * 500, "invalid_json", id="a level more"),
+            pytest.param('{"a":' * 500 + "1" + "}" * 500, "invalid_json", id="objects"),
+            pytest.param('["[",' * 300 + "1" + "]" * 300, "unknown_member", id="in texts"),
+            pytest.param('"' + '\\\\\\"[' * 600 + '"', "unknown_member", id="after escapes"),
+            pytest.param('["\\\\",' * 500 + "1" + "]" * 500, "invalid_json", id="after texts"),
+            pytest.param("[[]," * 300 + "1" + "]" * 300, "unknown_member", id="beside each other"),
+            pytest.param("[" * 500, "invalid_json", id="not closed"),
+        ],
+    )
+    def test_a_body_has_at_most_500_levels(self, value, code):
+        """However many the version of Python follows; brackets in texts do not count (D103)."""
+        problem = refusal(f'{{"y": {value}}}'.encode())
+        assert problem.code == code
+        assert code != "invalid_json" or problem.detail == "The body is nested too deeply."
+
+    @each_row(
         "text",
         ["\\\\u0000", "\\\\\\\\ud800", "\\ud83d\\ude00", "\\uD83D\\uDE00", "\\u0001", "\\\\"],
     )

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import accumulate
 from types import NoneType
 from typing import Any, NoReturn, get_args, get_origin
 
@@ -131,8 +132,6 @@ def _position(text: str) -> str:
         return f"{place} {hint}" if hint else place
     except _NotANumber:
         return ": it contains NaN or Infinity."
-    except RecursionError:
-        return ", or it is nested too deeply."
     if _SURROGATE.search(text):
         return r": it contains half of a surrogate pair (\ud800 to \udfff)."
     return "."
@@ -142,17 +141,36 @@ def _refuse_constant(_: str) -> NoReturn:
     raise _NotANumber
 
 
+_LEVELS_MAX = 500
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
+_STEPS = bytes.maketrans(b"[{]}", bytes([1, 1, 255, 255]))  # 255 is -1 as a signed byte.
+
+
+def _is_nested_too_deeply(body: bytes) -> bool:
+    """Tell whether arrays and objects are nested more than _LEVELS_MAX deep (D103).
+
+    PERF: the search takes 35 ms for 1 MiB of brackets, and 55 ms for 1 MiB of quotes.
+    """
+    if body.count(b"[") + body.count(b"{") <= _LEVELS_MAX:
+        return False
+    without_escapes = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside_texts = b"".join(without_escapes.split(b'"')[::2])
+    steps = outside_texts.translate(_STEPS, _NO_BRACKETS)
+    return max(accumulate(memoryview(steps).cast("b")), default=0) > _LEVELS_MAX
+
+
 def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
     """Return the refusal of a body that does not fit a Struct.
 
     Its code is invalid_json if the body is not JSON; otherwise unknown_member or invalid_body,
     with a JSON pointer to the first member at fault.
     """
+    # How many levels a decoder follows depends on the version of Python.
+    if _is_nested_too_deeply(body):
+        return Problem("invalid_json", _TOO_DEEP)
     try:
         # NOTE: a Struct is decoded up to its first fault only, and the rest may be no JSON.
         msgspec.json.decode(body, type=msgspec.Raw)
-    except RecursionError:
-        return Problem("invalid_json", _TOO_DEEP)
     except msgspec.DecodeError:
         return Problem("invalid_json", syntax_fault(body))
     try:
@@ -189,13 +207,10 @@ def repeated_member(body: bytes) -> Problem | None:
         repeated.append(tuple(pairs))
         return repeated[-1]
 
-    try:
-        document = json.loads(body, object_pairs_hook=distinct, parse_int=str, parse_float=str)
-        path = _path_of_repeated(document) if repeated else ()
-    except RecursionError:
-        return Problem("invalid_json", _TOO_DEEP)
-    if not path:
+    document = json.loads(body, object_pairs_hook=distinct, parse_int=str, parse_float=str)
+    if not repeated:
         return None
+    path = _path_of_repeated(document)
     pointer = "".join(f"/{each}" for each in path)
     name = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
     detail = f"The member {name.removeprefix('.')} is given more than once."

@@ -78,12 +78,14 @@ class Test503:
 
     @pytest.mark.parametrize("method", ["GET", "POST"])
     def test_a_clerk_cannot_look_up_without_the_trail(self, world, method):
-        """The page says why, and `verifyd check` warns; a viewer can look up."""
+        """The page says why and offers no other page; `check` warns; a viewer can look up."""
         application = world.client(None, console=True).application
         clerk = signed_in(world, application, Role.CLERK)
         response = clerk.get(LOOK_UP) if method == "GET" else clerk.post(LOOK_UP, {"plates": "X1"})
         assert response.status_int == 503
         assert "VERIFYD_AUDIT=on" in response.text
+        (link,) = response.html.select("a.button")
+        assert (link.text, link["href"]) == ("Try again", "")
         (warning,) = clerk_warnings(world.engine, world.configured(console=True))
         assert warning == "VERIFYD_AUDIT: clerks cannot look up while it is off."
         assert signed_in(world, application, Role.VIEWER).get(LOOK_UP).status_int == 200

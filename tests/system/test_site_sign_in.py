@@ -316,12 +316,14 @@ class TestAuthRequest:
 
 @pytest.mark.system_long
 def test_without_the_server_nobody_comes_in(service, tmp_path):
-    """The answer is a page of nginx."""
+    """The answer is a page of nginx, which says that it passes."""
     add_sign_in(tmp_path, "auth-request", {"127.0.0.1:9091": "127.0.0.1:1"})
     bind = f"127.0.0.1:{free_port()}"
     with running(command_with_site(service.bind, bind, tmp_path), bind):
         answer = send(f"tls:{bind}", "GET", PROXY)
-    assert (answer.status, answer.media_type) == (500, "text/html")
+    assert (answer.status, answer.media_type) == (503, "text/html")
+    assert answer.headers["Retry-After"] == "2"
+    assert b"<h1>You cannot sign in now</h1>" in answer.body
 
 
 @pytest.mark.parametrize("repeated", STATED)

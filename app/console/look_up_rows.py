@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from itertools import takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
+from app.clock import shifted_day
 from app.console import look_up_texts as texts
 from app.vehicles.answers import NOT_FOUND, failure_answer
 from app.vehicles.compliance import Judgement, Verdict, judge, judge_insurance
@@ -147,7 +148,7 @@ def _coming_lapses(record: Record, day: str, good: Sequence[str]) -> Iterator[La
             days = (date.fromisoformat(last_day) - date.fromisoformat(day)).days
             yield Lapse(last_day, ", ".join(lapsed), days)
             good = [name for name in good if name not in lapsed]
-        start = (date.fromisoformat(last_day) + timedelta(1)).isoformat()
+        start = shifted_day(last_day, 1)
 
 
 def counts_of(rows: Sequence[Row]) -> Mapping[str, int]:

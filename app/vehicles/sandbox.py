@@ -76,7 +76,7 @@ VEHICLES: Final = (
     Shown("TESTYOUNG", "a young car: no MOT is due yet", Car(mot_expiry=None, registered=-400)),
     Shown("TESTSORN", "declared off the road", Car(tax_status="sorn", tax_due=None)),
     Shown("TESTUNTAXED", "not taxed", Car(tax_status="untaxed", tax_due=None)),
-    Shown("TESTTAXDUE", "the road tax was due yesterday", Car(tax_due=-1)),
+    Shown("TESTTAXDUE", "the road tax was paid until yesterday", Car(tax_due=-1)),
     Shown("TESTFINE", "a fine is outstanding", Car(fine=False)),
     Shown("TESTPAID", "a fine was paid", Car(fine=True)),
     Shown("TEST404", "not known, like every other plate", None),

@@ -198,8 +198,7 @@ class Days:
             row for row in (content or {}).get(kind, {}).values() if self.chance.random() < 0.95
         ]
         if kind == "v":
-            days = self.chance.choice((-1, 0, 1))
-            rows = [_moved(row, days) for row in rows]
+            rows = [_moved(row, len(rows) % 3 - 1) for row in rows]
         if rows:
             self.registers.load(name, kind, rows, "replace")
 

@@ -30,12 +30,13 @@ from app.processes import ended_like_ctrl_c
 from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine
 from app.storage.files import sync
-from app.storage.registers import list_entries, with_current_registers
+from app.storage.registers import list_entries
 from app.vehicles.answer_cells import FOUND, Cells
 from app.vehicles.audited import judged_plate
+from app.vehicles.contradictions import look_up_contradicted
 from app.vehicles.periods import Period
-from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
-from app.vehicles.records import DATED, Read
+from app.vehicles.reader import BATCH_PLATES, VehicleReader
+from app.vehicles.records import Read
 
 BATCH_LINES = BATCH_PLATES
 """Lines that are answered from one state of the registers."""
@@ -129,10 +130,12 @@ def answer_file(
         results: Counter[str] = Counter()
         with _progress_bar(stream, is_shown=bool(args.output) or not sys.stdout.isatty()) as show:
             for batch in _batches(plates):
-                found, registers = _look_up(engine, reader, batch, day)
+                asked = [line.plate for line in batch if not line.fault]
+                found, registers, against = look_up_contradicted(engine, reader, asked, day)
                 if found:
                     record((judged_plate(each, day, period) for each in found), registers)
-                write(b"".join(_answered(plates, batch, iter(found), cells, results)))
+                answers = (cells.of_plate(each, against) for each in found)
+                write(b"".join(_answered(plates, batch, answers, cells, results)))
                 show(stream.tell(), len(batch))
     loaded = [name for name, load in _loads(engine).items() if load != before.get(name)]
     _print_summary(args, results, day, period, loaded)
@@ -152,27 +155,23 @@ def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield batch
 
 
-def _look_up(
-    engine: Engine, reader: VehicleReader, batch: Sequence[Line], day: str
-) -> tuple[list[Found], Read]:
-    """Look up the plates of a batch; lines with a fault have none."""
-    asked = [line.plate for line in batch if not line.fault]
-    return with_current_registers(engine, lambda state: reader.look_up(state, asked, day, DATED))
-
-
 def _answered(
     plates: PlateFile,
     batch: Sequence[Line],
-    answers: Iterator[Found],
+    answers: Iterator[tuple[str, str]],
     cells: Cells,
     results: Counter[str],
 ) -> Iterator[bytes]:
-    """Yield each line with its cells, and count the results in `results`."""
+    """Yield each line with its cells, and count the results in `results`.
+
+    Args:
+        answers: the result and the cells of each plate; lines with a fault have none.
+    """
     for line in batch:
         if line.fault:
             result, appended = line.fault, cells.of_fault(line.fault)
         else:
-            result, appended = cells.of_plate(next(answers))
+            result, appended = next(answers)
         results[result] += 1
         # A line that is too short is filled up, so that our cells are below their heading.
         yield _line(plates, line.content + plates.delimiter * line.missing, appended, line.end)

@@ -11,6 +11,7 @@ from app.clock import shifted_day
 from app.console import look_up_texts as texts
 from app.vehicles.answers import NOT_FOUND, failure_answer
 from app.vehicles.compliance import Judgement, Verdict, judge, judge_insurance
+from app.vehicles.contradictions import Contradicted, opposite_in_words
 from app.vehicles.facts import Record
 from app.vehicles.periods import (
     Outcome,
@@ -50,6 +51,8 @@ class Answer(NamedTuple):
     failed: str
     """The checks that fail, each with its reason: on the day, or on the first failing one of the
     period."""
+    contradicted: Sequence[str]
+    """The checks of which registers say the opposite on the day, each with these registers."""
     lapse: Lapse | str
     """What lapses next, or why nothing does."""
     later: Sequence[Lapse]
@@ -77,25 +80,37 @@ class Row(NamedTuple):
         return (0, lapse.last_day) if isinstance(lapse, Lapse) else (1 + _NO_LAPSE.index(lapse), "")
 
 
-def rows_of(found: Iterable[Found], day: str, period: Period | None) -> list[Row]:
+def rows_of(
+    found: Iterable[Found],
+    contradictions: Mapping[str, Contradicted],
+    day: str,
+    period: Period | None,
+) -> list[Row]:
     """Return the rows of a list, the next lapse first.
 
     Args:
         found: of look-ups that asked for dates.
+        contradictions: of these look-ups, by plate.
         day: ISO date to judge by; the first day of the period, if there is one.
     """
-    rows = [_row(place, each, day, period) for place, each in enumerate(found, 1)]
+    rows = [_row(place, each, contradictions, day, period) for place, each in enumerate(found, 1)]
     return sorted(rows, key=Row.order)
 
 
-def _row(place: int, found: Found, day: str, period: Period | None) -> Row:
+def _row(
+    place: int,
+    found: Found,
+    contradictions: Mapping[str, Contradicted],
+    day: str,
+    period: Period | None,
+) -> Row:
     plate = found.registration or found.asked
     if found.record is None:
         return Row(place, plate, failure_answer(found).error, None)
-    return Row(place, plate, "", _answer(found.record, day, period))
+    return Row(place, plate, "", _answer(found.record, contradictions[plate], day, period))
 
 
-def _answer(record: Record, day: str, period: Period | None) -> Answer:
+def _answer(record: Record, against: Contradicted, day: str, period: Period | None) -> Answer:
     judgement = judge(record, day)
     insured: Outcome[Verdict] = Outcome(judgement.insurance.is_good, None)
     compliant: Outcome[Judgement] = Outcome(judgement.is_compliant, None)
@@ -115,6 +130,11 @@ def _answer(record: Record, day: str, period: Period | None) -> Answer:
         insured,
         compliant,
         ", ".join(failed),
+        [
+            f"{name}: {opposite_in_words(registers)}"
+            for name, registers in zip(texts.ROW_CHECKS, against, strict=True)
+            if registers
+        ],
         lapse,
         later,
         " ".join(str(each) for each in known if each is not None),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from typing import Any, NamedTuple
 
+from app.vehicles.contradictions import opposite_in_words
 from app.vehicles.facts import POLICIES_MAX
 from app.vehicles.periods import DAYS_MAX, Period
 from app.vehicles.reader import BATCH_PLATES
@@ -355,6 +356,13 @@ def depends_on(check: str, plate: Answer, day: str) -> str:
     elif is_good and last_day and (check, reason) != ("motValid", "exempt"):
         text = until(last_day, day)
     return text
+
+
+def contradiction(check: str, plate: Answer) -> str:
+    """Return which registers say the opposite of a check; empty if none does."""
+    column = "insured" if check == "insuranceValid" else check
+    registers = next(e["contradictedBy"] for e in plate["decidedBy"] if e["column"] == column)
+    return f"But {opposite_in_words(registers)}." if registers else ""
 
 
 def _ended(reason: str, policy: Answer) -> str:

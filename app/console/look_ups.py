@@ -21,13 +21,14 @@ from app.csv_cells import text_cell
 from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
 from app.people.plates import LimitReached, PlateLimits
 from app.roles import Right
-from app.storage.registers import find_unreadable, with_current_registers
+from app.storage.registers import find_unreadable
 from app.vehicles.answer_cells import Cells
 from app.vehicles.audited import judged_plate, shown_plates
+from app.vehicles.contradictions import Contradicted, look_up_contradicted
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.periods import Period, period_fault
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
-from app.vehicles.records import DATED, Read, Records
+from app.vehicles.records import Read, Records
 
 _EXPLAINED_MAX = 10
 """The most plates that are explained; more plates are shown in a table."""
@@ -125,12 +126,17 @@ class LookUpForm(Form):
         return LookUpForm(self.fields, {**self.values, **kept})
 
 
-def _csv_lines(found: Sequence[Found], day: str, period: Period | None) -> Iterator[str]:
+def _csv_lines(
+    found: Sequence[Found],
+    contradictions: Mapping[str, Contradicted],
+    day: str,
+    period: Period | None,
+) -> Iterator[str]:
     """Yield lines with each plate as it was given, and the columns of `lookup --csv`."""
     cells, text = Cells(_DELIMITER, day, period), text_cell(_DELIMITER)
     yield f"plate{_DELIMITER}{cells.heading}\r\n"
     for each in found:
-        yield f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each)[1]}\r\n"
+        yield f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each, contradictions)[1]}\r\n"
 
 
 class Answers(NamedTuple):
@@ -222,7 +228,7 @@ class LookUp(Resource):
         day = self._reader.day(period.first if period else form["day"] or None)
         is_csv = form.purpose == "csv"
         try:
-            found, shown, registers, document = self._look_up(
+            found, against, shown, registers, document = self._look_up(
                 form.plates, day, period, explains=not is_csv
             )
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
@@ -237,30 +243,34 @@ class LookUp(Resource):
         req.context.vehicles = len(found)
         if is_csv:
             days = "-to-".join(period or [day])
-            send_csv(resp, f"look-up-{days}", _csv_lines(found, day, period))
+            send_csv(resp, f"look-up-{days}", _csv_lines(found, against, day, period))
             return
-        rows = rows_of(found, day, period)
+        rows = rows_of(found, against, day, period)
         first, counts = rows[:_ROWS_MAX], counts_of(rows)
         answers = Answers(day, period, first, counts, len(rows), document, time)
         self._show(req, resp, form.next(), form, answers)
 
     def _look_up(
         self, asked: Sequence[str], day: str, period: Period | None, *, explains: bool
-    ) -> tuple[list[Found], Iterator[Plate], Read, Document | None]:
-        """Return the answers, what the trail has of them, and the registers read.
+    ) -> tuple[list[Found], Mapping[str, Contradicted], Iterator[Plate], Read, Document | None]:
+        """Return the answers, what contradicts them, what the trail has, and the registers read.
 
         If they are to be explained and few, also returns an explanation, which has suggestions.
         """
         engine, reader = self.engine, self._reader
         if not explains or len(asked) > _EXPLAINED_MAX:
-            found, read = with_current_registers(
-                engine, lambda state: reader.look_up(state, asked, day, DATED)
-            )
-            return found, (judged_plate(each, day, period) for each in found), read, None
+            found, read, against = look_up_contradicted(engine, reader, asked, day)
+            judged = (judged_plate(each, day, period) for each in found)
+            return found, against, judged, read, None
         explained = explain(engine, reader, asked, day, period, _CHANGES_MAX)
         found = [each.found for each in explained.plates]
+        against = {
+            each.found.registration: each.contradicted
+            for each in explained.plates
+            if each.found.registration
+        }
         shown = shown_plates(explained, day, period)
-        return found, shown, explained.registers, document_of(explained, day, period)
+        return found, against, shown, explained.registers, document_of(explained, day, period)
 
     def _record(
         self,

@@ -9,6 +9,7 @@ from app import clock
 from app.csv_cells import text_cell
 from app.vehicles.answers import InsuranceAnswer, failure_answer, insurance_answer
 from app.vehicles.compliance import Judgement, Verdict, judge, judge_insurance
+from app.vehicles.contradictions import Contradicted
 from app.vehicles.facts import Record
 from app.vehicles.periods import (
     Outcome,
@@ -25,6 +26,8 @@ COLUMN_PREFIX = "verifyd_"
 FOUND = "found"
 _NO_END = "none"
 """The cell of a last day if no end is known."""
+_CHECKS = ("insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines")
+"""The names of the checks of a Judgement, as the API has them."""
 _WORDS = {True: "true", False: "false", None: ""}
 
 
@@ -37,6 +40,7 @@ class _Answer(NamedTuple):
     text: Callable[[str | None], str]
     """Makes a cell from a text that others have chosen."""
     day: str
+    contradicted: Contradicted
 
 
 _Columns = Mapping[str, Callable[[_Answer], str]]
@@ -72,6 +76,11 @@ _ANSWERED: _Columns = {
     "taxStatus": lambda its: its.record.tax_status or "",
     "finesOutstanding": lambda its: str(its.record.outstanding_fines),
     "policyCancelledOn": lambda its: (its.record.policy and its.record.policy.cancelled_on) or "",
+    "contradictedBy": lambda its: " ".join(
+        f"{check}={register}"
+        for check, registers in zip(_CHECKS, its.contradicted, strict=True)
+        for register in registers
+    ),
 }
 COLUMNS = ("result", "registration", "asOf", *_ANSWERED)
 PERIOD_COLUMNS = (
@@ -85,8 +94,6 @@ PERIOD_COLUMNS = (
     "compliantFirstFailingReasons",
 )
 """The columns that follow if a period is asked for."""
-_CHECKS = ("insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines")
-"""The names of the checks of a Judgement, as the API has them."""
 
 
 def _policy_text(answer: _Answer, member: str) -> str:
@@ -144,22 +151,29 @@ class Cells:
         """Return the cells of a line that has no readable plate."""
         return self._joined(fault, None, self._nothing)
 
-    def of_plate(self, found: Found) -> tuple[str, str]:
-        """Return the result for a plate, which is its first cell, and all its cells."""
+    def of_plate(self, found: Found, contradictions: Mapping[str, Contradicted]) -> tuple[str, str]:
+        """Return the result for a plate, which is its first cell, and all its cells.
+
+        Args:
+            contradictions: by plate, of the look-up that found it.
+        """
         if found.record is None:
             result = failure_answer(found).code
             return result, self._joined(result, found.registration, self._nothing)
-        return FOUND, self._joined(FOUND, found.registration, self._answer(found.record))
+        return FOUND, self._joined(
+            FOUND, found.registration, self._answer(found.record, contradictions)
+        )
 
     def _joined(self, result: str, registration: str | None, answer: Sequence[str]) -> str:
         return self.delimiter.join([result, registration or "", self._day, *answer])
 
-    def _answer(self, record: Record) -> list[str]:
+    def _answer(self, record: Record, contradictions: Mapping[str, Contradicted]) -> list[str]:
         """Return the cells of a known plate, in the order of the columns."""
         judgement, period = judge(record, self._day), self._period
         insurance = insurance_answer(record, self._day)
         if period is not None:
             insurance.lastUpdated = clock.iso_utc(newest_update(record))
-        answer = _Answer(record, insurance, judgement, self._text, self._day)
+        against = contradictions[record.registration]
+        answer = _Answer(record, insurance, judgement, self._text, self._day, against)
         cells = [cell(answer) for cell in _ANSWERED.values()]
         return cells if period is None else cells + _of_period(record, period)

@@ -105,22 +105,29 @@ def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
         how = "in force" if is_in_force else "not in force"
         why = f"{how} on {day}; no other policy is known"
         return Choice(chosen.register, chosen.policy, "only", why)
-    rule, reason = _difference(chosen, others[0], day)
+    rule, reason = _difference(chosen, others, day)
     how = "in force" if is_in_force else "no policy is in force"
     return Choice(chosen.register, chosen.policy, rule, f"{how} on {day}; {reason}")
 
 
-def _difference(chosen: _Candidate, other: _Candidate, day: str) -> tuple[str, str]:
+def _difference(chosen: _Candidate, others: Sequence[_Candidate], day: str) -> tuple[str, str]:
     """Return the rule that puts the chosen policy before the next best, and a sentence."""
+    other = others[0]
     best, next_best = chosen.policy, other.policy
     if best.is_in_force(day) != next_best.is_in_force(day):
-        return "in_force", "no other policy is"
+        # The same policy can be in force in one register, and not in another.
+        ended = [
+            f"{each.register} has the same policy, which {_ended(each.policy, day)}"
+            for each in others
+            if each.policy.identity == best.identity
+        ]
+        return "in_force", "; ".join(ended) or "no other policy is"
     if best.end != next_best.end:
-        its, others = (
+        its, that = (
             each.end if each.end == each.valid_to else f"cancelled on {each.end}"
             for each in (best, next_best)
         )
-        return "ends_last", f"ends later ({its}) than {other.name} ({others})"
+        return "ends_last", f"ends later ({its}) than {other.name} ({that})"
     if best.valid_from != next_best.valid_from:
         begins = f"begins later ({best.valid_from}, not {next_best.valid_from})"
         return "begins_last", f"ends on the same day as {other.name}, and {begins}"
@@ -130,6 +137,12 @@ def _difference(chosen: _Candidate, other: _Candidate, day: str) -> tuple[str, s
     if chosen.register == other.register:
         return "first_insurer", f"{same}, and its insurer sorts first"
     return "register_order", f"{same}, and {chosen.register} comes first in the order of registers"
+
+
+def _ended(policy: PolicyFacts, day: str) -> str:
+    if policy_state(policy, day) == "expired":
+        return f"ended on {policy.valid_to}"
+    return f"was cancelled on {policy.cancelled_on}"
 
 
 class Judgement(NamedTuple):

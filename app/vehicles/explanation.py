@@ -29,6 +29,7 @@ from app.vehicles.compliance import (
     judge,
     policy_state,
 )
+from app.vehicles.contradictions import Contradicted, contradicted, opposite_in_words
 from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
 from app.vehicles.holdings import holdings_of
 from app.vehicles.periods import Period, Question, newest_update, record_on
@@ -49,6 +50,8 @@ class Decision(NamedTuple):
     registers: tuple[str, ...]
     """The registers that decided it, in the order of precedence; none if no register knows it."""
     why: str
+    contradicted_by: tuple[str, ...] = ()
+    """The registers that say the opposite of a check, in the order of precedence."""
 
 
 class Explanation(NamedTuple):
@@ -58,6 +61,7 @@ class Explanation(NamedTuple):
     holdings: tuple[Holding, ...]
     choice: Choice | None
     decisions: tuple[Decision, ...]
+    contradicted: Contradicted = Contradicted()
     suggested: Sequence[Record] = ()
     """Known plates that this one may be a misreading of, if it is not known."""
 
@@ -117,7 +121,7 @@ def _explanation(
     if found.registration is None:
         return Explanation(found, (), None, ())
     if found.record is None:
-        return Explanation(found, (), None, (), suggested[found.registration])
+        return Explanation(found, (), None, (), suggested=suggested[found.registration])
     held = holdings[found.registration]
     choice = choose_policy(held, day)
     judgement = judge(found.record, day)
@@ -130,7 +134,22 @@ def _explanation(
         _tax(found.record, held, judgement.tax),
         _fines(held, judgement.fines),
     )
-    return Explanation(found, held, choice, decisions)
+    against = contradicted(held, found.record, day)
+    by_column = dict(zip(_CHECKS, against, strict=True))
+    decisions = tuple(_with_opposite(each, by_column.get(each.column, ())) for each in decisions)
+    return Explanation(found, held, choice, decisions, against)
+
+
+_CHECKS = ("insured", "motValid", "roadTaxPaid", "noOutstandingFines")
+"""The columns of the decisions about the four checks."""
+
+
+def _with_opposite(decision: Decision, registers: tuple[str, ...]) -> Decision:
+    """Return a decision with the registers that say the opposite."""
+    if not registers:
+        return decision
+    why = f"{decision.why}; {opposite_in_words(registers)}"
+    return decision._replace(why=why, contradicted_by=registers)
 
 
 def _insured(
@@ -291,7 +310,14 @@ def _plate(explanation: Explanation, day: str, period: Period | None) -> Documen
     return asked | {
         **_answers(found.record, day, period),
         "decidedBy": [
-            each._asdict() | {"registers": list(each.registers)} for each in explanation.decisions
+            {
+                "column": each.column,
+                "value": each.value,
+                "registers": list(each.registers),
+                "why": each.why,
+                "contradictedBy": list(each.contradicted_by),
+            }
+            for each in explanation.decisions
         ],
         "chosenPolicy": _choice(explanation.choice, day),
         "registers": [_holding(each, day) for each in explanation.holdings],

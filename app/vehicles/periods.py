@@ -202,14 +202,10 @@ def policies_in_force(record: Record, day: str) -> tuple[list[PolicyFacts], bool
     if answered is None or not answered.is_in_force(day):
         return [], False
     in_force = [policy for policy in record.policies if policy.is_in_force(day)]
-    different = {_identity(answered): answered}
+    different = {answered.identity: answered}
     for policy in in_force:
-        different.setdefault(_identity(policy), policy)
+        different.setdefault(policy.identity, policy)
     _, *others = different.values()
     others.sort(key=lambda policy: policy.rank(day), reverse=True)
     has_more = len(different) > SHOWN_POLICIES_MAX or len(in_force) > POLICIES_MAX
     return [answered, *others][:SHOWN_POLICIES_MAX], has_more
-
-
-def _identity(policy: PolicyFacts) -> tuple[str, str, str]:
-    return policy.insurer, policy.number, policy.valid_from

@@ -314,6 +314,41 @@ class TestList:
         assert "Insured on every day: 0. Compliant on every day: 0." in page.text
 
 
+class TestContradictions:
+    """Registers that say the opposite of a check are named."""
+
+    @pytest.fixture
+    def contradicted(self, world):
+        """A register that says no where another one has a policy."""
+        world.load([{"registration": "AB12CDE", "insured": False}], register="rdw")
+        world.load([{"registration": "AB12CDE", "taxStatus": "taxed"}], register="rdw")
+
+    def test_one_plate(self, contradicted, browser):
+        """Beside each check, and where the answer is explained."""
+        article = ask(browser, "AB12CDE").html.select_one("article")
+        facts = {each.dt.text: each.dd.get_text(" ") for each in article.dl.select("div")}
+        for check in ("Insurance", "Road tax"):
+            assert "But rdw says the opposite." in facts[check]
+        for check in ("MOT", "Fines"):
+            assert "the opposite" not in facts[check]
+        decided = {row.th.text: row.text for row in article.table.select("tbody tr")}
+        assert "rdw says the opposite" in decided["Insured"]
+
+    @pytest.mark.parametrize("number", [2, 11])
+    def test_a_list(self, contradicted, browser, number):
+        """In the row of the plate, with or without explanations."""
+        page = ask(browser, "AB12CDE" + ",EV1L" * (number - 1))
+        rows = {row.th.text: row.get_text(" ") for row in page.html.select(".overview tbody tr")}
+        assert "insurance: rdw says the opposite" in rows["AB12CDE"]
+        assert "road tax: rdw says the opposite" in rows["AB12CDE"]
+        assert "the opposite" not in rows["EV1L"]
+
+    def test_a_file(self, contradicted, browser):
+        """In the column of `lookup --csv`."""
+        (row,) = csv_rows(ask(browser, "AB12CDE", **{"as": "csv"}))
+        assert row["verifyd_contradictedBy"] == "insuranceValid=rdw roadTaxPaid=rdw"
+
+
 class TestDates:
     """Dates are words, and all policies in force are shown."""
 

@@ -133,10 +133,34 @@ class Model:
                 ),
             },
             "decidedBy": by,
+            "contradictedBy": self._contradicted(plate, chosen, list(checks.values())),
             "chosen": (chosen[0], chosen[1].insurer or None, *_key(chosen[1]), chosen[2])
             if chosen
             else None,
         }
+
+    def _contradicted(self, plate: str, chosen: Any, verdicts: list[bool]) -> list[list[str]]:
+        """Return for each check the registers that say the opposite of its verdict (D26)."""
+        owed = {fine.reference for _, fine in self._rows(plate, "f") if not fine.settled}
+        said: list[set[tuple[str, bool]]] = [set(), set(), set(), set()]
+        for name, row in self._rows(plate, "v"):
+            if row.insured is not None:
+                said[0].add((name, row.insured))
+            if row.mot_exempt or row.mot_expiry:
+                said[1].add((name, bool(row.mot_exempt) or row.mot_expiry >= self.day))
+            if row.tax_status:
+                is_paid = row.tax_due is None or row.tax_due >= self.day
+                said[2].add((name, row.tax_status in ("taxed", "exempt") and is_paid))
+        for name, policy in self._rows(plate, "p"):
+            if policy[1:4] == chosen[1][1:4]:
+                said[0].add((name, self._in_force(policy)))
+        for name, fine in self._rows(plate, "f"):
+            if fine.reference in owed:
+                said[3].add((name, fine.settled))
+        return [
+            [name for name in self.order if (name, not verdict) in each]
+            for each, verdict in zip(said, verdicts, strict=True)
+        ]
 
     def _in_force(self, policy: PolicyRow) -> bool:
         if not policy.valid_from <= self.day <= policy.valid_to:

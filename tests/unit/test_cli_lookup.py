@@ -218,6 +218,73 @@ class TestWithoutAnswer:
         assert "error: " in cli.misuse("lookup", *words)
 
 
+class TestContradictions:
+    @pytest.fixture
+    def registers(self, world):
+        """Three registers that disagree about a plate."""
+        plate = {"registration": "AB12CDE"}
+        world.load([plate | POLICY], register="native")
+        world.load([plate | FINE], register="native")
+        papers = {"motExpiry": "2025-06-30", "taxStatus": "untaxed"}
+        world.load([plate | papers | {"insured": False}], register="rdw")
+        world.load([plate | POLICY | {"cancelledOn": "2025-06-01"}], register="zulu")
+        world.load([plate | FINE | {"settledOn": "2025-06-01"}], register="zulu")
+        world.load([plate | VEHICLE | {"taxStatus": "taxed"}], register="zulu")
+
+    def test_they_are_named_for_each_check(self, cli, registers):
+        """A register says the opposite by a flag, the same policy, its papers, or the same fine."""
+        (plate,) = cli.json("lookup", "AB12CDE", "--as-of", DAY)["plates"]
+        decided = {each["column"]: each for each in plate["decidedBy"]}
+        assert {name: each["contradictedBy"] for name, each in decided.items()} == {
+            **{name: [] for name in decided},
+            "insured": ["rdw", "zulu"],
+            "motValid": ["rdw"],
+            "roadTaxPaid": ["zulu"],
+            "noOutstandingFines": ["zulu"],
+        }
+        text = cli.run("lookup", "AB12CDE", "--as-of", DAY).stdout
+        assert "policy P-1 of native is in force on 2025-07-01; rdw and zulu say the opp" in text
+        assert "the latest that any register knows; rdw says the opposite" in text
+        assert "no other policy is" not in text
+        assert "zulu has the same policy, which was cancelled on 2025-06-01" in text
+
+    @ON_SQLITE
+    def test_a_yes_beside_a_policy_that_ended(self, cli, world):
+        """The policy decides, and the register that says yes is named."""
+        world.load([{"registration": "AB12CDE", **POLICY, "validTo": "2025-06-30"}])
+        world.load([{"registration": "AB12CDE", "insured": True}], register="rdw")
+        text = cli.run("lookup", "AB12CDE", "--as-of", DAY).stdout
+        assert "policy P-1 of native ended on 2025-06-30; rdw says the opposite" in text
+
+    @ON_SQLITE
+    def test_the_same_policy_can_have_ended_elsewhere(self, cli, world):
+        """A renewal that only one register knows is the same policy with a later end."""
+        policy = {"registration": "AB12CDE", **POLICY}
+        world.load([policy])
+        world.load([policy | {"validTo": "2025-06-30"}], register="rdw")
+        text = cli.run("lookup", "AB12CDE", "--as-of", DAY).stdout
+        assert "rdw has the same policy, which ended on 2025-06-30" in text
+
+    def test_other_policies_and_unknown_values_contradict_nothing(self, cli, loaded):
+        """An old policy is no contradiction of the one after it."""
+        for day in (DAY, "2026-05-01"):
+            (plate,) = cli.json("lookup", "AB12CDE", "--as-of", day)["plates"]
+            assert not any(each["contradictedBy"] for each in plate["decidedBy"])
+
+    def test_a_file_has_them_in_a_column(self, cli, registers):
+        """Each check with each register, without any delimiter of the file."""
+        given = cli.directory / "given.csv"
+        given.write_text("plate\nAB12CDE\nZZ9\n")
+        text = cli.run("lookup", "--csv", given, "--as-of", DAY).stdout
+        heading, known, unknown = (line.split(",") for line in text.splitlines())
+        at = heading.index("verifyd_contradictedBy")
+        assert known[at].split() == [
+            *("insuranceValid=rdw", "insuranceValid=zulu", "motValid=rdw"),
+            *("roadTaxPaid=zulu", "noOutstandingFines=zulu"),
+        ]
+        assert unknown[at] == ""
+
+
 @ON_SQLITE
 class TestText:
     def test_it_prints_what_decided_and_why(self, cli, loaded):

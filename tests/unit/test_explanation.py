@@ -28,6 +28,7 @@ TAX_AND_MOT = (
     *("motExpiry", "motExempt", "firstRegistered", "taxStatus", "taxDue"),
     "finesOutstanding",
 )
+CHECKS = ("insured", "motValid", "roadTaxPaid", "noOutstandingFines")
 RULES = {
     *("only", "in_force", "ends_last", "begins_last"),
     *("greatest_number", "first_insurer", "register_order"),
@@ -73,10 +74,12 @@ def in_form_of_the_model(plate: Any) -> Any:
     (plate["insurance"]["policy"] or {}).pop("cancelledOn", None)
     chosen = plate["chosenPolicy"]
     members = ("register", "insurer", "number", "validFrom", "rule")
+    contradicted = {each["column"]: each["contradictedBy"] for each in plate["decidedBy"]}
     return {
         "insurance": plate["insurance"],
         "compliance": plate["compliance"],
         "decidedBy": {each["column"]: each["registers"] for each in plate["decidedBy"]},
+        "contradictedBy": [contradicted.pop(column) for column in CHECKS],
         "chosen": chosen and tuple(chosen[member] for member in members),
     }
 

@@ -1,0 +1,120 @@
+"""Finds the registers that say the opposite of an answer, for each of its checks (D26).
+
+The rules decide between registers, and the answer does not show that another one disagrees. People
+and files are told.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from app.storage.engine import Engine
+from app.storage.registers import in_precedence, with_current_registers
+from app.vehicles.compliance import judge, judge_mot, judge_tax
+from app.vehicles.facts import Holding, PolicyFacts, Record, VehicleFacts
+from app.vehicles.holdings import holdings_of
+from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.records import DATED, Read
+
+
+class Contradicted(NamedTuple):
+    """For each check the registers that say the opposite, in the order of precedence."""
+
+    insurance: tuple[str, ...] = ()
+    mot: tuple[str, ...] = ()
+    tax: tuple[str, ...] = ()
+    fines: tuple[str, ...] = ()
+
+
+def contradicted(held: Sequence[Holding], record: Record, day: str) -> Contradicted:
+    """Return the registers that say the opposite of the answer on the day (ISO date).
+
+    A register says what its row of the vehicle says alone, without what the settings add. About the
+    insurance it speaks by its yes or no, and by the policy answered, if it has the same one (D173).
+    About fines it speaks only of those that another register calls owed.
+
+    Args:
+        held: the rows of the plate in each register, in the order of precedence.
+        record: merged from them.
+    """
+    owed = {fine.reference for each in held for fine in each.fines if not fine.settled}
+    said = [(each.register, _sayings(each, record.policy, owed, day)) for each in held]
+    return Contradicted(
+        *(
+            tuple(name for name, sayings in said if (not verdict.is_good) in sayings[check])
+            for check, verdict in enumerate(judge(record, day))
+        )
+    )
+
+
+def opposite_in_words(registers: Sequence[str]) -> str:
+    """Return the sentence about registers that contradict a check."""
+    return f"{' and '.join(registers)} {'says' if len(registers) == 1 else 'say'} the opposite"
+
+
+def _sayings(
+    holding: Holding, answered: PolicyFacts | None, owed: set[str], day: str
+) -> tuple[set[bool], set[bool], set[bool], set[bool]]:
+    """Return for each check the verdicts that a register gives alone; none if it says nothing."""
+    insured = {
+        policy.is_in_force(day)
+        for policy in holding.policies
+        if answered is not None and policy.identity == answered.identity
+    }
+    fines = {fine.settled for fine in holding.fines if fine.reference in owed}
+    vehicle = holding.vehicle
+    if vehicle is None:
+        return insured, set(), set(), fines
+    if vehicle.insured is not None:
+        insured.add(vehicle.insured)
+    papers = (judge_paper(_alone(vehicle), day) for judge_paper in (judge_mot, judge_tax))
+    mot, tax = ({each.is_good} if each.reason != "unknown" else set() for each in papers)
+    return insured, mot, tax, fines
+
+
+def _alone(vehicle: VehicleFacts) -> Record:
+    """Return the papers of a vehicle as one register knows them."""
+    return Record(
+        registration="",
+        insured=None,
+        updated=vehicle.updated,
+        policy=None,
+        mot_expiry=vehicle.mot_expiry,
+        mot_exempt=vehicle.mot_exempt,
+        tax_status=vehicle.tax_status,
+        tax_due=vehicle.tax_due,
+    )
+
+
+def look_up_contradicted(
+    engine: Engine, reader: VehicleReader, asked: Sequence[str], day: str
+) -> tuple[list[Found], Read, Mapping[str, Contradicted]]:
+    """Look plates up with dates, all from the same state of the registers.
+
+    Also returns the registers that were read, and by plate what is contradicted of its answer.
+
+    Args:
+        asked: plates as they were given.
+        day: ISO date to judge by.
+
+    Raises peewee.PeeweeException if a register cannot be read.
+    """
+
+    def read(state: str) -> tuple[list[Found], Read, Mapping[str, Contradicted]]:
+        registers = in_precedence(state, reader.register_order)
+        engine.attach_registers(registers)
+        with engine.consistent_read():
+            found, generations = reader.look_up(state, asked, day, DATED)
+            records = {each.registration: each.record for each in found}
+            held = holdings_of(engine, registers, [p for p, r in records.items() if p and r])
+        return found, generations, dict(_contradictions(held, records, day))
+
+    return with_current_registers(engine, read)
+
+
+def _contradictions(
+    held: Mapping[str, tuple[Holding, ...]], records: Mapping[str | None, Record | None], day: str
+) -> Iterator[tuple[str, Contradicted]]:
+    for plate, holdings in held.items():
+        record = records[plate]
+        if record is not None:
+            yield plate, contradicted(holdings, record, day)

@@ -487,9 +487,9 @@ class TestRefused:
         def changing(*args):
             with open(file, "a") as more:
                 more.write("ZZ9\n")
-            return [], {}
+            return [], {}, {}
 
-        monkeypatch.setattr(lookup_csv, "_look_up", changing)
+        monkeypatch.setattr(lookup_csv, "look_up_contradicted", changing)
         monkeypatch.setattr(lookup_csv, "_answered", lambda *args: iter([]))
         reason = cli.refusal("lookup", "--csv", file, "--output", output)
         assert "was changed while it was read" in reason

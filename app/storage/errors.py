@@ -9,6 +9,7 @@ import peewee
 
 from app.errors import OperatorError
 
+_FOREIGN_KEY_VIOLATION = "23503"  # the SQLSTATE of Postgres
 # The two undocumented names of Peewee that we need. A new release may rename them: then the first
 # fails in every command and test.
 
@@ -74,6 +75,14 @@ def is_out_of_space(error: Exception) -> bool:
 def sqlstate(error: Exception) -> str:
     """Return the SQLSTATE of Postgres for an error of Peewee; empty if it has none."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+
+
+def is_reference_lost(error: BaseException) -> bool:
+    """Tell whether a row could not be written because a row that it refers to is gone."""
+    if isinstance(error, peewee.PeeweeException):
+        error = getattr(error, "orig", error)
+    is_sqlite = getattr(error, "extendedresult", None) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY
+    return is_sqlite or getattr(error, "sqlstate", None) == _FOREIGN_KEY_VIOLATION
 
 
 def is_outcome_unknown(error: Exception) -> bool:

@@ -57,7 +57,7 @@ class Authentication:
             return
         caller = find_caller(self._authenticator, req)
         if caller is None:
-            req.context.refusal = Problem("unauthorized", _fault(req), headers=_CHALLENGE)
+            req.context.refusal = unauthorized(req)
         elif not is_admitted(caller, req, self._trusted_proxies):
             # SEC: nothing that a stolen key is used for elsewhere may charge its account.
             req.context.refused_key = caller.key_id
@@ -79,6 +79,11 @@ class Authentication:
         if caller.only not in self._areas[req.uri_template or ""]:
             detail = f"The key may be used only for {caller.only}, not for this operation."
             raise Problem("operation_forbidden", detail)
+
+
+def unauthorized(req: Request) -> Problem:
+    """Return the refusal of a request without the key of an account."""
+    return Problem("unauthorized", _fault(req), headers=_CHALLENGE)
 
 
 def is_admitted(caller: Caller, req: Request, trusted_proxies: Sequence[Network]) -> bool:

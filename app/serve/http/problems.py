@@ -9,11 +9,12 @@ import peewee
 
 from app import clock
 from app.errors import RETRY_AFTER_SECONDS, Problem
+from app.serve.http.authentication import unauthorized
 from app.serve.http.context import Request
 from app.serve.http.paths import closest_path, correction
 from app.serve.limits.bucket import SECOND_NS
 from app.storage.engine import Engine
-from app.storage.errors import message_of
+from app.storage.errors import is_reference_lost, message_of
 
 PROBLEM_JSON = "application/problem+json"
 _log = logging.getLogger("verifyd.http")
@@ -55,7 +56,12 @@ def install(
         req: Request, resp: falcon.Response, error: Exception, params: object
     ) -> None:
         engine.recover(error)
-        _unexpected(req, resp, error, params)
+        if is_reference_lost(error):
+            # All rows that requests write refer to their account. It was deleted since its key was
+            # found, and the next request will be refused so.
+            _write(req, resp, unauthorized(req))
+        else:
+            _unexpected(req, resp, error, params)
 
     def not_found(
         req: Request, resp: falcon.Response, error: falcon.HTTPNotFound, params: object

@@ -1,7 +1,7 @@
 """The record of operators' actions in the main database: who changed what, before, after (D130).
 
 An action is recorded in the transaction that makes the change, so that neither exists without the
-other. Rows are never changed and never removed.
+other. Rows are never removed, and only changed while an action goes on (`complete`).
 """
 
 import os
@@ -211,19 +211,27 @@ def record(
     subject: Subject,
     before: State | None,
     after: State | None,
-) -> None:
-    """Record an action, within the transaction that makes the change.
+) -> int | None:
+    """Record an action, within the transaction that makes the change; return its number.
 
     Args:
         actor: who does it; None for the user of this process.
         before: all members before, as the transaction read them; None if there was nothing.
         after: all members after; None if nothing is left.
 
-    Only the members that differ are stored. If none differ, nothing is recorded.
+    Only the members that differ are stored. If none differ, nothing is recorded; return None then.
     """
     row = row_of(actor, action, subject, before, after)
-    if row is not None:
-        Action.insert(**row).execute(engine)
+    return None if row is None else int(Action.insert(**row).execute(engine))
+
+
+def complete(engine: Engine, number: int | None, after: State) -> None:
+    """Note how far an action has come that takes several transactions, within each of them.
+
+    Args:
+        number: what `record` returned.
+    """
+    Action.update(after=_json(after, None)).where(Action.id == number).execute(engine)
 
 
 def row_of(

@@ -56,12 +56,14 @@ def _sweep(args: argparse.Namespace) -> None:
 
 @watchlist.command(
     "import",
-    "create and replace the watches that a CSV file lists, all or none",
+    "create and replace the watches that a CSV file lists",
     Argument("FILE", "file in CSV, in UTF-8, with a header", type=Path),
     Argument("--account NAME", "account that watches the plates", required=True),
     Argument("--reason CODE", "reason of rows that have none, for the audit trail"),
     details="columns: registration*, lead_days (numbers separated by spaces), reference, until\n"
-    "(YYYY-MM-DD), reason. Watches that the file does not list stay.",
+    "(YYYY-MM-DD), reason. Watches that the file does not list stay. If a row has a fault,\n"
+    "nothing changes. Otherwise they are stored some thousands at a time; after an interruption,\n"
+    "import the same file again.",
     examples=[
         "watchlist import fleet.csv --account acme",
         "watchlist import fleet.csv --account acme --reason FLEET",

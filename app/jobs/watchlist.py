@@ -1,27 +1,37 @@
 """Creates and replaces the watches of an account from a CSV file (D183, D187)."""
 
 import csv
-import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, TextIO
+
+import peewee
 
 from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Plan
 from app.accounts.states import subject_of
-from app.actions import changing, record, session
+from app.actions import changing, complete, record, session
+from app.audit.record import AuditError
 from app.audit.state import opened_for_command
 from app.config import Config
 from app.enquiries import enquiry_text_fault, split_reasons
-from app.errors import OperatorError, closest
+from app.errors import Hindered, OperatorError, closest
 from app.jobs.sweeping import watch_record
+from app.registers.formats.changes import Columns, Order
 from app.registers.formats.csv_format import declared_separator, likely_separator
+from app.registers.reading.sorted_runs import Runs, read_value, write_value
 from app.storage.engine import Engine
+from app.storage.errors import message_of
+from app.storage.files import free_bytes_of, size_text
 from app.storage.registers import with_current_registers
 from app.vehicles.reader import BATCH_PLATES, readers_of
 from app.vehicles.records import Read
 from app.vehicles.registration import canonical_registration, registration_fault
-from app.watches.repository import Edit, Terms, Watches
+from app.watches.repository import Changed, Edit, Terms, Watches
 from app.watches.sweep import WANTED
 from app.watches.terms import lead_days_fault, until_fault
 from app.watches.told import Told, told_by_plate
@@ -31,6 +41,15 @@ WATCHLIST = "watchlist"
 """The operation of its records in the trail."""
 COLUMNS = ("registration", "lead_days", "reference", "until", "reason")
 _FAULTS_SHOWN = 20
+_LINE_CHARACTERS_MAX = 100_000
+_RUN_ROWS = 20_000
+"""How many rows are in memory while a file is checked; the others are in temporary files."""
+_BY_PLATE = Order(group_columns=1, key_columns=2)
+_WATCH_BYTES, _RECORD_BYTES = 700, 500
+"""What a new watch takes in SQLite with its indexes, and in the trail, each with the longest texts
+of usual files. Measured: 480 and 330."""
+_LOG_BYTES = 20 * 10**6
+"""What SQLite's log takes while pieces are committed."""
 
 
 class Imported(NamedTuple):
@@ -66,39 +85,39 @@ def import_watchlist(
 ) -> Imported:
     """Create and replace the watches that a file lists; others stay.
 
-    The file is checked as a whole first. Watches are committed in pieces; the same file can be
-    imported again after an import that was killed.
+    The file is checked as a whole first. Watches are committed in pieces, each with the action that
+    says how many were done. The same file can be imported again after an import that was killed.
 
     Args:
         reason: of rows that have none.
 
-    Raises OperatorError with the first faults of the file, or if the plan allows fewer watches;
-    then nothing has changed. Raises OSError if the file cannot be read.
+    Raises OperatorError with the first faults of the file, or if the plan allows fewer watches, and
+    Hindered if the disk has no room; then nothing has changed. Raises Hindered with what was done
+    if a later piece fails. Raises OSError if the file cannot be read.
     """
     account = require_account(engine, account_name)
     plan = require_plan(engine, account.plan_id)
     reader = readers_of(engine, config)[plan.is_sandbox]
     rules = _Rules.of(plan, reason, reader.day(None))
     watches = Watches(engine)
-    wanted = _read(path.read_bytes(), str(path), rules)
-    pieces = [wanted[at : at + BATCH_PLATES] for at in range(0, len(wanted), BATCH_PLATES)]
-    known = sum(
-        len(watches.find_watches(account.id, [each.registration for each in piece]))
-        for piece in pieces
-    )
-    has = watches.count(account.id)
-    if has - known + len(wanted) > plan.watches_max:
-        raise OperatorError(
-            f"the plan {plan.name} allows {plan.watches_max:,} watches; account {account.name} has "
-            f"{has:,}, and {path} adds {len(wanted) - known:,}"
+    with (
+        closing(Runs(_BY_PLATE, engine.scratch_directory)) as runs,
+        runs.new_file() as wanted,
+        opened_for_command(engine, config) as trail,
+    ):
+        listed = _read(path, rules, runs, wanted)
+        known = sum(
+            len(watches.find_watches(account.id, [each.registration for each in piece]))
+            for piece in _pieces(wanted)
         )
-    if wanted:
-        # Before they take effect, as there are several transactions; it can be repeated.
-        with changing(engine):
-            done = {"created": len(wanted) - known, "replaced": known}
-            record(engine, None, "watches.import", subject_of(account), None, done)
-    created = 0
-    with opened_for_command(engine, config) as trail:
+        has = watches.count(account.id)
+        if has - known + listed > plan.watches_max:
+            raise OperatorError(
+                f"the plan {plan.name} allows {plan.watches_max:,} watches; account {account.name} "
+                f"has {has:,}, and {path} adds {listed - known:,}"
+            )
+        trail = None if plan.is_sandbox else trail
+        _require_space(engine, config, listed - known, records=trail is not None)
         registers, who = Read(), session()
 
         def look(plates: Sequence[str]) -> Mapping[str, Told]:
@@ -118,72 +137,168 @@ def import_watchlist(
                     )
                 )
 
-        telling = None if trail is None or plan.is_sandbox else tell
-        for piece in pieces:
-            changed = watches.change_watches(
-                account.id, Edit(piece), plan.watches_max, look, rules.today, telling
-            )
-            created += len(changed.created)
+        done = {"listed": listed, "created": 0, "replaced": 0}
+        action = None
+        if listed:
+            with changing(engine):
+                subject = subject_of(account)
+                action = record(engine, None, "watches.import", subject, None, done)
+
+        def note(changed: Changed) -> None:
+            created = done["created"] + len(changed.created)
+            replaced = done["replaced"] + len(changed.watches) - len(changed.created)
+            complete(engine, action, done | {"created": created, "replaced": replaced})
+
+        for piece in _pieces(wanted):
+            try:
+                changed = watches.change_watches(
+                    account.id,
+                    Edit(piece),
+                    plan.watches_max,
+                    look,
+                    rules.today,
+                    tell if trail is not None else None,
+                    note=note,
+                )
+            except (AuditError, peewee.DatabaseError, peewee.InterfaceError) as error:
+                raise Hindered(
+                    f"{done['created'] + done['replaced']:,} of the {listed:,} watches of {path} "
+                    f"are stored, and the next ones failed: {message_of(error)}. Import the file "
+                    "again to store the rest"
+                ) from error
+            done["created"] += len(changed.created)
+            done["replaced"] += len(changed.watches) - len(changed.created)
             if len(changed.watches) < len(piece):
                 raise OperatorError(
-                    f"the account has created other watches meanwhile, so {created:,} new ones of "
-                    f"{path} were created, and not all"
+                    f"the account has created other watches meanwhile, so {done['created']:,} new "
+                    f"ones of {path} were created, and not all"
                 )
-    return Imported(account.name, created, len(wanted) - created, watches.count(account.id))
+    return Imported(account.name, done["created"], done["replaced"], watches.count(account.id))
 
 
-def _read(data: bytes, name: str, rules: _Rules) -> list[Terms]:
-    """Return what a file wants. Raises OperatorError with its first faults."""
-    faults, wanted = list[str](), dict[str, tuple[int, Terms]]()
-    for line, cells in _rows(data, name):
-        terms, found = _terms(cells, rules)
-        first = wanted.setdefault(terms.registration or str(line), (line, terms))[0]
-        if first != line:
-            found.append(f"registration is in line {first} already")
-        faults += (f"line {line}: {each}" for each in found)
-        if len(faults) > _FAULTS_SHOWN or len(wanted) > rules.watches_max:
-            break
+def _require_space(engine: Engine, config: Config, new: int, *, records: bool) -> None:
+    """Raise Hindered if the disks have no room for so many new watches and their records.
+
+    The database of a server is on its disk.
+    """
+    needs = [(config.audit_dir, new * _RECORD_BYTES)] if records else []
+    if engine.file is not None:
+        needs.append((engine.file.parent, new * _WATCH_BYTES + _LOG_BYTES))
+    by_disk: dict[int, int] = {}
+    for directory, needed_bytes in needs:
+        disk = directory.stat().st_dev
+        by_disk[disk] = by_disk.get(disk, 0) + needed_bytes
+        free_bytes = free_bytes_of(os.statvfs(directory))
+        if new and free_bytes < by_disk[disk]:
+            raise Hindered(
+                f"the import needs about {size_text(by_disk[disk])} of disk space in "
+                f"{directory.absolute()}, but only {size_text(free_bytes)} are free; make room, "
+                "then import again; nothing was changed"
+            )
+
+
+def _read(path: Path, rules: _Rules, runs: Runs, wanted: BinaryIO) -> int:
+    """Check a file, write what it wants to a file, by plate, and return how many watches.
+
+    Raises OperatorError with its first faults.
+    """
+    rows, faults = _sort(path, rules, runs)
+    listed, first = 0, ""
+    for batch in runs.batches():
+        piece = list[Columns]()
+        for (plate, line, *wants), former in zip(batch, chain([("",)], batch), strict=False):
+            if plate != former[0]:
+                first = line
+                piece.append((plate, *wants))
+            elif len(faults) <= 2 * _FAULTS_SHOWN:
+                faults.append((int(line), f"registration is in line {int(first)} already"))
+        listed += len(piece)
+        for at in range(0, len(piece), BATCH_PLATES):
+            write_value(piece[at : at + BATCH_PLATES], wanted)
+    wanted.flush()
     if faults:
+        faults.sort(key=itemgetter(0))
         more = "\nand more" if len(faults) > _FAULTS_SHOWN else ""
-        lines = "\n".join(faults[:_FAULTS_SHOWN])
-        raise OperatorError(f"{name} has faults, so nothing was changed:\n{lines}{more}")
-    if len(wanted) > rules.watches_max:
+        lines = "\n".join(f"line {line}: {each}" for line, each in faults[:_FAULTS_SHOWN])
+        raise OperatorError(f"{path} has faults, so nothing was changed:\n{lines}{more}")
+    if rows > rules.watches_max:
         raise OperatorError(
-            f"{name} has more plates than the {rules.watches_max:,} watches that the plan allows; "
+            f"{path} has more plates than the {rules.watches_max:,} watches that the plan allows; "
             "nothing was changed"
         )
-    return [terms for _, terms in wanted.values()]
+    return listed
 
 
-def _rows(data: bytes, name: str) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _sort(path: Path, rules: _Rules, runs: Runs) -> tuple[int, list[tuple[int, str]]]:
+    """Sort the rows of a file by plate and line; return how many, and faults with their lines.
+
+    It stops at more faults than are shown, and at more rows than the plan allows watches.
+    """
+    rows, faults, latest = 0, list[tuple[int, str]](), list[Columns]()
+    for line, cells in _rows(path):
+        terms, found = _terms(cells, rules)
+        faults += ((line, each) for each in found)
+        if terms.registration:
+            rows += 1
+            latest.append((terms.registration, f"{line:012}", *terms[1:]))
+        if len(faults) > _FAULTS_SHOWN or rows > rules.watches_max:
+            break
+        if len(latest) == _RUN_ROWS:
+            runs.add(latest)
+            latest = []
+    runs.add(latest)
+    return rows, faults
+
+
+def _pieces(wanted: BinaryIO) -> Iterator[list[Terms]]:
+    """Yield what `_read` has written, some at a time."""
+    piece, at = read_value(wanted)
+    while piece:
+        yield [Terms(*each) for each in piece]
+        piece, at = read_value(wanted, at)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     """Yield each row of a CSV file with its line, as cells by column. Raises OperatorError."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise OperatorError(f"{name} is not UTF-8; save it as CSV (UTF-8)") from error
-    stream = io.StringIO(text, newline="")
-    first = stream.readline()
-    declared = declared_separator(first)
-    skipped = 0 if declared is None else 1
-    if declared is None:
-        stream.seek(0)
-    reader = csv.reader(stream, delimiter=declared or likely_separator(first), strict=True)
-    columns = list[str]()
-    try:
-        for cells in reader:
-            line = skipped + reader.line_num
-            if not columns:
-                columns = _columns(cells, name)
-            elif len(cells) == len(columns):
-                yield line, dict(zip(columns, map(str.strip, cells), strict=True))
-            elif cells:
-                raise OperatorError(
-                    f"{name}, line {line}: it has {len(cells)} cells, and the header {len(columns)}"
-                )
-    except csv.Error as error:
-        raise OperatorError(f"{name}, line {skipped + reader.line_num}: {error}") from error
+    name, columns, skipped = str(path), list[str](), 0
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        lines = _lines(stream, name)
+        try:
+            first = next(lines, "")
+            declared = declared_separator(first)
+            if declared is None:
+                lines = chain([first] if first else [], lines)
+            else:
+                skipped = 1
+            delimiter = declared or likely_separator(first)
+            reader = csv.reader(lines, delimiter=delimiter, strict=True)
+            for cells in reader:
+                line = skipped + reader.line_num
+                if not columns:
+                    columns = _columns(cells, name)
+                elif len(cells) == len(columns):
+                    yield line, dict(zip(columns, map(str.strip, cells), strict=True))
+                elif cells:
+                    raise OperatorError(
+                        f"{name}, line {line}: it has {len(cells)} cells, and the header "
+                        f"{len(columns)}"
+                    )
+        except csv.Error as error:
+            raise OperatorError(f"{name}, line {skipped + reader.line_num}: {error}") from error
+        except UnicodeDecodeError as error:
+            raise OperatorError(f"{name} is not UTF-8; save it as CSV (UTF-8)") from error
     if not columns:
         raise OperatorError(f"{name} has no header; it needs the column registration")
+
+
+def _lines(stream: TextIO, name: str) -> Iterator[str]:
+    """Yield the lines of a file. SEC: one without line ends would fill the memory."""
+    while line := stream.readline(_LINE_CHARACTERS_MAX + 1):
+        if len(line) > _LINE_CHARACTERS_MAX:
+            raise OperatorError(
+                f"{name} has a line of more than {_LINE_CHARACTERS_MAX:,} characters"
+            )
+        yield line
 
 
 def _columns(cells: Sequence[str], name: str) -> list[str]:

@@ -129,7 +129,7 @@ class Watches:
         """Return how many watches the account has."""
         return int(Watch.select().where(Watch.account == account_id).count(self._engine))
 
-    def change_watches(
+    def change_watches(  # noqa: PLR0913 - one transaction does all of it
         self,
         account_id: int,
         edit: Edit,
@@ -137,6 +137,8 @@ class Watches:
         look: Look,
         day: str,
         tell: Tell | None,
+        *,
+        note: Callable[[Changed], object] = lambda _: None,
     ) -> Changed:
         """Create, replace and remove watches together.
 
@@ -147,6 +149,7 @@ class Watches:
                 the last ones first.
             day: today as an ISO date.
             tell: None if nothing is recorded.
+            note: called with the result before the commit, once nothing else can fail.
 
         Raises what `look` and `tell` raise; then nothing has changed.
         """
@@ -179,7 +182,9 @@ class Watches:
                     known = {e.registration: held[e.registration].told for e in unrecorded}
                     if unrecorded or new:
                         tell([*new, *unrecorded], {**told, **known})
-                return Changed(self.find_watches(account_id, plates), told.keys(), removed)
+                changed = Changed(self.find_watches(account_id, plates), told.keys(), removed)
+                note(changed)
+                return changed
 
     def _write(
         self,

@@ -178,7 +178,14 @@ CHANGES = {
         )
     ],
     "watchlist import {directory}/watches.csv --account acme": [
-        Change("watches.import", "account", "acme", "acme", None, {"created": 1, "replaced": 0})
+        Change(
+            "watches.import",
+            "account",
+            "acme",
+            "acme",
+            None,
+            {"listed": 1, "created": 1, "replaced": 0},
+        )
     ],
     "sweep --accept acme": [
         Change("watches.accept", "account", "acme", "acme", {"held": 30}, {"held": 0})

@@ -4,16 +4,17 @@ import os
 from datetime import UTC, date, timedelta
 
 import msgspec
+import peewee
 import pytest
 
 from app import clock
 from app.accounts.administration import create_account, resume_account, suspend_account
 from app.accounts.models import Account, Plan
-from app.actions import list_actions
+from app.actions import Criteria, list_actions
 from app.alerts.nightly import JobRun
 from app.alerts.sweeps import held_back
 from app.clock_steps import look
-from app.jobs import sweeping
+from app.jobs import sweeping, watchlist
 from app.jobs.sweeping import sweeps_held_off
 from app.storage.engine import close_quietly, open_engine
 from app.storage.stores import store_of
@@ -450,6 +451,70 @@ class TestWatchlist:
         path = installed.cli.directory / "w.csv"
         path.write_bytes(text.encode(errors="surrogateescape"))
         assert fault in installed.cli.refusal("watchlist", "import", path, "--account", "acme")
+
+    def test_a_file_larger_than_memory_is_checked_as_a_whole(self, installed, monkeypatch):
+        """A plate is found again in another part of the file, and the first fault comes first."""
+        monkeypatch.setattr(watchlist, "_RUN_ROWS", 2)
+        plates = [f"AA{number}" for number in range(9, 0, -1)]
+        refusal = installed.cli.refusal(*self._import(installed, *plates, "AA9", "?"))
+        faults = [line for line in refusal.splitlines() if line.startswith("line")]
+        assert faults[0] == "line 11: registration is in line 2 already"
+        assert faults[1].startswith("line 12: registration must have")
+        assert installed.watch(*plates)["created"] == 9
+
+    def test_an_import_that_fails_says_what_it_has_done(self, installed, monkeypatch):
+        """So does its action. The file can be imported again, which stores the rest."""
+        monkeypatch.setattr(watchlist, "BATCH_PLATES", 2)
+        change, pieces = Watches.change_watches, [0]
+
+        def fail(*args, **options):
+            pieces[0] += 1
+            if pieces[0] == 2:
+                raise peewee.OperationalError("database or disk is full")
+            return change(*args, **options)
+
+        plates = [f"AA{number}" for number in range(5)]
+        with monkeypatch.context() as failing:
+            failing.setattr(Watches, "change_watches", fail)
+            refusal = installed.cli.refusal(*self._import(installed, *plates))
+        assert "2 of the 5 watches" in refusal
+        assert "database or disk is full. Import the file again to store the rest" in refusal
+        assert Watches(installed.engine).count(installed.account.id) == 2
+        assert self._done(installed) == {"listed": 5, "created": 2, "replaced": 0}
+        assert installed.watch(*plates)["created"] == 3
+        assert self._done(installed) == {"listed": 5, "created": 3, "replaced": 2}
+
+    def test_a_piece_that_is_not_committed_is_not_in_the_action(self, installed, monkeypatch):
+        """A process that is killed at the commit has noted nothing."""
+
+        def fail(*_):
+            raise peewee.OperationalError("killed")
+
+        monkeypatch.setattr(watchlist, "complete", fail)
+        assert "0 of the 1 watches" in installed.cli.refusal(*self._import(installed, "AA1"))
+        assert Watches(installed.engine).count(installed.account.id) == 0
+        assert self._done(installed) == {"listed": 1, "created": 0, "replaced": 0}
+
+    def test_space_is_needed_first(self, installed, monkeypatch):
+        """Nothing is stored or recorded without it; watches that are replaced need none."""
+        installed.watch("AA1")
+        before = self._done(installed)
+        monkeypatch.setattr(watchlist, "_WATCH_BYTES", 10**15)
+        refusal = installed.cli.refusal(*self._import(installed, "AA1", "AA2"))
+        assert "the import needs about 1,000,0" in refusal
+        assert "make room, then import again; nothing was changed" in refusal
+        assert Watches(installed.engine).count(installed.account.id) == 1
+        assert self._done(installed) == before
+        assert installed.watch("AA1")["replaced"] == 1
+
+    def test_a_file_without_line_ends_is_refused(self, installed):
+        """It is not read into memory."""
+        refusal = installed.cli.refusal(*self._import(installed, "A" * 100_001))
+        assert "has a line of more than 100,000 characters" in refusal
+
+    def _done(self, installed):
+        """Return what the latest import says of itself."""
+        return list_actions(installed.engine, Criteria(action="watches.import"))[0].after
 
     def test_the_plan_limits_the_watches(self, installed):
         """Nothing is changed if they do not all fit."""

@@ -265,8 +265,8 @@ choose_zone() {
         "change it in $etc/verifyd.env before the first load"
 }
 
-# Print a shipped file, with the time zone of this installation.
-with_zone() { sed "${zone:+s|^#VERIFYD_TIMEZONE=.*|VERIFYD_TIMEZONE=$zone|}" "$1"; }
+# with_zone [-i] FILE: prints a shipped file with the time zone of this installation, or changes it.
+with_zone() { sed "${zone:+s|^#VERIFYD_TIMEZONE=.*|VERIFYD_TIMEZONE=$zone|}" "$@"; }
 
 # configure SHIPPED TARGET MODE: installs a configuration file, unless the operator edited it.
 configure() {
@@ -280,7 +280,8 @@ configure() {
     fi
     ! with_zone "$shipped" | cmp -s - "$target" || return 0
     [ ! -e "$target" ] || say "$target is now the version of this release"
-    with_zone "$shipped" | install -D -m "$3" /dev/stdin "$target.part"
+    install -D -m "$3" "$shipped" "$target.part"
+    with_zone -i "$target.part"
     mv "$target.part" "$target"
 }
 

@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 
 from app import clock
+from app.printable import printable_lines
 
 _REMINDER_NS = 60_000_000_000
 _NAMES = {1: "stdout", 2: "stderr"}
@@ -178,7 +179,7 @@ class TextFormatter(logging.Formatter):
             text += f" (request {line.request_id})"
         text = "\n  ".join([text, *(line.stack or ())])
         # SEC: the name of a file must not control the terminal.
-        return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+        return printable_lines(text)
 
 
 class _Line(msgspec.Struct, omit_defaults=True):

@@ -19,6 +19,7 @@ from app.cli.output import print_failure
 from app.cli.parser import Commands, Parser
 from app.errors import OperatorError, without_keys
 from app.logs import StderrLines, command_log
+from app.printable import printable_lines
 from app.processes import swallowed_interrupts_raised_again
 from app.storage.errors import message_of
 from app.version import line as version_line
@@ -121,7 +122,8 @@ def _report(args: argparse.Namespace, message: str, members: Mapping[str, object
     else:
         # NOTE: a service that has begun to start logs everything that is written to `sys.stderr`.
         is_logged = isinstance(sys.stderr, StderrLines)
-        print(message, file=sys.__stderr__ if is_logged else sys.stderr)
+        text = printable_lines(message)
+        print(text, file=sys.__stderr__ if is_logged else sys.stderr)
     with suppress(OSError):
         print_failure(args, members)
 

@@ -29,7 +29,6 @@ from app.jobs.job import run
 from app.jobs.tasks import TaskJob
 from app.jobs.trail import PruneTrail, SealTrail, record_action
 from app.processes import end_with_parent
-from app.registers.reading.streams import printable
 from app.setting_values import calendar_age
 from app.storage.session import opened_database
 
@@ -144,9 +143,9 @@ def _lines(directory: Path, verdict: Verdict) -> Iterator[str]:
     if verdict.kept:
         yield f"compared with     {counted(verdict.kept, 'kept digest')}"
     for fault in verdict.faults:
-        yield f"fault             {printable(fault.sentence)} [{fault.kind}]"
+        yield f"fault             {fault.sentence} [{fault.kind}]"
     for note in verdict.notes:
-        yield f"note              {printable(note.sentence)} [{note.kind}]"
+        yield f"note              {note.sentence} [{note.kind}]"
 
 
 def _counts(segments: int, records: int) -> str:
@@ -171,7 +170,7 @@ def _acknowledge(args: argparse.Namespace) -> None:
     record_action(config, "audit.acknowledge", Upkeep(fault=args.fault), reason)
     members = {"directory": str(config.audit_dir), "fault": msgspec.to_builtins(found)}
     lines = item_lines({"directory": str(config.audit_dir), "fault": found.subject})
-    print_item(args, members, f"acknowledged: {printable(found.sentence)}", lines)
+    print_item(args, members, f"acknowledged: {found.sentence}", lines)
 
 
 @commands.command(

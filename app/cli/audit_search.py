@@ -30,7 +30,15 @@ from app.audit.search import Period, Query, first_moment, last_moment, search
 from app.audit.segments import CHAIN, list_segments
 from app.audit.state import claim_for_command
 from app.audit.view import View, views_of
-from app.cli.output import aligned, counted, plates_of, print_document, print_sentence, waiting_for
+from app.cli.output import (
+    aligned,
+    counted,
+    json_text,
+    plates_of,
+    print_document,
+    print_sentence,
+    waiting_for,
+)
 from app.cli.parser import Argument, Group, OneOf, flag
 from app.config import Config
 from app.errors import OperatorError
@@ -245,7 +253,7 @@ def _print_array(found: Iterable[_Located], *, with_directory: bool) -> None:
         members = msgspec.to_builtins(record)
         if with_directory:
             members = {"directory": directory} | members
-        sys.stdout.write(f"{separator}\n{msgspec.json.encode(members).decode()}")
+        sys.stdout.write(f"{separator}\n{json_text(msgspec.json.encode(members))}")
         separator = ","
     sys.stdout.write("[]\n" if separator == "[" else "\n]\n")
 

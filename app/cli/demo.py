@@ -167,7 +167,8 @@ def _demo(args: argparse.Namespace) -> None:
     if replaced:
         text.append("What you loaded or created is kept. The keys below are new,")
         text.append("and those of the last run are revoked.")
-    print_item(args, members, text=[*text, *_lines(config, keys, is_served=args.serve)])
+    text.extend(_lines(config, keys, is_served=args.serve))
+    print_item(args, members, text="\n".join(text).split("\n"))
     opened = "" if args.json else _links(config, access_log, console)
     if access_log is None:
         print(opened, end="")

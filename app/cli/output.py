@@ -4,6 +4,7 @@ Also the line about a long wait, the question before data is destroyed, and plat
 """
 
 import argparse
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,12 +16,15 @@ import msgspec
 
 from app import clock
 from app.errors import OperatorError
+from app.printable import printable, printable_lines
 from app.registers.reading.sources import STANDARD_INPUT
 
 Item = Mapping[str, object]
 """One thing that a command prints, by the names of its members."""
 T = TypeVar("T")
 _TYPED_BYTES_MAX = 65_536
+# DEL, the controls that a terminal takes for ESC and a letter, line ends, and changes of direction.
+_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SENTENCES = frozenset({"notes", "reasons", "change"})
 """The members that are lists of sentences."""
 
@@ -92,7 +96,8 @@ def print_lines(
         print_document(args, document)
         return
     for line in lines:
-        print(line)
+        # SEC: others choose names of files and texts in them. They must not control the terminal.
+        print(printable(line))
     print_sentence(sentence)
 
 
@@ -130,7 +135,7 @@ def aligned(rows: Sequence[Sequence[str]], further: Iterable[Sequence[str]] = ()
 def print_sentence(sentence: str) -> None:
     """Print the last line of a command, with an empty line before it."""
     if sentence:
-        print(f"\n{sentence}")
+        print(f"\n{printable(sentence)}")
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -161,7 +166,15 @@ def print_failure(args: argparse.Namespace, members: Item) -> None:
 def print_document(args: argparse.Namespace, document: object) -> None:
     """Print one JSON document on stdout."""
     args.has_printed = True
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+    sys.stdout.write(json_text(msgspec.json.format(msgspec.json.encode(document))) + "\n")
+
+
+def json_text(document: bytes) -> str:
+    """Return JSON as text without characters that control a terminal or turn its text around.
+
+    JSON escapes only those below the space.
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", document.decode())
 
 
 PATIENCE_SECONDS = 3
@@ -217,7 +230,7 @@ def plates_of(words: Sequence[str]) -> list[str]:
 
 
 def _say(what: str) -> None:
-    print(f"waiting for {what}", file=sys.stderr, flush=True)
+    print(f"waiting for {printable(what)}", file=sys.stderr, flush=True)
 
 
 def confirm(args: argparse.Namespace, question: str) -> None:
@@ -229,6 +242,6 @@ def confirm(args: argparse.Namespace, question: str) -> None:
         return
     if not sys.stdin.isatty():
         raise OperatorError("nothing was changed: without a terminal, confirm with --yes")
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{printable_lines(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise OperatorError("nothing was changed")

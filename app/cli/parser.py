@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from app import clock, setting_values
 from app.config import SETTINGS
 from app.errors import closest, without_keys
+from app.printable import printable_lines
 
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
 _SYNONYMS = (
@@ -65,7 +66,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the mistake and exit with 2."""
         # SEC: a mistyped command can hold a key.
-        shown = without_keys(message)
+        shown = printable_lines(without_keys(message))
         usage = " ".join(["usage:", self.prog, *self._usage_words()])
         self.exit(2, f'{usage}\nerror: {shown}\nsee "{self.prog} --help"\n')
 

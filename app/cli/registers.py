@@ -27,7 +27,6 @@ from app.registers.history import (
     list_loads,
 )
 from app.registers.holds import HELD
-from app.registers.reading.streams import printable
 from app.registers.request import allowed_in_words
 from app.registers.undo import (
     drop_register,
@@ -58,9 +57,7 @@ LOADS = Table[PastLoad](
         # The first digits are enough to tell files apart.
         "checksum": lambda load: load.checksum and load.checksum[:_CHECKSUM_DIGITS_SHOWN],
         "reason": lambda load: (
-            f"loaded as load {load.accepted_as}"
-            if load.accepted_as
-            else load.reason and printable(load.reason)
+            f"loaded as load {load.accepted_as}" if load.accepted_as else load.reason
         ),
     },
 )

@@ -40,7 +40,7 @@ def suggest_map(args: argparse.Namespace) -> None:
     target = _output_file()
     command = _command(file, target or f"{register}.toml")
     made = mapping_text(found, _shown(file), register, command)
-    print_item(args, _document(found, made), text=[made.text.removesuffix("\n")])
+    print_item(args, _document(found, made), text=made.text.removesuffix("\n").split("\n"))
     if made.lines_to_complete:
         lines = ", ".join(
             f"line {number} ({member})" for member, number in made.lines_to_complete.items()

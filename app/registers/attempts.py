@@ -11,6 +11,7 @@ import peewee
 
 from app import clock
 from app.errors import OperatorError
+from app.printable import printable
 from app.registers.change import Change, change_of
 from app.registers.formats import FileFault
 from app.registers.history import (
@@ -29,7 +30,6 @@ from app.registers.intake import Intake
 from app.registers.reading.reader import Progress, Show
 from app.registers.reading.rejects import Reason, RejectsFile, rejects_path
 from app.registers.reading.sources import file_size
-from app.registers.reading.streams import printable
 from app.registers.request import LoadRequest
 from app.storage import reserve
 from app.storage.engine import Engine

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from app.printable import printable
 from app.registers.applying.answers import ANSWERS, Turned
 from app.registers.applying.counts import VALUES_MAX
 from app.registers.change import Change, MemberChange
 from app.registers.history import MERGE
-from app.registers.reading.streams import printable
 from app.registers.rules import ANSWERS_PERCENT, is_some
 
 _TURNS: Mapping[str, tuple[str, str]] = {

@@ -28,6 +28,30 @@ def filled(cli):
     return cli
 
 
+CONTROLS = "\x1b]0;x\x07\x7f\x9b31m\u202e\u2028"
+
+
+def test_no_text_of_an_uploader_controls_the_terminal(cli):
+    """Names of files and columns, and values, are printed with escapes, also as JSON."""
+    name = cli.directory / f"f{CONTROLS}.csv"
+    name.write_text(f"plate;m{CONTROLS}\nAB1;{CONTROLS}\n")
+    rejected = cli.file("cars.csv", VEHICLES, f"{CONTROLS},x", f"AB2,{CONTROLS}")
+    for words in (
+        ("import", name),
+        ("import", "--suggest-map", name),
+        ("import", cli.directory / CONTROLS),
+        ("import", rejected),
+        ("imports", "list"),
+        ("imports", "show", 1),
+        ("lookup", f"AB1{CONTROLS}"),
+        ("audit", "verify", cli.directory / CONTROLS),
+    ):
+        for options in ([], ["--json"]):
+            ended = cli.run(*words, *options)
+            printed = ended.stdout + ended.stderr
+            assert printed.replace("\n", "").isprintable(), (words, printed)
+
+
 LAST_LINES = {
     "check": r"all settings are right; the database can be used",
     "migrate": r"the database is at schema \d+",

@@ -3,6 +3,7 @@
 import csv
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -89,9 +90,26 @@ def test_the_file_is_a_csv_of_what_was_rejected(tmp_path):
     with open(path, encoding="utf-8", newline="") as file:
         assert list(csv.reader(file)) == [
             ["file", "line", "reason", "record"],
-            ["a.csv", "7", "no registration", 'a "quote", a comma\nand a line'],
-            ["a.csv", "9", "not UTF-8", "half a pair ?"],
+            ["a.csv", "7", "no registration", 'a "quote", a comma\\nand a line'],
+            ["a.csv", "9", "not UTF-8", "half a pair \\ud800"],
         ]
+
+
+@each_row(
+    "text",
+    ["=1+1", "+1", "-1", "@x", "\t=1", "a;=1", '"=1', "\uff1d1", "\x1b[31m", "\x9b1m", "\u202e"],
+)
+def test_no_text_of_an_uploader_is_live(tmp_path, text):
+    """No cell is a formula, and none controls a terminal: others choose names and records."""
+    path = tmp_path / "rejects.csv"
+    with rejects_file(path) as rejects:
+        rejects.file_name = f"{text}.csv"
+        rejects.reject(2, f"no number: {text}", text)
+    content = path.read_bytes().decode()
+    assert content.replace("\r\n", "").isprintable()
+    for delimiter in ",;\t|":
+        for row in csv.reader(content.splitlines(), delimiter=delimiter):
+            assert not any(re.match(r"\s*[=+\-@\uff1d]", cell) for cell in row), row
 
 
 def test_a_long_record_is_cut(tmp_path):

@@ -4,12 +4,12 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 
 from app.errors import OperatorError, closest, listed
+from app.printable import printable
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, NarrowRow
 from app.registers.formats.columns import Column, KnownColumns, Presence
 from app.registers.formats.values import quoted, shortened
 from app.registers.reading.rejects import RejectsFile
-from app.registers.reading.streams import printable
 
 _DELIMITERS = ";,\t|"
 _LABELS_SHOWN = 10

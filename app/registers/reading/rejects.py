@@ -2,11 +2,10 @@
 
 import csv
 import errno
-import io
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -14,14 +13,15 @@ from typing import NamedTuple, Self
 
 import msgspec
 
+from app.csv_cells import csv_line
 from app.errors import Hindered, OperatorError
+from app.printable import printable
 from app.registers.formats import Format
 from app.registers.formats.format import RECORD_BYTES_MIN
 from app.registers.formats.report import Unreadable
 from app.registers.formats.values import without_value
 from app.registers.reading.lost_values import LostValues
 from app.registers.reading.sources import InputFile, unpacked_bytes_of
-from app.registers.reading.streams import printable
 from app.storage.file_lock import make_directory
 
 RECORD_CHARACTERS_MAX = 2_000
@@ -273,10 +273,9 @@ def _opened(path: Path) -> int:
     return descriptor
 
 
-def _line(values: tuple[object, ...]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow(values)
-    return text.getvalue().encode(errors="replace")
+def _line(values: Iterable[object]) -> bytes:
+    # SEC: whoever sent the file chose its texts. Spreadsheets and terminals show this one.
+    return csv_line(printable(str(each)) for each in values).encode()
 
 
 class Rejected(NamedTuple):

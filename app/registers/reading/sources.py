@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
+from app.printable import printable
 from app.registers.formats.columns import FileFault
 from app.registers.formats.format import HEAD_BYTES
 from app.registers.reading.streams import (
@@ -24,7 +25,6 @@ from app.registers.reading.streams import (
     Content,
     GuardedStream,
     OnData,
-    printable,
     raising_file_faults,
 )
 

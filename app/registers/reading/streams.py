@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from app.errors import Hindered
+from app.printable import printable
 from app.registers.formats.columns import FileFault
 from app.storage.file_lock import user_name
 
@@ -34,16 +35,6 @@ CONTAINER_FAULTS = (
 )
 # Errors of the disk, the file server or this process. The file can perhaps be read later.
 _TRANSIENT = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-
-
-def printable(text: str) -> str:
-    """Return a text with all unprintable characters escaped, so that it is one line.
-
-    SEC: others choose the names of files, which are written to terminals, logs and the history.
-    """
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
 
 
 @contextmanager

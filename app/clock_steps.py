@@ -16,7 +16,7 @@ from app.actions import Actor, Subject, changing, record
 from app.errors import BAD_JSON, OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine
-from app.storage.files import replace
+from app.storage.files import read_bytes, replace
 
 JUMP_SECONDS = 3 * 86_400
 """How far the clock may be from the time since the boot, and how far a boot may set it back."""
@@ -161,7 +161,7 @@ def _since_boot() -> int:
 def _find(path: Path, boot: str) -> Anchor | None:
     """Return what is known; None if nothing is, or the file is damaged. Raises OSError."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Anchor)
+        found = msgspec.json.decode(read_bytes(path), type=Anchor)
     except (FileNotFoundError, NotADirectoryError, *BAD_JSON):
         found = None
     if found is None or found.boot != boot:

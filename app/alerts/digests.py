@@ -24,7 +24,7 @@ from app.audit.record import AuditError
 from app.config import Config
 from app.errors import BAD_JSON, OperatorError
 from app.setting_destinations import Destination
-from app.storage.files import replace
+from app.storage.files import read_bytes, replace
 
 _FILE: Final = "digests.json"
 _DAY_SECONDS = 86_400
@@ -155,7 +155,7 @@ def _send(config: Config, destination: Destination) -> str:
 
 def _read(data_dir: Path) -> Deliveries:
     try:
-        return msgspec.json.decode((data_dir / _FILE).read_bytes(), type=Deliveries)
+        return msgspec.json.decode(read_bytes(data_dir / _FILE), type=Deliveries)
     except (OSError, *BAD_JSON):
         return Deliveries()
 

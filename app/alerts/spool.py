@@ -20,7 +20,7 @@ from app.alerts.message import Alerted, Message
 from app.errors import BAD_JSON
 from app.storage import reserve
 from app.storage.file_lock import locked, make_directory, tried
-from app.storage.files import sync
+from app.storage.files import read_bytes, sync
 
 MESSAGES_MAX = 100
 _LAST = "last.json"
@@ -137,7 +137,7 @@ class Spool:
     def _read(self, path: Path) -> Iterator[Entry]:
         """Yield the message in a file, unless it no longer exists. A damaged file is removed."""
         try:
-            yield msgspec.json.decode(path.read_bytes(), type=Entry)
+            yield msgspec.json.decode(read_bytes(path), type=Entry)
         except FileNotFoundError:
             return
         except (*BAD_JSON, IsADirectoryError) as error:

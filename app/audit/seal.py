@@ -33,7 +33,7 @@ from app.audit.segments import (
     is_open,
     list_segments,
 )
-from app.storage.files import replace, sync
+from app.storage.files import read_bytes, replace, sync
 
 _SUMMARY = "summary.json"
 
@@ -79,7 +79,7 @@ def find_summary(directory: Path) -> Summary | None:
 def _read(directory: Path) -> Summary | None:
     # The next run writes a damaged one again.
     with suppress(FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
-        return msgspec.json.decode((directory / _SUMMARY).read_bytes(), type=Summary)
+        return msgspec.json.decode(read_bytes(directory / _SUMMARY), type=Summary)
     return None
 
 

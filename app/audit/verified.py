@@ -16,7 +16,7 @@ from typing import Self
 import msgspec
 
 from app import clock
-from app.storage.files import replace
+from app.storage.files import read_bytes, replace
 
 DAYS = 30
 """After so many days at most, each file is read again."""
@@ -42,7 +42,7 @@ class Verified:
     def load(cls, data_dir: Path) -> Self:
         """Return what is known."""
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            return cls(msgspec.json.decode((data_dir / _FILE).read_bytes(), type=dict[str, _Seen]))
+            return cls(msgspec.json.decode(read_bytes(data_dir / _FILE), type=dict[str, _Seen]))
         return cls()
 
     def save(self, data_dir: Path) -> None:

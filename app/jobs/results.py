@@ -17,6 +17,7 @@ from app.audit.record import AuditError, Criteria
 from app.errors import BAD_JSON
 from app.jobs.tasks import AnyTask
 from app.storage.file_lock import make_directory
+from app.storage.files import read_bytes
 
 KEPT_SECONDS = 86_400
 RESULT = "json"
@@ -110,7 +111,7 @@ class Results:
 
     def _read(self, task: AnyTask, suffix: str, kind: type[T]) -> T | None:
         try:
-            return msgspec.json.decode(self.path(task, suffix).read_bytes(), type=kind)
+            return msgspec.json.decode(read_bytes(self.path(task, suffix)), type=kind)
         except (OSError, *BAD_JSON):
             return None
 

@@ -10,6 +10,9 @@ from app.config import SETTINGS, Config, setting_fault
 from app.enquiries import text_fault
 from app.roles import Role
 
+EVERYBODY = "everybody"
+"""The subject of a record about all people. Nobody can have this name."""
+
 
 class Person(NamedTuple):
     """A person who may open a session."""
@@ -89,6 +92,9 @@ def _name(value: str) -> str:
     name = person_of(name)
     if fault := text_fault(name, NAME_CHARACTERS_MAX):
         raise NotIdentified(f"The name that the proxy sent {fault}.")
+    # It is the subject of the record about all people.
+    if name == EVERYBODY:
+        raise NotIdentified(f"The name that the proxy sent, {EVERYBODY}, stands for all people.")
     # SEC: servers join the values of a header that was sent twice.
     if "," in name:
         raise NotIdentified("The name that the proxy sent has a comma, as if it were two.")

@@ -14,7 +14,8 @@ from app import clock
 from app.accounts.authentication import base62, random_base62
 from app.accounts.models import NAME_CHARACTERS_MAX, require_text
 from app.actions import Actor, Subject, changing, record
-from app.people.directory import Person, person_of
+from app.errors import OperatorError
+from app.people.directory import EVERYBODY, Person, person_of
 from app.roles import RIGHTS, Right, Role
 from app.storage.engine import Engine, Prepared, parameter
 
@@ -55,8 +56,6 @@ SESSION_SECONDS = 8 * 3600
 _USE_NOTED_SECONDS = 300
 """How often the use of a session is written at most: each commit makes workers ask for keys."""
 TOKEN_CHARACTERS = 43
-EVERYBODY = "everybody"
-"""The subject of a record about all sessions."""
 _TOKEN_BITS = 256
 _ID_CHARACTERS = 8
 _USED_LINKS_KEPT_SECONDS = 86_400
@@ -90,9 +89,11 @@ def create_link(engine: Engine, name: str, role: Role, *, actor: Actor | None = 
     Args:
         actor: the person who creates the link; by default the user of this process.
 
-    Raises OperatorError if the name is empty, too long or not printable.
+    Raises OperatorError if the name is empty, too long or not printable, or stands for all people.
     """
     name = require_text("a person's name", name)
+    if person_of(name) == EVERYBODY:
+        raise OperatorError(f"{EVERYBODY} stands for all people: choose another name")
     token = _new_token()
     now = clock.now()
     with changing(engine):

@@ -131,6 +131,10 @@ def chosen_by_systemd(config: Config) -> list[str]:
 
 def _overlap(one: str, other: str) -> bool:
     """Tell whether two sockets cannot listen at these addresses at the same time."""
+    if one.startswith("unix:") and other.startswith("unix:"):
+        # Different texts can name one path: the second listener would replace the socket.
+        one, other = map(os.path.realpath, (one.removeprefix("unix:"), other.removeprefix("unix:")))
+        return one == other
     (host, _, port), (other_host, _, other_port) = one.rpartition(":"), other.rpartition(":")
     is_any = not _ANY_HOST.isdisjoint({host, other_host})
     return port == other_port and (host == other_host or is_any)

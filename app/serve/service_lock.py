@@ -11,6 +11,7 @@ from pathlib import Path
 
 from app.errors import OperatorError
 from app.storage.file_lock import hold_until_exit, make_directory, tried
+from app.storage.files import opened, read_bytes
 
 _FILE_NAME = "serving"
 _TRAIL = "audit-trail"
@@ -65,14 +66,15 @@ def note_listeners(state_dir: Path, addresses: Sequence[str]) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     """Write a file that other users cannot read, whatever the umask."""
-    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, _MODE)) as file:
-        file.write(data)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK  # No wait for a pipe.
+    with opened(path, flags, _MODE) as descriptor:
+        os.write(descriptor, data)
 
 
 def listeners(state_dir: Path) -> list[str]:
     """Return where the running service listens; nothing if that is not known."""
     try:
-        noted = os.fsdecode((state_dir / _LISTENERS).read_bytes())
+        noted = os.fsdecode(read_bytes(state_dir / _LISTENERS))
         return noted.splitlines() if is_running(state_dir) else []
     except OSError:
         return []
@@ -85,7 +87,7 @@ def records_in(state_dir: Path, trail: Path) -> bool:
     elsewhere or not at all.
     """
     try:
-        noted = (state_dir / _TRAIL).read_bytes()
+        noted = read_bytes(state_dir / _TRAIL)
     except FileNotFoundError:
         return False
     return noted == os.fsencode(trail) and is_running(state_dir)

@@ -112,7 +112,9 @@ def _is_only_shared(path: Path, *, create: bool) -> bool:
 
 def _opened_and_locked(path: Path, *, shared: bool, create: bool, waits: bool) -> int:
     """Lock the file that has this path, and return its descriptor."""
-    flags = os.O_NOFOLLOW | (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY)
+    # Without O_NONBLOCK a pipe in place of the file would be waited for.
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    flags |= os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
     operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     if not waits:
         operation |= fcntl.LOCK_NB

@@ -1,7 +1,9 @@
 """Names the files of SQLite databases, and finds out whether one was written to."""
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -48,7 +50,7 @@ def is_older_than_log(file: Path) -> bool:
     log, the file has a count that is lower by one at most.
     """
     with suppress(OSError, apsw.Error):
-        with opened(file.with_name(f"{file.name}-wal"), os.O_RDONLY) as log:
+        with opened(file.with_name(f"{file.name}-wal"), os.O_RDONLY | os.O_NONBLOCK) as log:
             header, frame, page = os.read(log, 32), os.read(log, 24), os.read(log, 100)
         is_first_page = len(page) == 100 and frame[:4] == b"\0\0\0\1"
         if is_first_page and frame[8:16] == header[16:24]:  # Otherwise SQLite ignores the frame.
@@ -89,6 +91,21 @@ def opened(path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a small file of the service.
+
+    Raises OSError, also if it is no regular file: a pipe in its place would be waited for.
+    """
+    with open(path, "rb", opener=_open_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return file.read()
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def replace(path: Path, data: bytes, mode: int = 0o600) -> None:

@@ -196,6 +196,7 @@ class Test401:
             ({"name": ""}, "The proxy sent no name."),
             ({"name": "ann,ben"}, "has a comma, as if it were two"),
             ({"name": "x" * 500}, "1 to 100 printable characters; it has 500"),
+            ({"name": "Everybody"}, "stands for all people"),
             ({"name": "ann\x00"}, "character 4 is not printable"),
             ({"name": "a\x1b[31m"}, "character 2 is not printable"),
             ({"name": "ann\u202e"}, "character 4 is not printable"),

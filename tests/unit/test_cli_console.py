@@ -111,6 +111,13 @@ def test_a_name_that_cannot_be_shown_is_refused(console, name):
     assert "1 to 100 printable characters" in refusal
 
 
+@pytest.mark.parametrize("name", ["everybody", " Everybody "])
+def test_nobody_is_called_everybody(console, name):
+    """Actions about all people have this subject."""
+    refusal = console.refusal("console", "link", "--as", name, "--role", "viewer")
+    assert refusal == "everybody stands for all people: choose another name\n"
+
+
 def test_there_are_no_links_to_a_console_that_is_off(cli, engine):
     """The refusal names the setting."""
     refusal = cli.refusal("console", "link", "--as", "ann", "--role", "viewer")

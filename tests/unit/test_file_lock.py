@@ -136,3 +136,10 @@ def test_a_lock_lives_as_long_as_the_process(path):
     """A lock ends with its process, and another process gets it."""
     assert in_child(lambda: hold_until_exit(path) and not is_free(path))
     assert is_free(path)
+
+
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(path):
+    """Whoever can write into the directory could otherwise stop every command."""
+    os.mkfifo(path)
+    assert is_free(path, shared=True, create=False)
+    assert is_free(path)

@@ -106,6 +106,18 @@ def test_the_console_needs_an_address_of_its_own(bind, console_bind):
     assert console_fault(with_console(bind, console_bind, console=False), []) is None
 
 
+@each_row("spelling", ["./s.sock", "../run/s.sock", "/s.sock", "link.sock", "../other/s.sock"])
+def test_the_console_needs_a_path_of_its_own(tmp_path, spelling):
+    """However both are written: the second socket would replace the first."""
+    run = tmp_path / "run"
+    run.mkdir(exist_ok=True)
+    for link, target in ((tmp_path / "other", run), (run / "link.sock", run / "s.sock")):
+        if not link.is_symlink():
+            link.symlink_to(target)
+    settings = with_console(f"unix:{run}/s.sock", f"unix:{run}/{spelling}")
+    assert "the API listens at" in (console_fault(settings, []) or "")
+
+
 def test_the_console_may_be_at_any_other_address():
     """Another port, host or path, or none at all."""
     for console_bind in ("127.0.0.1:8001", "127.0.0.2:8000", "unix:/run/x", ""):

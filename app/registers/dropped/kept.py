@@ -20,7 +20,7 @@ from app import clock
 from app.registers.dropped.uploads import MARKER_SUFFIX, is_marker, marked_name
 from app.setting_values import is_register_name
 from app.storage.file_lock import make_directory
-from app.storage.files import free_bytes_of
+from app.storage.files import free_bytes_of, read_bytes
 
 LOADED, FAILED = "loaded", "failed"
 OURS = (LOADED, FAILED)
@@ -209,7 +209,7 @@ def reclaimable_bytes(data_dir: Path, directory: Path) -> int:
 def remembered(data_dir: Path) -> Path | None:
     """Return the drop directory of the nightly job, None if none is stored."""
     with suppress(FileNotFoundError):
-        return Path(os.fsdecode((data_dir / _REMEMBERED).read_bytes()))
+        return Path(os.fsdecode(read_bytes(data_dir / _REMEMBERED)))
     return None
 
 

@@ -1,0 +1,58 @@
+"""Small files that the service keeps for itself, and what may stand in their place."""
+
+import os
+import signal
+from contextlib import suppress
+
+import pytest
+
+from app import clock_steps
+from app.audit.verified import Verified
+from app.registers.dropped import kept
+from app.serve import service_lock
+from app.storage.files import read_bytes
+from tests.rows import each_row
+
+_SECONDS_MAX = 10
+
+
+@pytest.fixture(autouse=True)
+def hurried():
+    """End a test that waits for a pipe."""
+
+    def late(*_):
+        # TimeoutError is an OSError, which the code may handle.
+        raise AssertionError("a pipe was waited for")
+
+    former = signal.signal(signal.SIGALRM, late)
+    signal.alarm(_SECONDS_MAX)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, former)
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    """Nobody may ever write to it, and a command would wait for that."""
+    os.mkfifo(tmp_path / "file")
+    with pytest.raises(OSError, match="not a regular file"):
+        read_bytes(tmp_path / "file")
+
+
+@each_row(
+    ("name", "read"),
+    [
+        ("clock.json", clock_steps.look),
+        ("drop-directory", kept.remembered),
+        ("verified.json", Verified.load),
+        ("listeners", service_lock.listeners),
+        ("listeners", lambda directory: service_lock.note_listeners(directory, ["unix:/x"])),
+        ("audit-trail", lambda directory: service_lock.records_in(directory, directory)),
+        ("serving", service_lock.is_running),
+    ],
+)
+def test_no_state_is_waited_for(tmp_path, name, read):
+    """A pipe in place of a file counts as damage, or ends the command."""
+    if not (tmp_path / name).exists():
+        os.mkfifo(tmp_path / name)
+    with suppress(OSError):
+        read(tmp_path)

@@ -13,19 +13,18 @@ from app.serve import service_lock
 from app.storage.files import read_bytes
 from tests.rows import each_row
 
-_SECONDS_MAX = 10
+_SECONDS_MAX = 5
 
 
 @pytest.fixture(autouse=True)
 def hurried():
-    """End a test that waits for a pipe."""
+    """Let an alarm end a test that waits for a pipe."""
 
     def late(*_):
         # TimeoutError is an OSError, which the code may handle.
         raise AssertionError("a pipe was waited for")
 
     former = signal.signal(signal.SIGALRM, late)
-    signal.alarm(_SECONDS_MAX)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, former)
@@ -34,6 +33,7 @@ def hurried():
 def test_a_pipe_is_refused_at_once(tmp_path):
     """Nobody may ever write to it, and a command would wait for that."""
     os.mkfifo(tmp_path / "file")
+    signal.alarm(_SECONDS_MAX)
     with pytest.raises(OSError, match="not a regular file"):
         read_bytes(tmp_path / "file")
 
@@ -54,5 +54,6 @@ def test_no_state_is_waited_for(tmp_path, name, read):
     """A pipe in place of a file counts as damage, or ends the command."""
     if not (tmp_path / name).exists():
         os.mkfifo(tmp_path / name)
+    signal.alarm(_SECONDS_MAX)
     with suppress(OSError):
         read(tmp_path)

@@ -22,7 +22,7 @@ DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-samples test-system check bench bench-intake bench-peers screenshots pins binary release clean
+.PHONY: help run test test-samples test-system test-pythons check bench bench-intake bench-peers screenshots pins binary release clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -47,6 +47,9 @@ test-samples: $(DEV_READY) $(BINARY_READY) ## Run one test of each kind of test-
 
 test-system: $(DEV_READY) $(BINARY_READY) ## Run all other tests: memory, hostile input, Postgres, browser, machine, kills
 	@$(BIN)/python -m pytest -m 'system_long or hypothesis' $(PYTEST_ARGS)
+
+test-pythons: $(DEV_READY) ## Run the tests of every change with each Python; part of test-system
+	@$(BIN)/python -m pytest -m system_long tests/system/test_pythons.py $(PYTEST_ARGS)
 
 check: $(DEV_READY) ## Check lint, format, types and import contracts
 	@$(BIN)/ruff check

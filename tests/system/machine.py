@@ -12,19 +12,23 @@ import pytest
 
 from tests.system.processes import KEPT, descendants, until
 
-SUITE = "bookworm"
-PACKAGES = "systemd-sysv,nginx-light,curl,sudo"
+_PACKAGES = "systemd-sysv,nginx-light,curl,sudo"
 _NEEDED = ("debootstrap", "unshare", "nsenter")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BOOT = Path(__file__).parent / "boot.sh"
 
 
-def debian_root() -> Path:
-    """Return a minimal Debian without Python, which is made once.
+def debian_root(name: str, suite: str, packages: str) -> Path:
+    """Return a minimal Debian with some packages, which is made once.
 
     Skips the test if it cannot be made.
+
+    Args:
+        name: the name of its directory in `KEPT`.
+        suite: the release, such as `bookworm`.
+        packages: their names, separated by commas.
     """
-    root = KEPT / f"debian-{SUITE}"
+    root = KEPT / name
     if os.geteuid() != 0:
         pytest.skip("only root can make a Debian root directory and start it")
     missing = [program for program in _NEEDED if shutil.which(program) is None]
@@ -34,7 +38,7 @@ def debian_root() -> Path:
         KEPT.mkdir(exist_ok=True)
         new = root.with_name(f"{root.name}.new")
         shutil.rmtree(new, ignore_errors=True)
-        words = ["--variant=minbase", f"--include={PACKAGES}", SUITE, str(new)]
+        words = ["--variant=minbase", f"--include={packages}", suite, str(new)]
         made = subprocess.run(["debootstrap", *words], capture_output=True, text=True, check=False)
         if made.returncode:
             pytest.skip(f"debootstrap cannot make a root directory: {made.stdout[-200:]}")
@@ -46,7 +50,8 @@ class Machine:
     """A running machine; `with` stops it with all its processes."""
 
     def __init__(self, directory: Path) -> None:
-        self._boot = subprocess.Popen([_BOOT, debian_root(), directory], start_new_session=True)
+        root = debian_root("debian-bookworm", "bookworm", _PACKAGES)  # It has no Python.
+        self._boot = subprocess.Popen([_BOOT, root, directory], start_new_session=True)
         self._init: int | None = None
 
     def __enter__(self) -> Self:

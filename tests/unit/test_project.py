@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.rows import each_row
+from tests.system.test_pythons import PYTHONS
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ConfigParser(interpolation=None)
@@ -131,7 +132,7 @@ def test_what_is_compiled_has_wheels_for_arm64():
 
     To find out for a version of Python, run `pip download --only-binary :all: --no-deps
     --require-hashes --requirement deploy/requirements.txt --platform manylinux_2_28_aarch64
-    --platform manylinux2014_aarch64 --python-version 3.11 --dest wheels`. Each of 3.11 to 3.14 has
+    --platform manylinux2014_aarch64 --python-version 3.11 --dest wheels`. Each of 3.11 to 3.15 has
     wheels, for glibc 2.28 or newer.
     """
     have_wheels = {"apsw", "falcon", "markupsafe", "msgspec", "psycopg-binary"}
@@ -141,6 +142,13 @@ def test_what_is_compiled_has_wheels_for_arm64():
         if "Root-Is-Purelib: false" in (distribution(name).read_text("WHEEL") or "")
     }
     assert compiled == have_wheels
+
+
+def test_each_promised_version_of_python_is_tested():
+    """The versions that setup.cfg names are those of `make test-pythons`, and 3.12."""
+    prefix = "Programming Language :: Python :: 3."
+    named = {each for each in CONFIG["metadata"]["classifiers"].split("\n") if prefix in each}
+    assert named == {f"{prefix.removesuffix('3.')}{version}" for version in [*PYTHONS, "3.12"]}
 
 
 def test_every_folder_of_modules_is_a_package():

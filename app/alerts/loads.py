@@ -9,6 +9,7 @@ from peewee import Case, fn
 from app import clock
 from app.alerts.message import Condition
 from app.config import Config
+from app.nouns import counted
 from app.registers.change import change_of
 from app.registers.change_words import brief
 from app.registers.dropped.kept import is_kept
@@ -361,7 +362,8 @@ def _line(load: RegisterLoad) -> str:
     """Describe a failed load in one line. SEC: without a reason that can quote a record."""
     # A mistake in the options can hide mode and kind.
     what = " of ".join(filter(None, (load.mode, load.kind)))
-    counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"
+    rows = counted(load.rows, "row") if load.rows else ""
+    counts = f"{rows} read, {load.rejected:,} rejected" if rows else "no rows read"
     files = shown_files(load.files.split("\n"))
     rules = f"; breaks {explained(json.decode(load.broken))}" if load.broken else ""
     change = change_of(load)

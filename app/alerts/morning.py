@@ -25,6 +25,7 @@ from app.alerts.spool import Spool, new_id
 from app.audit.state import AuditState, owner_fault, summary_of
 from app.config import Config
 from app.errors import OperatorError
+from app.nouns import counted
 from app.registers.attempts import states_of_loads
 from app.registers.change import change_of
 from app.registers.change_words import brief
@@ -74,7 +75,8 @@ def refusal_of(load: RegisterLoad) -> str:
     reason = unopened_reason(load)
     if reason is not None:
         return reason
-    counts = f"{load.rows:,} rows read, {load.rejected:,} rejected" if load.rows else "no rows read"
+    rows = counted(load.rows, "row") if load.rows else ""
+    counts = f"{rows} read, {load.rejected:,} rejected" if rows else "no rows read"
     broken = json.decode(load.broken) if load.broken else ()
     return ", ".join([*broken, *dict.fromkeys(_OPTION.findall(load.reason or "")), counts])
 

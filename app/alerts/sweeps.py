@@ -9,6 +9,7 @@ from app import clock
 from app.accounts.models import Account
 from app.alerts.message import Condition
 from app.alerts.nightly import LastRuns, is_catching_up, shortened
+from app.nouns import counted
 from app.storage.engine import Engine
 from app.watches.tables import Watch, WatchFeed
 
@@ -78,7 +79,7 @@ def _held(held: list[HeldBack]) -> Iterator[Condition]:
     if not held:
         return
     newest = held[0]
-    accounts = [f"{each.account}: {each.watches:,} watches" for each in held]
+    accounts = [f"{each.account}: {counted(each.watches, 'watch', 'watches')}" for each in held]
     yield Condition(
         key="sweep:held",
         title="a load has changed suspiciously many watches",

@@ -22,6 +22,7 @@ from app.audit.search import Period, Query, search
 from app.audit.segments import list_segments
 from app.audit.verify import KEEP, verify
 from app.audit.view import View
+from app.nouns import counted
 from app.people.directory import person_of
 from app.storage.engine import Engine
 from app.version import VERSION
@@ -364,7 +365,7 @@ def render_page(template: str, report: object, **values: object) -> bytes:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["number"] = "{:,}".format
+    environment.filters |= {"counted": counted, "number": "{:,}".format}
     page = environment.get_template(template)
     return page.render(report=report, version=VERSION, **values).encode()
 

@@ -33,6 +33,7 @@ from app.audit.search import operations, time_before
 from app.audit.segments import segment_number
 from app.audit.trail import record_use
 from app.audit.view import view_of
+from app.nouns import counted
 
 PRUNE: Final = "prune"
 ACKNOWLEDGE: Final = "acknowledge"
@@ -240,7 +241,7 @@ def prune_faults(lines: Sequence[ChainLine], upkeep: UpkeepRecords, keep: str) -
             needs_record=not is_old and first is not None and first[0] <= sealed,
         )
         if what := run.fault():
-            count = f"{len(line.segments):,} segments"
+            count = counted(len(line.segments), "segment")
             yield chain_fault("pruned_early", number, f"removed {count}: the run {what}")
         there.difference_update(line.segments)
 

@@ -36,6 +36,7 @@ from app.audit.upkeep import (
     steps_back,
 )
 from app.audit.verified import Verified
+from app.nouns import counted
 
 KEEP = "24m"
 """The age that is kept by default."""
@@ -266,8 +267,8 @@ def _content_faults(
             yield segment_fault(
                 "count",
                 name,
-                f"has {digest.records:,} records and {digest.bytes:,} bytes, but the chain says "
-                f"{seal.records:,} and {seal.bytes:,}",
+                f"has {counted(digest.records, 'record')} and {digest.bytes:,} bytes, but "
+                f"the chain says {seal.records:,} and {seal.bytes:,}",
             )
         return
     origin = origins.get(digest.sha256, "")

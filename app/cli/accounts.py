@@ -26,7 +26,6 @@ from app.accounts.restrictions import (
 from app.cli.output import (
     Table,
     confirm,
-    counted,
     item_lines,
     print_item,
     table_lines,
@@ -42,6 +41,7 @@ from app.cli.parser import (
 )
 from app.domains.repository import Domains
 from app.enquiries import split_reasons
+from app.nouns import counted
 from app.storage import reserve
 from app.storage.session import opened_database
 from app.watches.repository import count_of_account

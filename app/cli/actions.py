@@ -13,8 +13,9 @@ from app.actions import (
     list_actions,
     members_of,
 )
-from app.cli.output import Table, counted, shown
+from app.cli.output import Table, shown
 from app.cli.parser import Argument, Group, day_argument, limit
+from app.nouns import counted
 from app.storage.session import opened_database
 
 commands = Group("actions", "list what operators changed")

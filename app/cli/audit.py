@@ -20,7 +20,7 @@ from app.audit.upkeep import acknowledge
 from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of
-from app.cli.output import Table, counted, item_lines, print_item, print_lines, utc, waiting_for
+from app.cli.output import Table, item_lines, print_item, print_lines, utc, waiting_for
 from app.cli.parser import PARENT, Argument, Group, flag
 from app.config import Config
 from app.errors import OperatorError
@@ -28,6 +28,7 @@ from app.jobs.audit_tasks import AuditTasks
 from app.jobs.job import run
 from app.jobs.tasks import TaskJob
 from app.jobs.trail import PruneTrail, SealTrail, record_action
+from app.nouns import counted
 from app.processes import end_with_parent
 from app.setting_values import calendar_age
 from app.storage.session import opened_database

@@ -32,7 +32,6 @@ from app.audit.state import claim_for_command
 from app.audit.view import View, views_of
 from app.cli.output import (
     aligned,
-    counted,
     json_text,
     plates_of,
     print_document,
@@ -43,6 +42,7 @@ from app.cli.parser import Argument, Group, OneOf, flag
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.plate_report import render_plate, report_plate
+from app.nouns import counted
 from app.storage.session import opened_database
 from app.vehicles.registration import recorded_registration
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from app import setting_values
 from app.backup.restore import restore
 from app.backup.take import Registers
-from app.cli.output import counted, print_item, waiting_for
+from app.cli.output import print_item, waiting_for
 from app.cli.parser import SCHEDULED, Argument, Group, OneOf, flag
 from app.config import Config
 from app.jobs.backup import Backup
 from app.jobs.job import run
+from app.nouns import counted
 from app.storage.session import require_owner
 
 commands = Group()

@@ -5,10 +5,11 @@ import socket
 from urllib.parse import urlsplit
 
 from app import clock
-from app.cli.output import counted, print_item
+from app.cli.output import print_item
 from app.cli.parser import Argument, Group
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
+from app.nouns import counted
 from app.people.sessions import LINK_SECONDS, create_link, end_sessions
 from app.roles import Role
 from app.serve.listening import chosen_by_systemd

@@ -3,11 +3,12 @@
 import argparse
 
 from app.accounts.administration import require_account
-from app.cli.output import Table, counted, print_item
+from app.cli.output import Table, print_item
 from app.cli.parser import ACCOUNT, Argument, Group
 from app.domains.names import canonical_domain_name
 from app.domains.repository import Domains, HeldDomain, set_domain_status
 from app.errors import OperatorError
+from app.nouns import counted
 from app.storage.session import opened_database
 
 commands = Group("domains", "list, suspend and activate accounts' domains")

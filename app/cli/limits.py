@@ -4,9 +4,10 @@ import argparse
 
 from app import clock
 from app.accounts.administration import require_account, require_plan
-from app.cli.output import counted, print_item
+from app.cli.output import print_item
 from app.cli.parser import ACCOUNT, Group
 from app.config import Config
+from app.nouns import counted
 from app.serve.limits.bucket import SECOND_NS, rate
 from app.serve.limits.file import FILE_NAME, Identity
 from app.serve.limits.store import LimitStore, account_slot, reset_limit

@@ -15,7 +15,6 @@ from app import actions, clock
 from app.cli.load_options import OPTIONS, options_of, request_of, require_same_register
 from app.cli.output import (
     Item,
-    counted,
     item_lines,
     print_item,
     print_items,
@@ -30,6 +29,7 @@ from app.jobs.drop_directory import DropDirectory, NotAllLoaded
 from app.jobs.job import is_attended, run
 from app.jobs.loads import Load
 from app.jobs.sweeping import sweep_after_load
+from app.nouns import counted
 from app.registers import change_words
 from app.registers.change import Change
 from app.registers.formats.columns import Presence

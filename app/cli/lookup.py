@@ -9,10 +9,11 @@ from pathlib import Path
 import peewee
 
 from app.cli.lookup_csv import ENQUIRY, answer_file, recording
-from app.cli.output import counted, plates_of, print_item
+from app.cli.output import plates_of, print_item
 from app.cli.parser import Argument, Group, day_argument
 from app.config import Config
 from app.errors import OperatorError
+from app.nouns import counted
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
@@ -195,6 +196,8 @@ def _summary(plate: Document) -> list[tuple[str, str]]:
     if len(insurance["policies"]) > 1:
         numbers = ", ".join(each["number"] for each in insurance["policies"])
         more = " and more" if "policiesTruncated" in insurance else ""
+        if more and "tooManyPolicies" in insurance:
+            more += f", which may end later, as there are {_TOO_MANY},"
         rows.append(("policies", f"{numbers}{more} are in force"))
     return rows
 

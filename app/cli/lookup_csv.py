@@ -20,12 +20,13 @@ from app import clock
 from app.actions import session
 from app.audit.record import Plate, Record, time_of
 from app.audit.state import opened_for_command
-from app.cli.output import counted, print_item, say_if_terminal_is_read
+from app.cli.output import print_item, say_if_terminal_is_read
 from app.cli.parser import Argument
 from app.cli.plate_file import Line, PlateFile
 from app.config import Config
 from app.enquiries import enquiry_text_fault, reason_fault
 from app.errors import OperatorError
+from app.nouns import counted
 from app.processes import ended_like_ctrl_c
 from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine

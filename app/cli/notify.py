@@ -10,12 +10,13 @@ from app.alerts.message import Condition, Message, test_message
 from app.alerts.morning import composed_report, send
 from app.alerts.report import report
 from app.alerts.spool import Spool, new_id
-from app.cli.output import Table, counted, print_item, waiting_for
+from app.cli.output import Table, print_item, waiting_for
 from app.cli.parser import Group, OneOf, flag
 from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
 from app.jobs.job import gathered_now
 from app.logs import progress_log
+from app.nouns import counted
 from app.storage.session import opened_database, require_owner
 
 _NEEDED = ("data_dir", "audit_dir", "audit_digests", "notify", "notify_secret")

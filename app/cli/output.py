@@ -138,15 +138,6 @@ def print_sentence(sentence: str) -> None:
         print(f"\n{printable(sentence)}")
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number and a noun, such as `1 policy` or `2,000 policies`.
-
-    Args:
-        many: the plural; the singular and an s by default.
-    """
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
-
-
 def shown(value: object) -> str:
     """Return a value as text for a person: `-` if there is none, digits in groups of three."""
     if value is None or value == []:

@@ -6,7 +6,7 @@ from functools import partial
 from app.cli import diff
 from app.cli.load_options import held_request
 from app.cli.loads import in_words, progress_bar, result_sentence, rows_of
-from app.cli.output import Table, confirm, counted, item_lines, print_item, waiting_for
+from app.cli.output import Table, confirm, item_lines, print_item, waiting_for
 from app.cli.parser import YES, Argument, Group, flag, limit, number_of, register_name, whole_number
 from app.config import Config
 from app.errors import OperatorError
@@ -15,6 +15,7 @@ from app.jobs.job import run
 from app.jobs.register_tasks import Tasks
 from app.jobs.sweeping import sweep_after_load
 from app.jobs.tasks import TaskJob
+from app.nouns import counted
 from app.registers import change_words
 from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
 from app.registers.generations import Generations

@@ -12,13 +12,14 @@ import peewee
 from app import clock, time_zones
 from app.audit.state import AuditState
 from app.audit.verified import DAYS
-from app.cli.output import counted, print_item, waiting_for
+from app.cli.output import print_item, waiting_for
 from app.cli.parser import SCHEDULED, Argument, Group, flag
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.jobs.deep_check import DeepCheck
 from app.jobs.job import run
 from app.monitoring.check import findings
+from app.nouns import counted
 from app.registers.identities import stamp_registers
 from app.setting_values import socket_address
 from app.storage import reserve

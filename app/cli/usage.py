@@ -18,9 +18,10 @@ from app.accounts.usage.report import (
     usage_of_days,
     usage_of_hours,
 )
-from app.cli.output import counted, print_items
+from app.cli.output import print_items
 from app.cli.parser import Argument, Group, flag
 from app.config import Config
+from app.nouns import counted
 from app.storage.engine import Engine
 from app.storage.session import opened_database
 

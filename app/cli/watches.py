@@ -4,13 +4,14 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from app.cli.output import Table, counted, print_item, waiting_for
+from app.cli.output import Table, print_item, waiting_for
 from app.cli.parser import PARENT, Argument, Group, flag
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import run
 from app.jobs.sweeping import SweepWatches, accept
 from app.jobs.watchlist import import_watchlist
+from app.nouns import counted
 from app.processes import end_with_parent
 from app.storage.session import opened_database
 from app.watches.sweep import Swept

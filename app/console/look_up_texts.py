@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from typing import Any, NamedTuple
 
+from app import nouns
 from app.vehicles.contradictions import opposite_in_words
 from app.vehicles.facts import POLICIES_MAX
 from app.vehicles.periods import DAYS_MAX, Period
@@ -107,6 +108,7 @@ SORTED = (
 FIRST_OF = "These are the first {:,}. The CSV file has all of them."
 CHOOSE_PLATE = "Choose a plate to see its answer in a new tab."
 TOO_MANY_POLICIES = f"more than {POLICIES_MAX} policies"
+OTHERS_END_LATER = f"Of {TOO_MANY_POLICIES}, others may end later than those after the first."
 ROW_TOO_MANY_POLICIES = f"not judged: {TOO_MANY_POLICIES}"
 NO_END, NOTHING_LEFT = "no end is known", "nothing is left to lapse"
 
@@ -174,13 +176,17 @@ def until(last_day: str, day: str) -> str:
     return f"until {in_words(last_day)}, {day_count(left)}"
 
 
+def _plates(count: int) -> str:
+    return nouns.counted(count, "plate")
+
+
 def refusal(asked: int, left: int, limit: int, next_at: datetime) -> str:
     """Return why a look-up of so many plates is refused, and when the next one is possible."""
     when = f"{in_words(next_at.date().isoformat())} at {next_at:%H:%M} ({next_at.tzinfo})"
     if not left:
-        return f"You have used your {limit:,} plates of today. Look up again on {when}."
+        return f"You have used your {_plates(limit)} of today. Look up again on {when}."
     return (
-        f"This look-up has {asked:,} plates, and you have {left:,} of your {limit:,} left today. "
+        f"This look-up has {_plates(asked)}, and you have {left:,} of your {limit:,} left today. "
         f"Shorten it, or look up again on {when}."
     )
 

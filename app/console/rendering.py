@@ -20,6 +20,7 @@ from app.audit.record import row_of
 from app.console import look_up_texts
 from app.console.charts import CLASS_NAMES, columns_chart
 from app.documentation import resources as documentation
+from app.nouns import counted
 from app.people.directory import Person
 from app.people.sessions import Session
 from app.registers.change_words import brief
@@ -215,6 +216,7 @@ _GLOBALS: Mapping[str, object] = {
 }
 _FILTERS: Mapping[str, Callable[..., object]] = {
     "brief": brief,
+    "counted": counted,
     "capitalised": lambda text: text[:1].upper() + text[1:],
     "duration": clock.duration_text,
     "in_words": look_up_texts.in_words,

@@ -111,7 +111,8 @@ class DomainCollection:
             detail = f"The account already has the domain {name}."
             raise Problem("domain_already_exists", detail) from None
         except DomainQuotaReached:
-            detail = f"The account has all {domains_max:,} domains that its plan allows."
+            domains = "the only domain" if domains_max == 1 else f"all {domains_max:,} domains"
+            detail = f"The account has {domains} that its plan allows."
             raise Problem("domain_quota_reached", detail) from None
 
 

@@ -21,6 +21,7 @@ from app.config import Config
 from app.enquiries import enquiry_text_fault, split_reasons
 from app.errors import Hindered, OperatorError, closest
 from app.jobs.sweeping import watch_record
+from app.nouns import counted
 from app.registers.formats.changes import Columns, Order
 from app.registers.formats.csv_format import declared_separator, likely_separator
 from app.registers.reading.sorted_runs import Runs, read_value, write_value
@@ -112,9 +113,10 @@ def import_watchlist(
         )
         has = watches.count(account.id)
         if has - known + listed > plan.watches_max:
+            allowed = counted(plan.watches_max, "watch", "watches")
             raise OperatorError(
-                f"the plan {plan.name} allows {plan.watches_max:,} watches; account {account.name} "
-                f"has {has:,}, and {path} adds {listed - known:,}"
+                f"the plan {plan.name} allows {allowed}; account {account.name} has {has:,}, and "
+                f"{path} adds {listed - known:,}"
             )
         trail = None if plan.is_sandbox else trail
         _require_space(engine, config, listed - known, records=trail is not None)
@@ -222,9 +224,9 @@ def _read(path: Path, rules: _Rules, runs: Runs, wanted: BinaryIO) -> int:
         lines = "\n".join(f"line {line}: {each}" for line, each in faults[:_FAULTS_SHOWN])
         raise OperatorError(f"{path} has faults, so nothing was changed:\n{lines}{more}")
     if rows > rules.watches_max:
+        allowed = counted(rules.watches_max, "watch", "watches")
         raise OperatorError(
-            f"{path} has more plates than the {rules.watches_max:,} watches that the plan allows; "
-            "nothing was changed"
+            f"{path} has more plates than the {allowed} that the plan allows; nothing was changed"
         )
     return listed
 

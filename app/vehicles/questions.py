@@ -6,6 +6,7 @@ import msgspec
 
 from app import clock
 from app.errors import Problem
+from app.nouns import counted
 from app.serve.http.bodies import RequestBody, read_json
 from app.serve.http.context import Request, caller_of
 from app.serve.http.parameters import (
@@ -102,9 +103,8 @@ def read_bulk(req: Request, shape: type[_Sent]) -> _Sent:
         detail = "The member registrations must have at least one registration."
         raise Problem.at("/registrations", "invalid_body", detail)
     if count > bulk_max:
-        detail = (
-            f"The account's plan allows {bulk_max:,} registrations in one request; got {count:,}."
-        )
+        allowed = counted(bulk_max, "registration")
+        detail = f"The account's plan allows {allowed} in one request; got {count:,}."
         raise Problem.at("/registrations", "too_many_registrations", detail)
     days = (sent.asOf, sent.first, sent.last)
     for name, day in zip(_DAYS, days, strict=True):

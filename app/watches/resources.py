@@ -6,6 +6,7 @@ import falcon
 
 from app import clock
 from app.errors import Problem
+from app.nouns import counted
 from app.sandbox_errors import refuse_plates
 from app.serve.http.bodies import answer, read_json
 from app.serve.http.context import Request, caller_of
@@ -254,9 +255,8 @@ def _read_bulk(req: Request) -> BulkWatchRequest:
         detail = "The members add and remove must have at least one registration number together."
         raise Problem.at("", "invalid_body", detail)
     if count > bulk_max:
-        detail = (
-            f"The account's plan allows {bulk_max:,} registrations in one request; got {count:,}."
-        )
+        allowed = counted(bulk_max, "registration")
+        detail = f"The account's plan allows {allowed} in one request; got {count:,}."
         raise Problem.at("/add" if sent.add else "/remove", "too_many_registrations", detail)
     return sent
 
@@ -271,7 +271,9 @@ def _needs_reason(req: Request) -> bool:
 
 
 def _quota_reached(req: Request) -> str:
-    return f"The account has all {caller_of(req).watches_max:,} watches that its plan allows"
+    watches_max = caller_of(req).watches_max
+    watches = "the only watch" if watches_max == 1 else f"all {watches_max:,} watches"
+    return f"The account has {watches} that its plan allows"
 
 
 def _refuse(req: Request, operation: str, plates: Iterable[str | None], pointer: str = "") -> None:

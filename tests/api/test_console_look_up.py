@@ -428,6 +428,8 @@ class TestDates:
         verdicts, facts = answer("AB12CDE")
         assert verdicts[0] == "Insured later days are not judged: more than 100 policies"
         assert facts["Policies in force"].startswith("more than 20 policies P-7")
+        told = "Of more than 100 policies, others may end later than those after the first."
+        assert facts["Policies in force"].endswith(told)
         verdicts, _ = answer("AB12CDE", day="", **{"from": DAY, "to": DAY})
         assert verdicts[1].startswith("Not judged whether compliant")
 

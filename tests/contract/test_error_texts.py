@@ -471,14 +471,14 @@ def refusals(world, alice):
 
 TEXTS = {
     "domain_already_exists": "The account already has the domain a.example.",
-    "domain_quota_reached": "The account has all 1 domains that its plan allows.",
+    "domain_quota_reached": "The account has the only domain that its plan allows.",
     "domain_not_found": "The account has no such domain.",
     "domain_suspended": "The domain a.example is suspended. Only the operator can lift that.",
     "vehicle_not_found": "Vehicle not found",
     "watch_quota_reached": "The account has all 0 watches that its plan allows.",
     "watch_not_found": "The account has no such watch.",
     "events_gone": "The events after this one are no longer kept, or the feed has begun again ",
-    "too_many_registrations": "The account's plan allows 1 registrations in one request; got 2.",
+    "too_many_registrations": "The account's plan allows 1 registration in one request; got 2.",
     "body_too_large": "A body has at most 1,048,576 bytes; got more.",
     "invalid_request": "A body must be sent with its Content-Length and without Transfer-Encoding.",
     "forbidden": "The key's account may not read the metrics",
@@ -492,7 +492,7 @@ TEXTS = {
         "The header Enquiry-Reason has a reason that the plan does not accept; "
         "it accepts THEFT and COLLISION."
     ),
-    "rate_limit_exceeded": "The limit of 1 requests in 60 s is used up; ",
+    "rate_limit_exceeded": "The limit of 1 request in 60 s is used up; ",
     "database_unavailable": "The database cannot be reached now. Retry in 2 s.",
     "not_ready": "The database cannot be reached.",
 }

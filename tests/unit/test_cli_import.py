@@ -112,7 +112,7 @@ def test_one_in_a_hundred_may_be_rejected_by_default(cli):
     file = cli.file("some.csv", HEADER, *good, ",NO PLATE")
     assert cli.json("import", file)["rejected"] == 1
     refusal = cli.refusal("import", cli.file("less.csv", HEADER, *good[1:], ",NO PLATE"))
-    assert "1 of 99 records were rejected, more than 1%; nothing was loaded; see" in refusal
+    assert "1 of 99 records was rejected, more than 1%; nothing was loaded; see" in refusal
 
 
 @ON_SQLITE
@@ -134,7 +134,7 @@ def test_a_dry_run_writes_rejects(cli):
     file, rejects = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD), cli.directory / "out.csv"
     refusal = cli.refusal("import", file, "--dry-run", "--rejects", rejects)
     assert (
-        f"1 of 10 records were rejected, more than 1%; nothing was loaded; see {rejects}" in refusal
+        f"1 of 10 records was rejected, more than 1%; nothing was loaded; see {rejects}" in refusal
     )
     words = ("import", file, "--dry-run", "--max-rejects", "1")
     assert cli.json(*words, "--rejects", rejects)["rejects"] == str(rejects)

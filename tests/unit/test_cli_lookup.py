@@ -318,7 +318,10 @@ class TestText:
         too_many = "not judged: more than 100 policies"
         assert f"insured    yes (valid), later days are {too_many}\n" in text
         assert f"Every day from {DAY} to {DAY}\n  insured    {too_many}\n" in text
-        assert "and more are in force" in text
+        assert (
+            "and more, which may end later, as there are more than 100 policies, are in force"
+            in text
+        )
 
     def test_it_prints_the_first_failing_day(self, cli, loaded):
         """With the checks that fail on it, after the answers of the first day."""

@@ -121,7 +121,7 @@ def test_a_failed_load_prints_its_reason_alone(filled):
     """The log has nothing to add: no JSON line, and no second line about the failure."""
     ended = filled.run("import", filled.file("bad.csv", VEHICLES, "!,FORD"))
     assert (ended.status, ended.stdout, ended.log) == (1, "", [])
-    assert ended.stderr.startswith("1 of 1 records ")
+    assert ended.stderr.startswith("1 of 1 record ")
     assert "warning" not in ended.stderr
 
 

@@ -124,7 +124,7 @@ def test_the_line_that_declares_the_separator(
     rows, rejects = read(start + end.join([*lines, b""]))
     assert rows == [VehicleRow("AB1")]
     at = 4 + (start == b"\n")
-    assert rejects == [(at, "1 fields where the header has 2", "AB2")]
+    assert rejects == [(at, "1 field where the header has 2", "AB2")]
 
 
 @each_row("line", [b"sep=", b"sep=;,", b"sep=x", b'sep="', b"sep=;x", b"xsep=;"])
@@ -170,9 +170,9 @@ def test_ragged_rows() -> None:
     rows, rejects = read(b'registration,make\nAB1\nAB2,F,G\n"AB3"\n"AB4",F,G\nAB5,OPEL\n')
     assert [row[0] for row in rows] == ["AB5"]
     assert [(line, reason) for line, reason, _ in rejects] == [
-        (2, "1 fields where the header has 2"),
+        (2, "1 field where the header has 2"),
         (3, "3 fields where the header has 2"),
-        (4, "1 fields where the header has 2"),
+        (4, "1 field where the header has 2"),
         (5, "3 fields where the header has 2"),
     ]
 

@@ -129,13 +129,15 @@ class TestText:
         """No reason is sent that can quote a record (D77)."""
         early.fail(reason="SECRET1: repeat it with --allow-missing x --allow-loss make", rows=4000)
         early.fail("mid", reason="SECRET2 --allow-secret3", rows=9, rejected=1)
+        early.fail("nyc", reason="SECRET4", rows=1, rejected=1)
         unopened = unopened_notes(is_attended=False)
         early.fail("", reason="--map fleet.toml: there is no such file", notes=unopened)
         early.fail("mid")
         lines = early.text()
-        assert lines[2:5] == [
-            "- mid: 2 failed, load 4: no rows read",
-            "- unknown register: 1 failed, load 3: --map fleet.toml: there is no such file",
+        assert lines[2:6] == [
+            "- mid: 2 failed, load 5: no rows read",
+            "- unknown register: 1 failed, load 4: --map fleet.toml: there is no such file",
+            "- nyc: 1 failed, load 3: 1 row read, 1 rejected",
             "- rdw: 1 failed, load 1: missing, loss, 4,000 rows read, 0 rejected",
         ]
         assert "secret" not in "".join(lines).lower()

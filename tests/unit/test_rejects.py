@@ -161,7 +161,7 @@ def test_another_file_is_not_replaced(tmp_path):
 
 def test_a_number_is_enforced_at_once(tmp_path):
     """A load above the number stops at once."""
-    with pytest.raises(TooManyRejects, match="more than 1 records were rejected; nothing was"):
+    with pytest.raises(TooManyRejects, match="more than 1 record was rejected; nothing was"):
         rejected(tmp_path / "rejects.csv", "a", "b", "c", limit=RejectLimit.parse("1"))
     assert len((tmp_path / "rejects.csv").read_text().splitlines()) == 3
 
@@ -170,7 +170,7 @@ def test_a_percentage_is_of_all_records(tmp_path):
     """The percentage is of all loaded, rejected and skipped records."""
     rejects = rejected(tmp_path / "rejects.csv", "a", limit=RejectLimit.parse("50%"))
     rejects.require_few(loaded=1)
-    with pytest.raises(TooManyRejects, match="1 of 1 records were rejected, more than 50%"):
+    with pytest.raises(TooManyRejects, match="1 of 1 record was rejected, more than 50%"):
         rejects.require_few(loaded=0)
 
 

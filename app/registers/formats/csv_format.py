@@ -11,6 +11,7 @@ from functools import partial
 from operator import itemgetter
 from typing import BinaryIO
 
+from app.nouns import counted
 from app.registers.formats.changes import Row
 from app.registers.formats.columns import FileFault, Layout, RowFault, ValueColumns, normalised
 from app.registers.formats.encodings import Decoder
@@ -176,7 +177,7 @@ class DelimitedRecords:
         last_line = self._line + (len(self._continued) if '"' in self._text else 0)
         if found < len(self.header) and last_line == self._unended_line:
             raise cut_off_fault(self._line)
-        self.reject(f"{found} fields where the header has {len(self.header)}")
+        self.reject(f"{counted(found, 'field')} where the header has {len(self.header)}")
 
     def _lines(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
         """Yield lines with their numbers and without line ends; `_READ_BLOCK` for a read block."""

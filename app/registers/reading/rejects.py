@@ -15,6 +15,7 @@ import msgspec
 
 from app.csv_cells import csv_line
 from app.errors import Hindered, OperatorError
+from app.nouns import counted
 from app.printable import printable
 from app.registers.formats import Format
 from app.registers.formats.format import RECORD_BYTES_MIN
@@ -152,7 +153,8 @@ class RejectsFile:
             self.reasons.append(Reason(self.file_name, line, without_value(reason)))
         self._write(self.file_name, line, reason, record[:RECORD_CHARACTERS_MAX])
         if not self._limit.is_percent and self._limit.is_passed(self.rejected, 0):
-            raise self._too_many(f"more than {self._limit} records were rejected")
+            many = counted(int(self._limit.number), "record was", "records were")
+            raise self._too_many(f"more than {many} rejected")
         if self._limit.is_percent and self.rejected % _REJECTS_BETWEEN_CHECKS == 0:
             self._require_possible()
 
@@ -179,9 +181,10 @@ class RejectsFile:
         """Raise TooManyRejects if the load has more than the limit allows, after all was read."""
         rows = loaded + self.rejected + self.skipped
         if self._limit.is_passed(self.rejected, rows):
+            were = "was" if self.rejected == 1 else "were"
+            records = counted(rows, "record")
             raise self._too_many(
-                f"{self.rejected:,} of {rows:,} records were rejected, more than {self._limit}",
-                rows,
+                f"{self.rejected:,} of {records} {were} rejected, more than {self._limit}", rows
             )
 
     def _require_possible(self) -> None:

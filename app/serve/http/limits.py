@@ -9,6 +9,7 @@ import peewee
 from app import clock
 from app.config import Config
 from app.errors import RETRY_AFTER_SECONDS, Problem
+from app.nouns import counted
 from app.serve.http.address import client_address
 from app.serve.http.context import Request, RequestContext, Share
 from app.serve.http.problems import FailureLog
@@ -102,7 +103,7 @@ def _exceeded(share: Share, whose: str) -> Problem:
     plan, wait = share.rate, share.outcome.retry_after_seconds
     return Problem(
         "rate_limit_exceeded",
-        f"The limit of {plan.limit:,} requests{whose} in {plan.window_seconds:,} s is used up; "
-        f"the next one is admitted in {wait:,} s.",
+        f"The limit of {counted(plan.limit, 'request')}{whose} in {plan.window_seconds:,} s is "
+        f"used up; the next one is admitted in {wait:,} s.",
         headers={"Retry-After": str(wait)},
     )

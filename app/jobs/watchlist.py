@@ -113,10 +113,9 @@ def import_watchlist(
         )
         has = watches.count(account.id)
         if has - known + listed > plan.watches_max:
-            allowed = counted(plan.watches_max, "watch", "watches")
             raise OperatorError(
-                f"the plan {plan.name} allows {allowed}; account {account.name} has {has:,}, and "
-                f"{path} adds {listed - known:,}"
+                f"the plan {plan.name} allows {counted(plan.watches_max, 'watch', 'watches')}; "
+                f"account {account.name} has {has:,}, and {path} adds {listed - known:,}"
             )
         trail = None if plan.is_sandbox else trail
         _require_space(engine, config, listed - known, records=trail is not None)

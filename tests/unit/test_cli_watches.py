@@ -460,7 +460,16 @@ class TestWatchlist:
         faults = [line for line in refusal.splitlines() if line.startswith("line")]
         assert faults[0] == "line 11: registration is in line 2 already"
         assert faults[1].startswith("line 12: registration must have")
+        monkeypatch.setattr(watchlist, "BATCH_PLATES", 4)
+        change, pieces = Watches.change_watches, []
+
+        def counted(self, account, edit, *args, **options):
+            pieces.append(len(edit.wanted))
+            return change(self, account, edit, *args, **options)
+
+        monkeypatch.setattr(Watches, "change_watches", counted)
         assert installed.watch(*plates)["created"] == 9
+        assert pieces == [4, 4, 1]
 
     def test_an_import_that_fails_says_what_it_has_done(self, installed, monkeypatch):
         """So does its action. The file can be imported again, which stores the rest."""

@@ -21,6 +21,7 @@ from app.storage.stores import store_of
 from app.watches.feed import Feed
 from app.watches.repository import Watches
 from app.watches.tables import Watch, WatchEvent
+from tests.conftest import ON_SQLITE
 from tests.rows import each_row
 from tests.unit.audit_trails import lines
 
@@ -504,6 +505,7 @@ class TestWatchlist:
         assert Watches(installed.engine).count(installed.account.id) == 0
         assert self._done(installed) == {"listed": 1, "created": 0, "replaced": 0}
 
+    @ON_SQLITE
     def test_space_is_needed_first(self, installed, monkeypatch):
         """Nothing is stored or recorded without it; watches that are replaced need none."""
         installed.watch("AA1")

@@ -39,7 +39,7 @@ run: $(RUN_READY) ## Serve a demo on 127.0.0.1:8000, with keys and curl lines to
 test test-samples test-system: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(DEV_READY) ## Run the tests of every change
-	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal -o faulthandler_timeout=900 $(PYTEST_ARGS)
 
 test-samples test-system: export HYPOTHESIS_PROFILE := thorough
 test-samples: $(DEV_READY) $(BINARY_READY) ## Run one test of each kind of test-system

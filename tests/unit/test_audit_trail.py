@@ -112,8 +112,6 @@ class TestAppending:
         assert plates(directory) == ["A1", "B2", "C3"]
         assert len(names(directory)) == 1
 
-    # The trail syncs in a thread; Python 3.15 lets this warning fail the fork.
-    @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
     def test_a_child_uses_files_of_its_own(self, trail, directory):
         """After a fork parent and child do not share a lock."""
         trail.append(look_up("A1"))

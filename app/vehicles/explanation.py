@@ -261,7 +261,7 @@ def _tax(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
     """Explain the tax: status and due date of the first register that knows a status."""
     registers, why = _first_that_knows(held, "tax_status")
     if registers:
-        due = f", due {record.tax_due}" if record.tax_due else ""
+        due = f", paid until {record.tax_due}" if record.tax_due else ""
         why = f"{record.tax_status}{due}; {why}"
     else:
         why = "no register knows a tax status"

@@ -384,7 +384,7 @@ def test_the_page_shows_what_is_printed(cli, world, monkeypatch):
         "model": "FOCUS",
         "year": 2012,
         "taxStatus": "taxed",
-        "taxDue": "2027-05-01",
+        "taxDue": "2027-04-30",
         "lastUpdated": "2026-11-01T06:00:00Z",
     }
     mot = {"color": "BLUE", "motExpiry": "2027-05-13", "lastUpdated": "2026-05-13T10:00:00Z"}

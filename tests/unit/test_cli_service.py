@@ -403,6 +403,7 @@ def test_migrate_creates_a_database_once(bare_cli):
     applied += ["0009_console", "0010_tasks", "0011_enquiry", "0012_audit_tasks"]
     applied += ["0013_register_identity", "0014_load_change", "0015_audit_host", "0016_suggest"]
     applied += ["0017_restricted_keys", "0018_sandbox", "0019_watches", "0020_person_days"]
+    applied += ["0021_recorded_states"]
     assert first == {"applied": applied, "schema": program_schema()}
     assert second == {"applied": [], "schema": program_schema()}
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from logging.config import dictConfig
-from pathlib import Path
 from typing import Any, NoReturn
 
 import peewee
@@ -145,8 +144,9 @@ keepalive = 30
 worker_connections = 1000
 # SEC: gunicorn opens a socket by default, which controls the server.
 control_socket_disable = True
-# On a disk, the heartbeats of workers would stall when the disk does.
-worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+# On a disk, the heartbeats of workers would stall when the disk does. In a chroot the directory can
+# be missing or read-only.
+worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None  # noqa: S108
 proc_name = "verifyd"
 logconfig_dict = LOGGING
 

@@ -43,6 +43,7 @@ _PLATES_MAX = 1_000_000
 # SEC: proxies join headers that were sent twice by commas, and do not send spaces at the ends.
 _PROXY_SECRET = re.compile(r"[!-+\--~]{32,200}\Z")
 _SQLITE = "sqlite:///"
+_SOCKET_PATH_BYTES_MAX = 107  # The kernel has room for 108, with the NUL.
 _T = TypeVar("_T")
 
 
@@ -311,6 +312,12 @@ def sqlite_path(url: str) -> Path | None:
 def listen_address(text: str) -> str:
     """Return an address to listen on: `ADDRESS:PORT` or `unix:/PATH`."""
     if text.startswith("unix:"):
+        size = len(os.fsencode(text.removeprefix("unix:")))
+        if size > _SOCKET_PATH_BYTES_MAX:
+            raise ValueError(
+                f"must be at most {_SOCKET_PATH_BYTES_MAX} bytes after unix:, as Linux allows; "
+                f"got {size}"
+            )
         if text.startswith("unix:/"):
             return text
         raise ValueError("the path of a Unix socket must be absolute: unix:/PATH")

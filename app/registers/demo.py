@@ -11,6 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from app.errors import OperatorError
+
 # The sample cars: one memorable plate for each answer of the service.
 
 
@@ -168,9 +170,15 @@ def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
 
 
 def demo_register(today: date, seed: int = SEED) -> DemoRegister:
-    """Return the register on a day, sample cars first. Raises ValueError outside 2021 to 2050."""
+    """Return the register on a day, sample cars first.
+
+    Raises OperatorError outside 2021 to 2050.
+    """
     if not FIRST_DAY <= today <= LAST_DAY:
-        raise ValueError(f"the demo register covers {FIRST_DAY} to {LAST_DAY}, not {today}")
+        raise OperatorError(
+            f"the demo register covers {FIRST_DAY} to {LAST_DAY}, and today is {today}; "
+            "set the clock"
+        )
     register = DemoRegister([], [], [])
     # A demo has no secrets, so it needs no secure random numbers.
     for car, papers in [*sample_cars(today), *filler_cars(today, Random(seed))]:  # noqa: S311

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.errors import OperatorError
 from app.registers.demo import SAMPLE_PLATES, DemoRegister, demo_register, write_files
 from app.vehicles.registration import canonical_registration
 from tests.rows import each_row
@@ -135,7 +136,7 @@ class TestSameness:
     @pytest.mark.parametrize("day", [date(2020, 12, 31), date(2051, 1, 1)])
     def test_days_it_was_not_made_for_are_refused(self, day):
         """Days before 2021 and after 2050 are refused: plates and cast would not be realistic."""
-        with pytest.raises(ValueError, match="2021-01-01 to 2050-12-31"):
+        with pytest.raises(OperatorError, match="2021-01-01 to 2050-12-31"):
             demo_register(day)
 
 

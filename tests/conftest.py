@@ -90,6 +90,15 @@ def expected_samples() -> dict[str, Any]:
     return document | {"plates": plates}
 
 
+@pytest.fixture(autouse=True)
+def same_environment() -> Iterator[None]:
+    """Let no test leave the environment changed: which tests follow in this process is chance."""
+    before = dict(os.environ)
+    yield
+    changed = set(before.items()).symmetric_difference(os.environ.items())
+    assert {name for name, _ in changed} <= {"PYTEST_CURRENT_TEST"}
+
+
 class World:
     """An installation: its settings, its database, and two accounts with a key each."""
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.cli import main
+from app.serve.http.metrics_files import ENVIRONMENT as METRICS_DIRECTORY
 from tests.stores import Store, Template
 
 
@@ -90,6 +91,8 @@ def bare_cli(
     umask = os.umask(0o022)
     yield command_line
     os.umask(umask)
+    # A command that starts the service sets it for its process.
+    os.environ.pop(METRICS_DIRECTORY, None)
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 import sys
 import threading
 import tracemalloc
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from app.accounts.authentication import Caller
 from app.accounts.usage import counts as module
 from app.accounts.usage.counts import COUNTS_MAX, OTHER, QUARTER_SECONDS, Counts
 from app.routes import OPERATIONS
+from app.serve.http.metrics import Metrics
 
 _PLAN = ("standard", 600, 60, 1_000, 1_000, 0, "off", "", "off")
 ALICE = Caller(1, "alice", "aaaaaaaa", *_PLAN, only="", networks="", registers="")
@@ -55,6 +58,23 @@ def test_answers_add_up_by_key_operation_and_class(counts):
         ("alice", "bulk_compliance", "2xx", 1, 500),
         ("bob", "insurance", "4xx", 1, 1),
     ]
+
+
+def test_answers_are_counted_if_the_metrics_fail(counts):
+    """Usage is what accounts are told and charged by; an error of the metrics must not lose it."""
+
+    class Failing:
+        is_kept = True
+
+        def count(self, *_args):
+            raise ValueError("a damaged file")
+
+    context = SimpleNamespace(caller=ALICE, vehicles=1)
+    parts: list[Any] = [Failing(), counts, None]
+    answers: list[Any] = [(context, "GET", "/v1/x", INSURANCE, 200)]
+    with pytest.raises(ValueError, match="damaged"):
+        Metrics(*parts).note(answers, 0)
+    assert told(counts.pending()) == [("alice", "insurance", "2xx", 1, 1)]
 
 
 @pytest.mark.parametrize(

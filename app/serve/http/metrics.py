@@ -148,17 +148,17 @@ class Metrics:
 
     def note(self, answers: Sequence[Answered], now_ns: int) -> None:
         """Count answers whose requests end now, even if their metrics cannot be kept."""
+        for context, method, path, route, status in answers:
+            caller = context.caller
+            if caller is not None and not caller.is_sandbox:
+                template = route or self._template_of(path)
+                self._usage.add(caller, template, method, status, context.vehicles)
         # A full disk or a removed directory raises OSError.
         with suppress(OSError):
             if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:
                 self._look(now_ns)
             if self._measures.is_kept:
                 self._measures.count(answers, now_ns)
-        for context, method, path, route, status in answers:
-            caller = context.caller
-            if caller is not None and not caller.is_sandbox:
-                template = route or self._template_of(path)
-                self._usage.add(caller, template, method, status, context.vehicles)
 
     def _look(self, now_ns: int) -> None:
         """Do what is due once a second."""

@@ -28,9 +28,9 @@ class Contradicted(NamedTuple):
 def contradicted(held: Sequence[Holding], record: Record, day: str) -> Contradicted:
     """Return the registers that say the opposite of the answer on the day (ISO date).
 
-    A register says what its row of the vehicle says alone, without what the settings add. About the
-    insurance it speaks by its yes or no, and by the policy answered, if it has the same one (D173).
-    About fines it speaks only of those that another register calls owed.
+    A register says what its rows say alone, without what the settings add. About the insurance it
+    speaks by its yes or no, and by its policies if it has the one answered (D173). About fines it
+    speaks only if it has one that a register calls owed.
 
     Args:
         held: the rows of the plate in each register, in the order of precedence.
@@ -55,12 +55,12 @@ def _sayings(
     holding: Holding, answered: PolicyFacts | None, owed: set[str], day: str
 ) -> tuple[set[bool], set[bool], set[bool], set[bool]]:
     """Return for each check the verdicts that a register gives alone; none if it says nothing."""
-    insured = {
-        policy.is_in_force(day)
-        for policy in holding.policies
-        if answered is not None and policy.identity == answered.identity
-    }
-    fines = {fine.settled for fine in holding.fines if fine.reference in owed}
+    insured: set[bool] = set()
+    fines: set[bool] = set()
+    if answered and any(each.identity == answered.identity for each in holding.policies):
+        insured.add(any(each.is_in_force(day) for each in holding.policies))
+    if any(fine.reference in owed for fine in holding.fines):
+        fines.add(all(fine.settled for fine in holding.fines))
     vehicle = holding.vehicle
     if vehicle is None:
         return insured, set(), set(), fines

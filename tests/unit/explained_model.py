@@ -151,12 +151,15 @@ class Model:
             if row.tax_status:
                 is_paid = row.tax_due is None or row.tax_due >= self.day
                 said[2].add((name, row.tax_status in ("taxed", "exempt") and is_paid))
-        for name, policy in self._rows(plate, "p"):
+        policies = list(self._rows(plate, "p"))
+        covered = {name for name, policy in policies if self._in_force(policy)}
+        for name, policy in policies:
             if policy[1:4] == chosen[1][1:4]:
-                said[0].add((name, self._in_force(policy)))
+                said[0].add((name, name in covered))
+        debited = {name for name, fine in self._rows(plate, "f") if not fine.settled}
         for name, fine in self._rows(plate, "f"):
             if fine.reference in owed:
-                said[3].add((name, fine.settled))
+                said[3].add((name, name not in debited))
         return [
             [name for name in self.order if (name, not verdict) in each]
             for each, verdict in zip(said, verdicts, strict=True)

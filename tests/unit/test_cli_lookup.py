@@ -265,6 +265,20 @@ class TestContradictions:
         text = cli.run("lookup", "AB12CDE", "--as-of", DAY).stdout
         assert "rdw has the same policy, which ended on 2025-06-30" in text
 
+    @ON_SQLITE
+    def test_a_register_that_agrees_for_another_reason_is_not_named(self, cli, world):
+        """It has the same policy cancelled and the same fine settled, but others beside them."""
+        plate = {"registration": "AB12CDE"}
+        world.load([plate | POLICY], register="native")
+        world.load([plate | FINE], register="native")
+        cancelled = POLICY | {"cancelledOn": "2025-06-01"}
+        other = POLICY | {"number": "P-2", "validTo": "2025-11-30"}
+        world.load([plate | cancelled, plate | other], register="zulu")
+        settled, owed = FINE | {"settledOn": "2025-06-01"}, FINE | {"reference": "F-2"}
+        world.load([plate | settled, plate | owed], register="zulu")
+        text = cli.run("lookup", "AB12CDE", "--as-of", DAY).stdout
+        assert "opposite" not in text
+
     def test_other_policies_and_unknown_values_contradict_nothing(self, cli, loaded):
         """An old policy is no contradiction of the one after it."""
         for day in (DAY, "2026-05-01"):

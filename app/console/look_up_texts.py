@@ -86,7 +86,7 @@ MEMBERS = {
     "motExempt": "MOT exempt",
     "firstRegistered": "First registered",
     "taxStatus": "Tax status",
-    "taxDue": "Tax due",
+    "taxDue": "Tax paid until",
 }
 CHECKS = {
     "insuranceValid": "Insurance",

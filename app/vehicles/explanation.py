@@ -258,7 +258,7 @@ def _mot(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
 
 
 def _tax(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
-    """Explain the tax: status and due date of the first register that knows a status."""
+    """Explain the tax: status and last paid day of the first register that knows a status."""
     registers, why = _first_that_knows(held, "tax_status")
     if registers:
         due = f", paid until {record.tax_due}" if record.tax_due else ""

@@ -157,7 +157,7 @@ class TestTax:
         ],
     )
     def test_every_reason(self, expected, status, due):
-        """Taxed or exempt holds up to and including the due date; other words do not."""
+        """Taxed or exempt holds up to and including the last paid day; other words do not."""
         answer = members(explain=True, tax_status=status, tax_due=due)
         assert answer["reasons"]["roadTaxPaid"] == expected
         assert answer["checks"]["roadTaxPaid"] == (expected in ("valid", "exempt"))

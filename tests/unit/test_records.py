@@ -242,7 +242,7 @@ class TestDescription:
 
 class TestTax:
     def test_status_and_due_date_come_from_one_register(self, found):
-        """The due date of one register never completes the status of another."""
+        """The last paid day of one register never completes the status of another."""
         registers = {
             "native": vehicle(tax_status="sorn"),
             "rdw": vehicle(tax_status="taxed", tax_due="2026-01-01"),
@@ -251,7 +251,7 @@ class TestTax:
         assert (record.tax_status, record.tax_due) == ("sorn", None)
 
     def test_a_due_date_without_a_status_is_not_used(self, found):
-        """A register's due date without a status is ignored."""
+        """A register's last paid day without a status is ignored."""
         registers = {
             "native": vehicle(tax_due="2024-01-01"),
             "rdw": vehicle(tax_status="taxed", tax_due="2026-01-01"),

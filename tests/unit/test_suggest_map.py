@@ -185,6 +185,15 @@ class TestValues:
         sure = suggested("plate;policy;start;end\nA1;P;01/02/2026;01/31/2027\n")
         assert 'date_format = "MM/DD/YYYY"\n' in sure.text
 
+    def test_an_agencys_first_day_without_is_marked(self):
+        """A mapping reads last days with, so a column that an agency wrote is a day late (D100)."""
+        dates = "2027-03-01;2027-04-01\n"
+        made = suggested(f"plate;Vervaldatum APK;taxDueDate\nA1;{dates}")
+        mark = "# read as the last day with; the {} writes the day after\n"
+        assert f'motExpiry = "Vervaldatum APK" {mark.format("RDW")}' in made.text
+        assert f'taxDue = "taxDueDate"        {mark.format("DVLA")}' in made.text
+        assert "last day" not in suggested(f"plate;APK tot;tax until\nA1;{dates}").text
+
     def test_what_spreadsheets_add_is_seen_through(self):
         """Years and flags with decimals, and days with midnight, are what they look like."""
         made = suggested(

@@ -17,6 +17,11 @@ _CONSTANTS = {
     Kind.FINES: ("currency", '"EUR"'),
 }
 """The member that is often the same in all rows of a kind, and an example."""
+_FIRST_DAYS_WITHOUT = {
+    "motExpiry": ("the RDW", ("vervaldatum", "apk")),
+    "taxDue": ("the DVLA", ("tax", "due", "date")),
+}
+"""By member the agency that writes the first day without (D100), and words in its column's name."""
 
 
 class MappingText(NamedTuple):
@@ -77,7 +82,15 @@ def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterato
     for member, guess in found.guesses.items():
         name = _quoted(found.sample.header[guess.column])
         remark = "; ".join(
-            filter(None, [guess.remark, remarks.get(member), _value_remark(found, member)])
+            filter(
+                None,
+                [
+                    guess.remark,
+                    remarks.get(member),
+                    _value_remark(found, member),
+                    _day_remark(found, member),
+                ],
+            )
         )
         yield _commented(f"{member} = {name}", remark)
     if forms.other:
@@ -147,6 +160,13 @@ def _date_forms(found: Suggestion) -> _DateForms:
 def _value_remark(found: Suggestion, member: str) -> str:
     has_values = found.sample.values(found.guesses[member].column)
     return "" if has_values or SHAPES.get(member) == Shape.DAY else "no values among these rows"
+
+
+def _day_remark(found: Suggestion, member: str) -> str:
+    agency, words = _FIRST_DAYS_WITHOUT.get(member, ("", ()))
+    name = found.sample.header[found.guesses[member].column].lower()
+    is_meant = agency and all(word in name for word in words)
+    return f"read as the last day with; {agency} writes the day after" if is_meant else ""
 
 
 def _constants(found: Suggestion) -> Iterator[str]:

@@ -4,6 +4,7 @@ import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from io import BufferedReader, TextIOWrapper
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -25,6 +26,7 @@ from app.nouns import counted
 from app.registers.formats.changes import Columns, Order
 from app.registers.formats.csv_format import declared_separator, likely_separator
 from app.registers.reading.sorted_runs import Runs, read_value, write_value
+from app.registers.reading.streams import Content
 from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.files import free_bytes_of, size_text
@@ -264,7 +266,9 @@ def _pieces(wanted: BinaryIO) -> Iterator[list[Terms]]:
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     """Yield each row of a CSV file with its line, as cells by column. Raises OperatorError."""
     name, columns, skipped = str(path), list[str](), 0
-    with path.open(encoding="utf-8-sig", newline="") as stream:
+    with path.open("rb") as file:
+        content = BufferedReader(Content(file, name, lambda _: None))
+        stream = TextIOWrapper(content, encoding="utf-8-sig", newline="")
         lines = _lines(stream, name)
         try:
             first = next(lines, "")
@@ -282,9 +286,9 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
                 elif len(cells) == len(columns):
                     yield line, dict(zip(columns, map(str.strip, cells), strict=True))
                 elif cells:
+                    has = counted(len(cells), "cell")
                     raise OperatorError(
-                        f"{name}, line {line}: it has {len(cells)} cells, and the header "
-                        f"{len(columns)}"
+                        f"{name}, line {line}: it has {has}, and the header {len(columns)}"
                     )
         except csv.Error as error:
             raise OperatorError(f"{name}, line {skipped + reader.line_num}: {error}") from error

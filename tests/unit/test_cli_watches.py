@@ -442,9 +442,10 @@ class TestWatchlist:
             ("registration,refrence\nA,b\n", "did you mean reference?"),
             ("registration,registration\nA,b\n", "has the column registration twice"),
             ("until\n2999-01-01\n", "lacks the column registration"),
-            ("registration,until\nA\n", "line 2: it has 1 cells, and the header 2"),
+            ("registration,until\nA\n", "line 2: it has 1 cell, and the header 2"),
             ('registration\n"A', "line 2: unexpected end of data"),
             ("registration\n\udcff\n", "is not UTF-8"),
+            ("registration\nA\n" + "\0" * 512, "the upload is incomplete"),
         ],
     )
     def test_a_file_of_another_form_is_refused(self, installed, text, fault):
@@ -452,6 +453,10 @@ class TestWatchlist:
         path = installed.cli.directory / "w.csv"
         path.write_bytes(text.encode(errors="surrogateescape"))
         assert fault in installed.cli.refusal("watchlist", "import", path, "--account", "acme")
+
+    def test_the_end_of_a_dos_file_is_no_row(self, installed):
+        """A ^Z after the last line is left out, as in files of registers."""
+        assert installed.watch("AB12CDE", "\x1a")["created"] == 1
 
     def test_a_file_larger_than_memory_is_checked_as_a_whole(self, installed, monkeypatch):
         """A plate is found again in another part of the file, and the first fault comes first."""

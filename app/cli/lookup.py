@@ -14,6 +14,7 @@ from app.cli.parser import Argument, Group, day_argument
 from app.config import Config
 from app.errors import OperatorError
 from app.nouns import counted
+from app.printable import printable
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
@@ -132,7 +133,7 @@ def _explain(
     sentence = "" if failed else f"{counted(len(plates), 'plate')} answered"
     print_item(args, document, sentence, _lines(document))
     if failed:
-        reasons = _printable("; ".join(failed))
+        reasons = printable("; ".join(failed))
         raise OperatorError(f"{len(failed)} of {len(plates)} without an answer: {reasons}")
 
 
@@ -143,7 +144,7 @@ def _lines(document: Document) -> Iterator[str]:
     for place, plate in enumerate(document["plates"]):
         if place:
             yield ""
-        yield from (_printable(line).rstrip() for line in _plate(plate, document, width))
+        yield from (line.rstrip() for line in _plate(plate, document, width))
 
 
 def _plate(plate: Document, document: Document, width: int) -> Iterator[str]:
@@ -273,9 +274,3 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
-
-
-def _printable(text: str) -> str:
-    """Return a text without control characters, which could move the cursor."""
-    # SEC: others wrote the texts of a register, and plates as they were given.
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)

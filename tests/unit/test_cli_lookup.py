@@ -365,7 +365,7 @@ class TestText:
         """Control characters of a plate or a register are escaped."""
         stdout, stderr = failing(cli, "A\x1b[2JB")
         assert "\x1b" not in stdout + stderr
-        assert "A\\u001b[2JB" in stdout
+        assert "A\\x1b[2JB" in stdout
 
 
 @ON_SQLITE

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from app.printable import printable
+
 # A formula of a spreadsheet begins with one of these, or with its full-width form.
 _SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
 _FORMULA = re.compile(rf"\s*{_SIGN}|[\t\r\n]")
@@ -41,5 +43,8 @@ _comma_cell = text_cell(",")
 
 
 def csv_line(values: Iterable[str | None]) -> str:
-    """Return a line of a file whose cells are separated by commas, with its line end."""
-    return f"{','.join(map(_comma_cell, values))}\r\n"
+    """Return a line of a file whose cells are separated by commas, with its line end.
+
+    SEC: characters that are not printable are escaped: a file may be shown on a terminal.
+    """
+    return f"{','.join(_comma_cell(printable(each or '')) for each in values)}\r\n"

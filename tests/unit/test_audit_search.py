@@ -350,11 +350,11 @@ class TestExport:
         assert exported == b"".join((directory / s.file_name).read_bytes() for s in segments)
 
     def test_a_csv_has_a_line_for_each_plate(self):
-        """A record without plates has one line, too. No spreadsheet sees a formula."""
+        """A record without plates has one, too. No cell is a formula, or controls a terminal."""
         record = look_up(
             plates=[
                 Plate("A1", found=True, compliant=False),
-                invalid_plate("?"),
+                invalid_plate("\x1b[31m\u202e"),
                 Plate("AI", found=True, suggested=True),
                 Plate("W1", found=True, checks={"mot": False, "tax": True}, events=["a", "b"]),
             ],
@@ -369,7 +369,7 @@ class TestExport:
         members = ("plate", "found", "compliant", "invalid", "suggested", "checks", "events")
         assert [tuple(row[name] for name in members) for row in rows] == [
             ("A1", "true", "false", "", "", "", ""),
-            ("?", "", "", "true", "", "", ""),
+            ("\\x1b[31m\\u202e", "", "", "true", "", "", ""),
             ("AI", "true", "", "", "true", "", ""),
             ("W1", "true", "", "", "", "mot=false;tax=true", "a;b"),
             ("", "", "", "", "", "", ""),

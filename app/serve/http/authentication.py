@@ -109,7 +109,7 @@ def _fault(req: Request) -> str:
     authorization, api_key = req.env.get("HTTP_AUTHORIZATION"), req.env.get("HTTP_X_API_KEY")
     if authorization is None and api_key is None:
         has_one = KEY_PREFIX in req.query_string or KEY_PREFIX in req.path
-        hint = " The one in the address does not count, and is in logs: replace it."
+        hint = " The one in the address does not count, and may be in logs: replace it."
         needed = "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
         return needed + hint * has_one
     if authorization is not None and api_key is None:

@@ -133,8 +133,10 @@ class Content(io.RawIOBase):
         self.last_byte = b""
         self._inner = inner
         self._on_data = on_data
+        self._ready = b""
+        """Bytes that were read, and are to be returned."""
         self._held = b""
-        """Bytes that were read, but not returned: they may be the end of the file."""
+        """The bytes after them, which may be the end of the file."""
         self._zeros = b""
         """The NULs at the end of what was read."""
         self._bytes_before = 0
@@ -145,24 +147,22 @@ class Content(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read up to the size of a buffer. Raises FileFault for a block of NULs."""
-        data = b""
-        while not data:
-            read = self._inner.read(len(buffer) - len(self._held))
+        while not self._ready:
+            read = self._inner.read(len(buffer))
             self._require_no_hole(read)
             self._on_data(read)
             data = self._held + read
             text = data.rstrip(b"\r\n\x1a")
             ended = data.find(_END, len(text))
             if ended < 0 or len(data) - ended > _END_BYTES_MAX:
-                self._held = b""
-            else:
-                data, self._held = data[:ended], data[ended:]
+                ended = len(data)
+            self._ready, self._held = data[:ended], data[ended:]
             if not read:
                 break
-        if data:
-            self.last_byte = data[-1:]
-        buffer[: len(data)] = data
-        return len(data)
+        returned, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        self.last_byte = returned[-1:] or self.last_byte
+        buffer[: len(returned)] = returned
+        return len(returned)
 
     def _require_no_hole(self, read: bytes) -> None:
         data = self._zeros + read

@@ -122,10 +122,10 @@ def _difference(chosen: _Candidate, others: Sequence[_Candidate], day: str) -> t
             if each.policy.identity == best.identity
         ]
         return "in_force", "; ".join(ended) or "no other policy is"
-    if best.end != next_best.end:
+    if best.ending != next_best.ending:
         its, that = (
-            each.end if each.end == each.valid_to else f"cancelled on {each.end}"
-            for each in (best, next_best)
+            end if covers_end else f"cancelled on {end}"
+            for end, covers_end in (best.ending, next_best.ending)
         )
         return "ends_last", f"ends later ({its}) than {other.name} ({that})"
     if best.valid_from != next_best.valid_from:

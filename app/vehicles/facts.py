@@ -56,13 +56,18 @@ class PolicyFacts(NamedTuple):
         return self.valid_to if cancelled_on is None else min(self.valid_to, cancelled_on)
 
     @property
+    def ending(self) -> tuple[str, bool]:
+        """A key that is greatest for the policy that ends last: a cancelled day is not covered."""
+        return self.end, self.end != self.cancelled_on
+
+    @property
     def identity(self) -> tuple[str, str, str]:
         """What makes it the same policy in two registers (D173)."""
         return self.insurer, self.number, self.valid_from
 
-    def rank(self, day: str) -> tuple[bool, str, str, str]:
+    def rank(self, day: str) -> tuple[bool, str, bool, str, str]:
         """Return a key that is greatest for the policy to answer with on the day."""
-        return self.is_in_force(day), self.end, self.valid_from, self.number
+        return self.is_in_force(day), *self.ending, self.valid_from, self.number
 
 
 class FineFacts(NamedTuple):

@@ -33,6 +33,7 @@ def with_policy(
         ranked = peewee.Select((held,), (packed,)).order_by(
             in_force.desc(),
             _end(its).desc(),
+            _covers_end(its).desc(),
             its.valid_from.desc(),
             its.number.desc(),
             its.place,
@@ -43,7 +44,8 @@ def with_policy(
     # PERF: beside its only MAX, SQLite takes all columns from the row that has the maximum. A
     # look-up takes half as long as with ORDER BY, which sorts for each plate. All parts but the
     # last have the same length, so the texts sort like `PolicyFacts.rank`.
-    rank = in_force.concat(_end(its)).concat(its.valid_from).concat(its.number)
+    ending = in_force.concat(_end(its)).concat(_covers_end(its))
+    rank = ending.concat(its.valid_from).concat(its.number)
     # NOTE: among equals SQLite keeps the row that it read first. It reads the registers in order,
     # and the policies of a plate in the order of their key, which begins with the insurer.
     packed = Case(None, [(fn.MAX(rank).is_null(False), fn.json_array(*columns))])
@@ -61,6 +63,11 @@ def _is_in_force(its: Any, day: peewee.Value) -> Any:
 def _end(its: Any) -> Any:
     """Return the day on which a policy ends, as `PolicyFacts.end` does."""
     return Case(None, [(its.cancelled_on < its.valid_to, its.cancelled_on)], its.valid_to)
+
+
+def _covers_end(its: Any) -> Any:
+    """Tell whether a policy is in force on the day on which it ends (`PolicyFacts.ending`)."""
+    return its.cancelled_on.is_null() | (its.cancelled_on > its.valid_to)
 
 
 def later_policies(

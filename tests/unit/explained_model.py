@@ -268,9 +268,10 @@ def _key(policy: PolicyRow) -> tuple[str, str]:
     return policy.number, policy.valid_from
 
 
-def last_day(policy: PolicyRow) -> str:
-    """Return the day that decides which policy ends last: of its end and its cancellation (D20)."""
-    return min(filter(None, (policy.valid_to, policy.cancelled_on)))
+def last_day(policy: PolicyRow) -> tuple[str, bool]:
+    """Return what decides which policy ends last: the day, and if it is covered (D20)."""
+    day = min(filter(None, (policy.valid_to, policy.cancelled_on)))
+    return day, policy.cancelled_on is None or policy.cancelled_on > policy.valid_to
 
 
 def policy_answer(policy: PolicyRow) -> dict[str, Any]:

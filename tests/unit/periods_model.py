@@ -138,7 +138,7 @@ class PeriodModel(Model):
 
     def later_policies(self, plate: str) -> int:
         """Return how many policies end on or after the model's day."""
-        return sum(last_day(policy) >= self.day for _, policy in self._rows(plate, "p"))
+        return sum(last_day(policy)[0] >= self.day for _, policy in self._rows(plate, "p"))
 
     def _fines(self, plate: str) -> set[str]:
         return {fine.reference for _, fine in self._rows(plate, "f") if not fine.settled}
@@ -196,7 +196,7 @@ class PeriodModel(Model):
 
     def _last_updated(self, plate: str) -> str:
         single = self.says(plate)["insurance"]["lastUpdated"]
-        later = [p.updated for _, p in self._rows(plate, "p") if last_day(p) >= self.day]
+        later = [p.updated for _, p in self._rows(plate, "p") if last_day(p)[0] >= self.day]
         return max([single, *(f"1970-01-01T00:00:{time:02}Z" for time in later)])
 
     def _policies_in_force(self, plate: str) -> list[dict[str, Any]]:

@@ -330,6 +330,8 @@ class TestPolicy:
             # None in force: the greatest end, which a cancellation is.
             ({"valid_to": "2025-05-31"}, {"cancelled_on": "2025-02-01"}),
             ({"cancelled_on": "2025-06-30"}, {"valid_to": "2025-06-29"}),
+            # The last day is covered, the day of a cancellation is not.
+            ({"valid_to": "2025-06-30"}, {"valid_to": "2025-12-31", "cancelled_on": "2025-06-30"}),
             # Same end: the later beginning.
             ({"valid_from": "2025-02-01"}, {"valid_from": "2025-01-31"}),
             # Same dates: the greater number, as text.
@@ -337,7 +339,7 @@ class TestPolicy:
         ],
         ids=[
             *("end", "future", "cancelled", "later", "cancelled before", "cancelled after"),
-            *("ended", "latest", "beginning", "number"),
+            *("ended", "latest", "last day", "beginning", "number"),
         ],
     )
     def test_one_policy_decides(self, found, registers, winner, loser):
@@ -575,7 +577,7 @@ def merged(registers: dict[str, Rows], order: tuple[str, ...], plate: str, day: 
         mine = [p for p in registers[name]["p"] if p.registration == plate]
         for p in sorted(mine, key=lambda p: p.insurer):
             end = min(filter(None, (p.valid_to, p.cancelled_on)))
-            rank = (in_force(p), end, p.valid_from, p.number)
+            rank = (in_force(p), end, end != p.cancelled_on, p.valid_from, p.number)
             if answered is None or rank > answered[0]:
                 answered = (rank, p)
     taxed = next((r for r in described if r.tax_status is not None), None)

@@ -190,7 +190,7 @@ def _note(swept: Swept) -> None:
 
 
 def _teller(engine: Engine, config: Config, trail: Trail | None) -> Tell:
-    """Return a function that records and counts what accounts are told, except sandboxes.
+    """Return a function that records and counts the events of accounts, except sandboxes.
 
     It raises AuditError if that must be recorded, and cannot be.
     """

@@ -1,7 +1,7 @@
 """Finds the registers that say the opposite of an answer, for each of its checks (D26).
 
-The rules decide between registers, and the answer does not show that another one disagrees. People
-and files are told.
+The rules decide between registers, and an answer does not show that another one disagrees. So
+`lookup`, its CSV files and the console say it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

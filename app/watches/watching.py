@@ -96,5 +96,5 @@ class Watching:
             self._unit.record_at_once(req, *records)
 
     def _records(self, req: Request) -> bool:
-        """Tell whether the audit trail must have what the caller is told (D182)."""
+        """Tell whether the audit trail must have the states that answers show (D182)."""
         return self._unit.is_recording and not caller_of(req).is_sandbox

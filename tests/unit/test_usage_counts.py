@@ -61,7 +61,7 @@ def test_answers_add_up_by_key_operation_and_class(counts):
 
 
 def test_answers_are_counted_if_the_metrics_fail(counts):
-    """Usage is what accounts are told and charged by; an error of the metrics must not lose it."""
+    """Accounts are charged by their usage, so an error of the metrics must not lose it."""
 
     class Failing:
         is_kept = True

@@ -176,7 +176,7 @@ def presented_keys(req: Request) -> set[str]:
 
     A header given twice reaches the application as one, joined by a comma, which no key holds.
     Beside `X-API-Key`, clients send another Authorization by themselves, such as Basic from
-    `.netrc`. It does not count, unless it has a key of ours (D2).
+    `.netrc`. It counts only if it has a key of verifyd (D2).
     """
     keys = set()
     authorization, api_key = req.env.get("HTTP_AUTHORIZATION"), req.env.get("HTTP_X_API_KEY")

@@ -1,5 +1,6 @@
 """The canonical form of a vehicle registration number."""
 
+import re
 import unicodedata
 
 from app.audit.record import invalid_plate
@@ -9,6 +10,7 @@ REGISTRATION_CHARACTERS_MAX = 12
 _TEXT_CHARACTERS_MAX = 100
 # No letter is composed of more than four characters, so no plate of more than 48.
 _PARTS_MAX = 4 * REGISTRATION_CHARACTERS_MAX
+_ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 # Every space (Zs) and hyphen, and what NFKC turns into one.
 _SEPARATORS = dict.fromkeys(
     map(
@@ -63,8 +65,9 @@ def registration_fault(text: str) -> str:
     if text.isascii():
         for place, character in enumerate(text, 1):
             if not (character.isalnum() or character in " -"):
-                hint = ". It seems to be encoded twice in the path, or in a body"
-                return f"{rule}; character {place} is neither{hint if character == '%' else ''}"
+                hint = ". It is percent-encoded: encoded twice in a path, or once elsewhere"
+                is_encoded = _ENCODED.match(text, place - 1)
+                return f"{rule}; character {place} is neither{hint if is_encoded else ''}"
     plate = _folded(text)
     if not plate:
         return f"{rule}; got {'too many' if text.translate(_SEPARATORS) else 'none'}"

@@ -80,6 +80,9 @@ PLATES = {
     "AB12CDE3456789": "1 to 12 letters and digits; got 14",
     "%20-%20": "1 to 12 letters and digits; got none",
     "AB_12": "1 to 12 letters and digits; character 3 is neither",
+    "AB%25": "1 to 12 letters and digits; character 3 is neither",
+    "AB%2520C": "1 to 12 letters and digits; character 3 is neither. "
+    "It is percent-encoded: encoded twice in a path, or once elsewhere",
     "A" * 101: "at most 100 characters with spaces; got 101",
     "%C3%9F" * 9: "1 to 12 letters and digits; got 18",
     "%E2%91%A0" * 13: "1 to 12 letters and digits; got 13",

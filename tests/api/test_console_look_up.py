@@ -446,7 +446,8 @@ class TestDates:
         [
             ({}, "policy P-7 ended on 30 June 2026"),
             ({"cancelledOn": "2026-07-04"}, "policy P-9 begins on 3 July 2026"),
-            ({"cancelledOn": "2026-06-30"}, "policy P-9 was cancelled on 30 June 2026"),
+            ({"cancelledOn": "2026-07-01"}, "policy P-9 was cancelled on 1 July 2026"),
+            ({"cancelledOn": "2026-06-30"}, "policy P-7 ended on 30 June 2026"),
         ],
     )
     def test_a_period_fails_from_a_day_and_for_a_reason(self, world, answer, change, why):

@@ -17,14 +17,8 @@ from app.audit.record import Plate
 from app.config import Config
 from app.csv_cells import csv_line
 from app.errors import Hindered, OperatorError
-from app.registers.applying.answers import (
-    ANSWERS,
-    PLATES_ASKED,
-    AnswerCounts,
-    Answers,
-    Basis,
-    OwnRows,
-)
+from app.registers.applying.answers import ANSWERS, AnswerCounts, Basis
+from app.registers.applying.judging import PLATES_ASKED, Answers, OwnRows
 from app.registers.applying.table import Table
 from app.registers.change import change_of
 from app.registers.formats.changes import Columns, without_time
@@ -42,7 +36,6 @@ from app.storage.registers import (
     with_current_registers,
 )
 from app.storage.tables import Kind
-from app.vehicles.holdings import FACTS
 from app.vehicles.parts import Answer
 from app.vehicles.records import Read
 
@@ -210,7 +203,6 @@ def _plate(registration: str, answer: Answer) -> Plate:
 
 def _differing(engine: Engine, compared: Compared) -> Iterator[tuple[str, OwnRows]]:
     """Yield each plate whose rows differ, with its rows before and after."""
-    facts_of = FACTS[compared.kind]
     with ExitStack() as opened:
         after, before = (
             _plates(opened.enter_context(_opened(engine, compared, at)), compared)
@@ -227,11 +219,7 @@ def _differing(engine: Engine, compared: Compared) -> Iterator[tuple[str, OwnRow
                 new, is_now = is_now[1], next(after, None)
             # Most rows that a replace reads again are the same, except perhaps their times.
             if old != new and list(map(without_time, old)) != list(map(without_time, new)):
-                yield plate, (_facts(facts_of, old), _facts(facts_of, new))
-
-
-def _facts(facts_of: Any, rows: Sequence[Columns]) -> list[Any]:
-    return [facts_of._make(row[1:]) for row in rows]
+                yield plate, (old, new)
 
 
 def _plates(opened: OpenRegister, compared: Compared) -> Iterator[tuple[str, list[Columns]]]:

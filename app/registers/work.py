@@ -6,9 +6,10 @@ from datetime import UTC
 from typing import Any
 
 from app import clock
-from app.registers.applying.answers import Basis, counted_answers
+from app.registers.applying.answers import Basis
 from app.registers.applying.apply_changes import Outcome, apply_changes
 from app.registers.applying.counts import Counts
+from app.registers.applying.judging import counted_answers
 from app.registers.applying.table import StoredRows, Table
 from app.registers.baseline import Baseline
 from app.registers.change import Change, change_by

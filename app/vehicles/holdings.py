@@ -23,10 +23,16 @@ def holdings_of(
     for ref in registers:
         vehicles, policies, fines = (rows_of(engine, ref, kind, plates) for kind in Kind)
         for plate, holdings in held.items():
-            (vehicle,) = map(_with_flags, vehicles.get(plate, [None]))
-            owed = tuple(map(_with_flags, fines.get(plate, ())))
-            holdings.append(Holding(ref.name, vehicle, tuple(policies.get(plate, ())), owed))
+            (vehicle,) = _facts(VehicleFacts, vehicles.get(plate, ())) or (None,)
+            owed = _facts(FineFacts, fines.get(plate, ()))
+            policy = _facts(PolicyFacts, policies.get(plate, ()))
+            holdings.append(Holding(ref.name, vehicle, policy, owed))
     return {plate: tuple(holdings) for plate, holdings in held.items()}
+
+
+def _facts(shape: Any, rows: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+    """Return the rows of a table in the shape of its facts."""
+    return tuple(_with_flags(shape._make(row[1:])) for row in rows)
 
 
 def _with_flags(facts: Any) -> Any:
@@ -46,18 +52,10 @@ _ORDER: Mapping[Kind, tuple[str, ...]] = {
 """The columns by which the rows of a plate are sorted."""
 
 
-FACTS: Mapping[Kind, type[Any]] = {
-    Kind.VEHICLES: VehicleFacts,
-    Kind.POLICIES: PolicyFacts,
-    Kind.FINES: FineFacts,
-}
-"""The shape of the rows of each kind."""
-
-
 def rows_of(
     engine: Engine, ref: RegisterRef, kind: Kind, plates: Sequence[str]
 ) -> dict[str, list[Any]]:
-    """Return the rows of one table of a register by plate, each in the shape of its facts.
+    """Return the rows of one table of a register by plate, with all columns of the table.
 
     On SQLite, flags are 1 and 0.
 
@@ -67,12 +65,10 @@ def rows_of(
     """
     if not ref.holds(kind):
         return {}
-    facts_of = FACTS[kind]
     table: Any = in_schema(TABLES[kind], ref.schema)
-    columns = [getattr(table, name) for name in ("registration", *facts_of._fields)]
-    query = table.select(*columns).where(table.registration.in_(many_plates(engine)))
+    query = table.select().where(table.registration.in_(many_plates(engine)))
     order = [getattr(table, name) for name in _ORDER[kind]]
     found: dict[str, list[Any]] = {}
     for row in Prepared(engine, lambda: query.order_by(*order)).rows(plates=listed(engine, plates)):
-        found.setdefault(row[0], []).append(facts_of._make(row[1:]))
+        found.setdefault(row[0], []).append(row)
     return found

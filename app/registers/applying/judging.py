@@ -1,0 +1,262 @@
+"""Judges the plates whose rows a load changes, as they are before the load and after it.
+
+The side before is read from the registers; the side after it is the same with the changes applied.
+Only plates whose rows changed are read.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import compress
+from operator import attrgetter, itemgetter, ne
+
+from app.clock import is_day_before
+from app.registers.applying.answers import AnswerCounts, Basis
+from app.registers.applying.apply_changes import Outcome
+from app.registers.applying.counts import in_force
+from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRow, order_of
+from app.storage.engine import Engine, closed_afterwards
+from app.storage.registers import in_precedence, read_fault, read_state, repeat_if_removed
+from app.storage.stores import connected_again
+from app.storage.tables import Kind, RegisterRef
+from app.vehicles.holdings import rows_of
+from app.vehicles.parts import JUDGED, Judge, Part, RowsByPlate, joined
+
+PLATES_ASKED = 5_000
+"""Plates that are read with one statement for each table."""
+_Change = tuple[Columns | None, Columns | None]
+"""A row before and after the load; None if there is none."""
+OwnRows = tuple[Sequence[Columns], Sequence[Columns]]
+"""The rows of a plate in the loaded register, of the load's kind, before and after."""
+
+
+class Answers:
+    """Judges the plates whose rows a load changes, page by page.
+
+    Args:
+        engine: a connection that sees the registers as they are before the load.
+        register: the register that is loaded.
+    """
+
+    def __init__(
+        self, engine: Engine, register: str, kind: Kind, basis: Basis, counts: AnswerCounts
+    ) -> None:
+        self._engine, self._register, self._kind = engine, register, kind
+        self._basis, self._counts = basis, counts
+        self._judge = Judge(basis.day, basis.mot_first_years)
+        self._key_columns = order_of(kind).key_columns
+        self._attached_state: str | None = None
+        self._registers: tuple[RegisterRef, ...] = ()
+        """The registers of the state that is attached."""
+        self._changed: dict[str, list[_Change]] = {}
+
+    def add(self, outcome: Outcome) -> None:
+        """Take changes, in the order of their keys, and judge full pages of plates."""
+        judged, changed = _JUDGED[self._kind], self._changed
+        for row in outcome.removed:
+            changed.setdefault(row[0], []).append((row, None))
+        for row in outcome.added:
+            changed.setdefault(row[0], []).append((None, row))
+        for old, row in zip(outcome.replaced, outcome.updated, strict=True):
+            if judged(old) != judged(row):
+                changed.setdefault(row[0], []).append((old, row))
+        while len(changed) > PLATES_ASKED:
+            # The next outcome may have more changes of the last plate.
+            self._count(sorted(changed)[:PLATES_ASKED])
+
+    def finish(self) -> None:
+        """Judge the plates that are left."""
+        self._count(sorted(self._changed))
+
+    def _count(self, plates: Sequence[str]) -> None:
+        """Count plates, and forget their changes."""
+        if plates:
+            counts = repeat_if_removed(
+                self._engine, read_state(self._engine), lambda state: self._counted(state, plates)
+            )
+            self._counts.add_others(counts.to_tuple())
+        for plate in plates:
+            del self._changed[plate]
+
+    def _counted(self, state: str, plates: Sequence[str]) -> AnswerCounts:
+        """Return the counts of plates, as the registers of a state have them before the load."""
+        counts, kind, day = AnswerCounts(), self._kind, self._basis.day
+        registers = self._attached(state)
+        own = self._own(registers, plates)
+        counts.plates = len(plates)
+        is_live = in_force(kind, day)
+        for before, after in own.values():
+            # PERF: a plate that had no row has none that left.
+            if before:
+                counts.left += any(map(is_live, before)) and not any(map(is_live, after))
+                if kind != Kind.VEHICLES:
+                    counts.moves.add(_numbers(before, kind), _numbers(after, kind))
+        # PERF: many plates have the same answers before and after.
+        turned, was, is_now = self._answers(registers, own)
+        sooner = (_day_sooner(kind, *own[plate], day) for plate in turned)
+        for (old, new, days), times in Counter(zip(was, is_now, sooner, strict=True)).items():
+            counts.add(old, new, times, days)
+        return counts
+
+    def _own(
+        self, registers: Sequence[RegisterRef], plates: Sequence[str]
+    ) -> Mapping[str, OwnRows]:
+        """Return by plate the rows of the loaded register, before and after the load."""
+        held: Mapping[str, Sequence[Columns]] = {}
+        if self._kind != Kind.VEHICLES:  # A vehicle has one row, which is in the change.
+            own = [each for each in registers if each.name == self._register]
+            held = self._rows(own, self._kind, plates).get(self._register, {})
+        return {plate: self._applied(held.get(plate), self._changed[plate]) for plate in plates}
+
+    def _applied(self, held: Sequence[Columns] | None, changes: Sequence[_Change]) -> OwnRows:
+        """Return the rows of a plate before and after its changes.
+
+        Args:
+            held: the rows before, if others than those that change can be among them.
+        """
+        if held is None:
+            before = [old for old, _ in changes if old is not None]
+            return before, [row for _, row in changes if row is not None]
+        size = self._key_columns
+        rows = {row[:size]: row for row in held}
+        for old, row in changes:
+            if row is not None:
+                rows[row[:size]] = row
+            elif old is not None:
+                rows.pop(old[:size], None)
+        return held, list(rows.values())
+
+    def compared(
+        self, state: str, own: Mapping[str, OwnRows]
+    ) -> tuple[list[tuple[str, Part, Part]], Mapping[str, int]]:
+        """Return the plates whose part of the load's kind changes, with both answers about them.
+
+        Also returns the generations of the registers that were read.
+
+        Args:
+            state: the state of the registers, for the rows of other registers and kinds.
+            own: by plate the rows of the loaded register and kind, before and after.
+        """
+        registers = self._attached(state)
+        read = {each.name: each.generation for each in registers}
+        return list(zip(*self._answers(registers, own), strict=True)), read
+
+    def _answers(
+        self, registers: Sequence[RegisterRef], own: Mapping[str, OwnRows]
+    ) -> tuple[list[str], list[Part], list[Part]]:
+        """Return the plates whose part of the load's kind changes, with both answers about them."""
+        plates = list(own)
+        others = self._rows([r for r in registers if r.name != self._register], self._kind, plates)
+        sides = []
+        for its in zip(*own.values(), strict=True):
+            held: dict[str, RowsByPlate]
+            held = {name: _by_plate(found, plates) for name, found in others.items()}
+            if any(its):
+                held[self._register] = its
+            in_order = {each.name: held[each.name] for each in registers if each.name in held}
+            sides.append(self._judge.parts(self._kind, in_order, len(plates)))
+        differ = list(map(ne, *sides))
+        turned = list(compress(plates, differ))
+        parts: list[Sequence[list[Part]]] = []
+        for kind in Kind:
+            if kind == self._kind:
+                parts.append([list(compress(side, differ)) for side in sides])
+            else:
+                rest = self._rows(registers, kind, turned).items()
+                held = {name: _by_plate(found, turned) for name, found in rest}
+                parts.append([self._judge.parts(kind, held, len(turned))] * 2)
+        was, is_now = (list(map(joined, *of_kinds)) for of_kinds in zip(*parts, strict=True))
+        return turned, was, is_now
+
+    def _attached(self, state: str) -> tuple[RegisterRef, ...]:
+        """Attach and return the registers of a state, and the loaded one even if it is new."""
+        if state != self._attached_state:
+            found = in_precedence(_with_register(state, self._register), self._basis.order)
+            self._registers = tuple(map(self._readable, found))
+            self._attached_state = state
+        self._engine.attach_registers(tuple(filter(_GENERATION, self._registers)))
+        return self._registers
+
+    def _readable(self, ref: RegisterRef) -> RegisterRef:
+        """Return a register, without its rows if it is new or damaged."""
+        if ref.generation and read_fault(self._engine, (ref,)) is None:
+            return ref
+        if ref.name != self._register:
+            # The load must not fail because of it, and look-ups answer nothing until it is mended.
+            self._counts.unread.add(ref.name)
+        return RegisterRef(ref.name, 0, "")
+
+    def _rows(
+        self, registers: Sequence[RegisterRef], kind: Kind, plates: Sequence[str]
+    ) -> Mapping[str, Mapping[str, Sequence[Columns]]]:
+        """Return the rows of one kind by plate, of each register that has one of these plates.
+
+        PERF: most plates of a national register are in no other one.
+        """
+        found = {each.name: rows_of(self._engine, each, kind, plates) for each in registers}
+        return {name: rows for name, rows in found.items() if rows}
+
+
+def _by_plate(
+    found: Mapping[str, Sequence[Columns]], plates: Sequence[str]
+) -> list[Sequence[Columns]]:
+    return [found.get(plate, ()) for plate in plates]
+
+
+_GENERATION = attrgetter("generation")
+_JUDGED = {
+    Kind.VEHICLES: itemgetter(*map(VehicleRow._fields.index, JUDGED)),
+    Kind.POLICIES: itemgetter(*map(PolicyRow._fields.index, ("valid_to", "cancelled_on"))),
+    Kind.FINES: itemgetter(FineRow._fields.index("settled")),
+}
+"""Return the values of a row on which answers depend, besides its key."""
+_NUMBER = {
+    Kind.POLICIES: itemgetter(PolicyRow._fields.index("number")),
+    Kind.FINES: itemgetter(FineRow._fields.index("reference")),
+}
+
+
+def _day_sooner(
+    kind: Kind, before: Sequence[Columns], after: Sequence[Columns], day: str
+) -> tuple[str, ...]:
+    """Return the checks whose last day was this one, and now is the day before, in a plate's row.
+
+    If the plate loses such a check, it does so for no other reason.
+    """
+    if kind != Kind.VEHICLES or not before or not after:
+        return ()
+    old, new = VehicleRow._make(before[0]), VehicleRow._make(after[0])
+    days = {"mot": (old.mot_expiry, new.mot_expiry)}
+    if old.tax_status == new.tax_status:
+        days["tax"] = old.tax_due, new.tax_due
+    return tuple(
+        name
+        for name, (was, is_now) in days.items()
+        if was == day and is_now is not None and is_day_before(is_now, day)
+    )
+
+
+def _with_register(state: str, register: str) -> str:
+    """Return a state of the registers in which this register exists, if only without kinds."""
+    entries = [each for each in state.split(",") if each and each.split("/")[2]]
+    is_there = any(each.startswith(f"{register}/") for each in entries)
+    return ",".join(entries if is_there else [*entries, f"{register}/0/-"])
+
+
+def _numbers(rows: Sequence[Columns], kind: Kind) -> set[str]:
+    """Return the numbers of policies, or the references of fines."""
+    return set(map(_NUMBER[kind], rows))
+
+
+@contextmanager
+def counted_answers(
+    engine: Engine, register: str, kind: Kind, basis: Basis, counts: AnswerCounts
+) -> Iterator[Answers]:
+    """Count the answers that a load changes, on a connection of its own.
+
+    So a forked worker can call this as well. See `Answers` for the arguments.
+    """
+    with closed_afterwards(connected_again(engine)) as reader:
+        answers = Answers(reader, register, kind, basis, counts)
+        yield answers
+        answers.finish()

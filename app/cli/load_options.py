@@ -11,8 +11,10 @@ from app.cli.parser import Argument, OneOf, Parser, flag
 from app.errors import OperatorError
 from app.registers.applying.counts import NAMES
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
+from app.registers.formats.columns import normalised
 from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.mapped import MappedCsv, read_mapping
+from app.registers.formats.native import LAYOUTS
 from app.registers.formats.values import quoted
 from app.registers.history import MERGE, REPLACE
 from app.registers.reading.rejects import RejectLimit
@@ -34,6 +36,15 @@ def _state(text: str) -> str:
     return text.strip().upper()
 
 
+def _column_of_deletions(text: str) -> str:
+    name = normalised(text)
+    if not name:
+        raise ValueError("must be the name of a column, with a letter or a digit")
+    if name in _OF_MEMBERS:
+        raise ValueError(f"{quoted(text)} is a member with values of its own")
+    return text.strip()
+
+
 def _reject_limit(text: str) -> RejectLimit:
     try:
         return RejectLimit.parse(text)
@@ -41,6 +52,10 @@ def _reject_limit(text: str) -> RejectLimit:
         raise ValueError("must be N or N%, from 0 to 100%") from None
 
 
+_OF_MEMBERS = frozenset[str]().union(
+    *(column.names for layout in LAYOUTS.values() for column in layout().columns)
+)
+"""The normalised names of all members of native files."""
 _ACCEPT = Argument(
     "--accept RULE",
     f"load although this rule is broken: {', '.join(RULES)}; can be repeated",
@@ -74,6 +89,11 @@ OPTIONS = (
         "merge adds and changes rows; replace also removes all others [merge]",
         choices=[MERGE, REPLACE],
         default=MERGE,
+    ),
+    Argument(
+        "--deleted COLUMN",
+        "column of native files that is true in the rows to remove [none]",
+        type=_column_of_deletions,
     ),
     # Checks that refuse a load by default.
     flag(
@@ -128,7 +148,9 @@ def request_of(
     """
     if options.rejects:
         _require_place(options.rejects)
-    formats: dict[str, Format] = formats_of(options.state or DEFAULT_STATE, options.encoding)
+    formats: dict[str, Format] = formats_of(
+        options.state or DEFAULT_STATE, options.encoding, options.deleted
+    )
     if options.map:
         mapped = MappedCsv(read_mapping(options.map), options.encoding)
         formats = {mapped.name: mapped}

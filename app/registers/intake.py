@@ -14,6 +14,7 @@ from app.registers.formats.changes import Columns, order_of
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.encodings import require_encoding
 from app.registers.formats.json_splitter import is_empty_array
+from app.registers.formats.native import Native
 from app.registers.history import REPLACE
 from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.reader import Progress, Reader, Show
@@ -227,6 +228,8 @@ def _require_options(format_: Format, request: LoadRequest) -> None:
         refused = f"--state is only for {' and '.join(OF_STATES)}"
     elif request.encoding is not None and not isinstance(format_, CsvFormat):
         refused = "--encoding is only for CSV"
+    elif request.deleted is not None and not isinstance(format_, Native):
+        refused = "--deleted is only for native files; a mapping names the column in [columns]"
     if refused:
         raise FileFault(f"The file is read as {format_.name}; {refused}.")
 

@@ -67,6 +67,8 @@ class LoadRequest(NamedTuple):
     register: str | None = None
     state: str | None = None
     """The state whose plates are read; `formats` reads it. None if the operator names none."""
+    deleted: str | None = None
+    """The column of native files that marks the rows to remove; `formats` know it, too."""
     mode: str = MERGE
     max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
     rejects: Path | None = None

@@ -14,7 +14,7 @@ from app.registers.applying.table import StoredRows, Table
 from app.registers.baseline import Baseline
 from app.registers.change import Change, change_by
 from app.registers.formats import FileFault
-from app.registers.formats.changes import Columns, are_complete, order_of
+from app.registers.formats.changes import Columns, RowDeletion, are_complete, order_of
 from app.registers.generations import Generations
 from app.registers.history import REPLACE, History, json_text, repeated_notes
 from app.registers.intake import NO_SNAPSHOT, Intake
@@ -126,13 +126,22 @@ class Work:
     ) -> Iterator[Outcome]:
         """Yield what a replace changes, in key order: all stored rows are compared.
 
-        Raises FileFault if the files contain changes instead of rows.
+        Rows that native and mapped files mark as deleted are skipped. Raises FileFault if the files
+        contain other changes instead of rows.
         """
         stored = StoredRows(self.kind, table.pages(after, until) if table else iter(()))
-        key_of = order_of(self.kind).key_of()
-        for batch in self.intake.runs.batches(after, until):
-            if not are_complete(batch):
-                raise FileFault(NO_SNAPSHOT)
+        order = order_of(self.kind)
+        key_of = order.key_of()
+        for changes in self.intake.runs.batches(after, until):
+            batch = changes
+            if not are_complete(changes):
+                batch = order.without_deleted(changes)
+                if not are_complete(batch):
+                    raise FileFault(NO_SNAPSHOT)
+                deleted = sum(type(each) is RowDeletion for each in changes)
+                yield Outcome.of_removed(())._replace(skipped=deleted)
+                if not batch:
+                    continue
             held: list[Columns] = []
             for page in stored.take(key_of(batch[-1])):
                 held += page
@@ -157,12 +166,17 @@ class Work:
             *uniform_notes(self.request, counts),
             *day_sooner_notes(counts),
             *exchanged_notes(self.change),
-            *repeat_notes(self.kind, known, self.intake.loaded, counts.known.rows, files),
+            *repeat_notes(self.kind, known, self._rows_read(), counts.known.rows, files),
             *shared_date_notes(known),
             *repeated_notes(
                 self.engine, self.register, self.kind, self.intake.format.name, self.intake.checksum
             ),
         ]
+
+    def _rows_read(self) -> int:
+        """Return how many rows of native and mapped files were read that remove no row."""
+        removed = 0 if self.is_replace else self.counts.removed
+        return self.intake.loaded - self.counts.skipped - removed
 
     def _facts(self, change: Change) -> Facts:
         """Return what the rules judge; the register is read only if a rule needs more."""

@@ -15,6 +15,7 @@ from app.registers.formats.changes import (
     PolicyCancellation,
     PolicyDeletion,
     PolicyRow,
+    RowDeletion,
     VehicleDeletion,
     are_complete,
     order_of,
@@ -161,14 +162,14 @@ def _applied_one_by_one(
     for change in changes:
         group = groups.setdefault(group_of(change), {})
         match change:
+            case RowDeletion() | VehicleDeletion() | PolicyDeletion():
+                keys = _keys_of_deleted(change, group, order)
+                for key in keys:
+                    del group[key]
             case NarrowRow():
                 keys = _keys_of_narrow(change, group, order)
                 for key in keys:
                     group[key] = complete(change, group.get(key))
-            case VehicleDeletion() | PolicyDeletion():
-                keys = _keys_that_begin(change, group)
-                for key in keys:
-                    del group[key]
             case PolicyCancellation():
                 policy = (change.registration, change.insurer, change.number)
                 keys = _keys_that_begin(policy, group)
@@ -184,15 +185,24 @@ def _applied_one_by_one(
     return after, removed, skipped
 
 
+def _keys_of_deleted(
+    deletion: RowDeletion | VehicleDeletion | PolicyDeletion, group: Keyed, order: Order
+) -> list[str]:
+    """Return the keys of the stored rows that a deletion removes."""
+    if isinstance(deletion, RowDeletion):
+        return [key for key in _keys_of_narrow(deletion, group, order) if key in group]
+    return _keys_that_begin(deletion, group)
+
+
 def _keys_that_begin(start: Columns, group: Keyed) -> list[str]:
     """Return the keys of the rows that begin with these values."""
     return [key for key, row in group.items() if row[: len(start)] == start]
 
 
 def _keys_of_narrow(narrow: NarrowRow, group: Keyed, order: Order) -> list[str]:
-    """Return the keys of the stored rows that a narrow row updates, or its own key if it is new.
+    """Return the keys of the stored rows that a narrow row means, or its own key if it is new.
 
-    If the file has no column for the insurer, a row updates the policies of all insurers with its
+    If the file has no column for the insurer, a row means the policies of all insurers with its
     number and first day.
     """
     own_key = order.key_of()(narrow)

@@ -11,7 +11,7 @@ from app.registers.formats.dvsa import Dvsa
 from app.registers.formats.format import Format
 from app.registers.formats.json_splitter import is_empty_array
 from app.registers.formats.mid import Mid
-from app.registers.formats.native import NativeCsv, NativeJson, NativeNdjson
+from app.registers.formats.native import Native, NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
 from app.registers.formats.rdw import RdwCsv, RdwJson
 from app.registers.formats.suggesting.suggestion import (
@@ -41,13 +41,16 @@ OF_STATES = (NycCsv.name, NycJson.name)
 """The formats whose files have plates of several states, of which one is read."""
 
 
-def formats_of(state: str = DEFAULT_STATE, encoding: str | None = None) -> dict[str, Format]:
+def formats_of(
+    state: str = DEFAULT_STATE, encoding: str | None = None, deleted: str | None = None
+) -> dict[str, Format]:
     """Return all formats by name.
 
     Args:
         state: the state whose plates are read from the fines of New York City.
         encoding: the encoding of CSV files. None: UTF-8, or Windows-1252 for each record that is
             not UTF-8.
+        deleted: the column of native files that marks the rows to remove.
     """
     # The first format that recognises a file is used. The native formats come last, because other
     # sources have columns of the same names.
@@ -66,6 +69,8 @@ def formats_of(state: str = DEFAULT_STATE, encoding: str | None = None) -> dict[
     for each in formats:
         if isinstance(each, CsvFormat):
             each.encoding = encoding
+        if isinstance(each, Native):
+            each.deleted = deleted
     return {each.name: each for each in formats}
 
 

@@ -94,6 +94,12 @@ class NarrowRow(Columns):
         return positions
 
 
+class RowDeletion(NarrowRow):
+    """The key of a row that a native or mapped file deletes, followed by `absent` (D66)."""
+
+    __slots__ = ()
+
+
 class VehicleDeletion(NamedTuple):
     """The source deletes a vehicle (formats 2)."""
 
@@ -117,11 +123,11 @@ class PolicyCancellation(NamedTuple):
     cancelled_on: str
 
 
-Change = Row | VehicleDeletion | PolicyDeletion | PolicyCancellation
+Change = Row | RowDeletion | VehicleDeletion | PolicyDeletion | PolicyCancellation
 """What a format reads: a row to store, or a change to stored rows."""
 
 INCOMPLETE: frozenset[type[Columns]] = frozenset(
-    {NarrowRow, VehicleDeletion, PolicyDeletion, PolicyCancellation}
+    {NarrowRow, RowDeletion, VehicleDeletion, PolicyDeletion, PolicyCancellation}
 )
 """The types of all changes that are not complete rows."""
 
@@ -190,6 +196,11 @@ class Order(NamedTuple):
             return changes
         changes.sort(key=self.group_of())
         return changes
+
+    def without_deleted(self, changes: Sequence[Columns]) -> list[Columns]:
+        """Return the rows of a replace: of each key the last one, unless that is a deletion."""
+        last = {self.key_of()(change): change for change in changes}
+        return self.sort([each for each in last.values() if type(each) is not RowDeletion])
 
 
 def _first(columns: int) -> Callable[[Columns], str]:

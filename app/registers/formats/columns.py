@@ -57,6 +57,8 @@ ValueColumns = list[list[Any]]
 """The values of many records, column by column."""
 SOCRATA_COLUMNS = frozenset({"id", "created_at", "updated_at", "version"})
 """Normalised names of the columns that Socrata, the platform of RDW and NYC, adds on request."""
+DELETED = "deleted"
+"""The member of native and mapped files that marks the rows to remove. Rows do not have it."""
 SPARSE_ROWS_MIN = 100
 """A sparse member counts as missing only in loads of at least this many JSON rows."""
 _OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
@@ -194,7 +196,9 @@ class KnownColumns:
         return tuple(
             position
             for position, column in enumerate(self.columns)
-            if not column.is_constant and column.names.isdisjoint(present)
+            if column.member != DELETED
+            and not column.is_constant
+            and column.names.isdisjoint(present)
         )
 
 
@@ -207,7 +211,10 @@ class Layout:
 
     columns: tuple[Column, ...]
     build: Callable[[Values], Row]
-    """Returns the row for the values of all columns, in order. Raises RowFault or RowSkip."""
+    """Returns the row for the values of all columns but `DELETED`, in order.
+
+    Raises RowFault or RowSkip.
+    """
     fold: Callable[[str], str] = normalised
     """Returns the form of a name that is used to compare names."""
     build_many: Callable[[ValueColumns], list[Any]] | None = None
@@ -216,6 +223,8 @@ class Layout:
     None for a source that skips or rejects some records of most blocks. Such blocks are read record
     by record anyway.
     """
+    key_columns: int = 0
+    """If the last column is `DELETED`, how many of the first ones are the key of a row; else 0."""
 
     def values(self, texts: Sequence[list[str]]) -> ValueColumns:
         """Return the values of many records, column by column, for `build_many`.

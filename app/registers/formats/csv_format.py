@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import BinaryIO
 
 from app.nouns import counted
-from app.registers.formats.changes import Row
+from app.registers.formats.changes import Row, RowDeletion
 from app.registers.formats.columns import FileFault, Layout, RowFault, ValueColumns, normalised
 from app.registers.formats.encodings import Decoder
 from app.registers.formats.format import RECORD_BYTES_MIN, NamedFormat, rows_of
@@ -304,8 +304,8 @@ class CsvFormat(NamedFormat):
         """Return the normalised names of the columns in the header."""
         return frozenset(map(normalised, _header(head)))
 
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
-        """Yield one row per valid record."""
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row | RowDeletion]:
+        """Yield one row or deletion per valid record."""
         return csv_rows(stream, self.layout(kind), report, self.separator, self.encoding)
 
     def record_bytes_min(self, head: bytes) -> int:
@@ -330,8 +330,8 @@ def csv_rows(
     report: Report,
     separator: str | None = None,
     encoding: str | None = None,
-) -> Iterator[Row]:
-    """Yield one row per valid record of a CSV file; report all other records.
+) -> Iterator[Row | RowDeletion]:
+    """Yield one row or deletion per valid record of a CSV file; report all other records.
 
     Args:
         separator: the character between fields. None: it is detected.
@@ -367,7 +367,7 @@ def _rows_of_block(
     columns: list[list[str]],
     line: int,
 ) -> tuple[Row, ...] | None:
-    """Return the rows of a block of records, or None if any record is invalid.
+    """Return the rows of a block of records, or None if any is invalid or removes a row.
 
     Args:
         line: the line of the first record; each record has one line.
@@ -376,6 +376,8 @@ def _rows_of_block(
     texts = [columns[position] if position >= 0 else empty for position in positions]
     try:
         values = layout.values(texts)
+        if layout.key_columns and any(values.pop()):
+            return None
         rows = tuple(build_many(values))
     except RowFault:
         return None

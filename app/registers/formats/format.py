@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import call
 from typing import Any, BinaryIO, Protocol
 
-from app.registers.formats.changes import Change, Row
+from app.registers.formats.changes import Change, Row, RowDeletion
 from app.registers.formats.columns import (
     FileFault,
     KnownColumns,
@@ -170,8 +170,8 @@ def rows_of(
     layout: Layout,
     report: Report,
     unreadable: UnreadableValues,
-) -> Iterator[Row]:
-    """Yield one row per valid record; report the others, and values that cannot be read.
+) -> Iterator[Row | RowDeletion]:
+    """Yield one row or deletion per valid record; report the others, and values not readable.
 
     Args:
         texts_of: returns the texts of the columns of a record. Raises RowFault.
@@ -179,12 +179,19 @@ def rows_of(
     """
     parsers = [column.parse for column in layout.columns]
     build, not_utf8 = layout.build, ValuesNotUtf8(layout.columns)
+    key_columns = layout.key_columns
+    is_deleted = parsers.pop() if key_columns else bool
     for record in records:
         if type(record) is tuple:
             yield from record
             continue
         try:
             texts = texts_of(record)
+            if key_columns and is_deleted(texts[-1]):
+                # Only the key is read: the other values of a row to remove can be anything.
+                key = map(call, parsers[:key_columns], texts)
+                yield RowDeletion((*(value or "" for value in key), ()))
+                continue
             row = build(map(call, parsers, texts))
         except RowFault as fault:
             records.reject(str(fault))

@@ -45,7 +45,7 @@ class JsonFormat(NamedFormat):
         return member_names(head)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Yield one row per valid object; reject each invalid object."""
+        """Yield one row or deletion per valid object; reject each invalid object."""
         layout = self.layout(kind)
         objects = JsonObjects(stream, report, only_lines=self.header_lines is not None)
         texts_of = _Members(layout.columns, report).texts

@@ -5,7 +5,7 @@ are reported before a register file is opened.
 """
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, NoReturn
 
 from app.errors import OperatorError
 from app.registers.formats import dates
-from app.registers.formats.changes import Row
+from app.registers.formats.changes import Row, RowDeletion
 from app.registers.formats.columns import (
+    DELETED,
     Column,
     KnownColumns,
     Layout,
@@ -25,7 +26,7 @@ from app.registers.formats.columns import (
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import DateFault, iso_day
 from app.registers.formats.encodings import encoding_fault
-from app.registers.formats.native import LAYOUTS, SHAPES, Shape
+from app.registers.formats.native import LAYOUTS, SHAPES, Shape, layout_with_deletions
 from app.registers.formats.report import Report
 from app.registers.formats.values import AMOUNTS, cached, cents, quoted
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
@@ -167,17 +168,22 @@ class MappedCsv(CsvFormat):
 
     def layout(self, kind: Kind) -> Layout:
         """Return the columns that the mapping file names."""
-        native = LAYOUTS[kind]()
+        native = _native_layout(kind, self._mapping.columns)
         columns = tuple(map(self._mapping.column, native.columns))
-        return Layout(columns, native.build, folded_name, native.build_many)
+        return replace(native, columns=columns, fold=folded_name)
 
     def known_columns(self, kind: Kind) -> KnownColumns:
         """Return the columns that the mapping file names."""
         return replace(super().known_columns(kind), is_mapped=True)
 
-    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row]:
-        """Yield one row per valid record. Rejects contain no text of their records."""
+    def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row | RowDeletion]:
+        """Yield one row or deletion per valid record. Rejects contain no text of records."""
         return super().rows(stream, kind, _WithoutRecords(report))
+
+
+def _native_layout(kind: Kind, members: Container[str]) -> Layout:
+    """Return the columns of a kind, with `DELETED` if a mapping has a column for it."""
+    return layout_with_deletions(kind) if DELETED in members else LAYOUTS[kind]()
 
 
 class _WithoutRecords:
@@ -222,11 +228,11 @@ class _Checker:
         for member in self._document:
             if member not in _MEMBERS:
                 self._fail(member, f"unknown member; use {', '.join(sorted(_MEMBERS))}")
-        kind = self._kind()
-        self._native = {column.label: column for column in LAYOUTS[kind]().columns}
+        layout = _native_layout(self._kind(), self._table("columns"))
+        self._native = {column.label: column for column in layout.columns}
         columns = self._columns()
         return FileMapping(
-            kind=kind,
+            kind=self._kind(),
             register=self._text("register"),
             delimiter=self._text("delimiter"),
             encoding=self._text("encoding"),
@@ -274,7 +280,7 @@ class _Checker:
         for field, column in self._native.items():
             if column.presence == Presence.REQUIRED and field not in given:
                 self._fail(f"columns.{field}", "missing; every row needs it")
-        if _AMOUNT in self._native and given.isdisjoint({_AMOUNT, "settledOn"}):
+        if _AMOUNT in self._native and given.isdisjoint({_AMOUNT, "settledOn", DELETED}):
             self._fail(f"columns.{_AMOUNT}", "missing; every fine needs amount or settledOn")
         return columns
 
@@ -318,7 +324,8 @@ class _Checker:
 
     def _require_field(self, table: str, field: str) -> None:
         if field not in self._native:
-            self._fail(f"{table}.{field}", f"unknown member; use {', '.join(self._native)}")
+            known = [*self._native, *([DELETED] if table == "columns" else [])]
+            self._fail(f"{table}.{field}", f"unknown member; use {', '.join(known)}")
 
     def _text(self, member: str) -> str | None:
         value = self._document.get(member)

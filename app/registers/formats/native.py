@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from enum import Enum, auto
 from operator import lt
 from typing import Any
 
 from app.registers.formats import dates, values
-from app.registers.formats.changes import FineRow, PolicyRow, Row, VehicleRow
+from app.registers.formats.changes import FineRow, PolicyRow, Row, VehicleRow, order_of
 from app.registers.formats.columns import (
+    DELETED,
     Column,
     Layout,
     Parse,
@@ -51,7 +53,7 @@ SHAPES: Mapping[str, Shape] = {
     "year": Shape.YEAR,
     "lastUpdated": Shape.TIME,
     "amount": Shape.MONEY,
-    **dict.fromkeys(("insured", "motExempt"), Shape.FLAG),
+    **dict.fromkeys(("insured", "motExempt", DELETED), Shape.FLAG),
     **dict.fromkeys(_DAYS, Shape.DAY),
 }
 """The shapes of members; all others are texts."""
@@ -67,13 +69,15 @@ _LENIENT = (Shape.DAY, Shape.TIME, Shape.YEAR)
 """The shapes whose parsers do not reject the row if they cannot read a text."""
 
 
-class _Native(NamedFormat):
+class Native(NamedFormat):
     """What the native formats share."""
 
     register = "native"
     kinds = frozenset(Kind)
     ignored_names = frozenset[str]()
     is_partial = True
+    deleted: str | None = None
+    """The column that marks the rows to remove. None: no column does."""
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
         """Return the kind by the names that only one kind has; None without a registration.
@@ -92,18 +96,22 @@ class _Native(NamedFormat):
         return Kind.FINES if own[Kind.FINES] and not own[Kind.VEHICLES] else Kind.VEHICLES
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the columns of a kind."""
-        return LAYOUTS[kind]()
+        """Return the columns of a kind, and the one that marks the rows to remove."""
+        if self.deleted is None:
+            return LAYOUTS[kind]()
+        # Programs leave out members without a value, so that no JSON row has it if none is marked.
+        presence = Presence.EXPECTED if self.header_lines else Presence.OPTIONAL
+        return layout_with_deletions(kind, self.deleted, presence)
 
 
-class NativeCsv(_Native, CsvFormat):
+class NativeCsv(Native, CsvFormat):
     """CSV with a header."""
 
     name = "native-csv"
     looked_for = "a CSV header with the column registration"
 
 
-class NativeJson(_Native, JsonFormat):
+class NativeJson(Native, JsonFormat):
     """JSON objects in an array or one after the other. Their members are the columns of the CSV."""
 
     name = "native-json"
@@ -179,6 +187,29 @@ LAYOUTS: dict[Kind, Callable[[], Layout]] = {
     Kind.POLICIES: policy_layout,
     Kind.FINES: fine_layout,
 }
+
+
+def layout_with_deletions(
+    kind: Kind, name: str = DELETED, presence: Presence = Presence.OPTIONAL
+) -> Layout:
+    """Return the columns of a kind, and last one that marks the rows to remove.
+
+    Such a row needs only its key, so that a file can lack all other columns.
+
+    Args:
+        name: how files name the column.
+    """
+    layout, keys = LAYOUTS[kind](), order_of(kind).key_columns
+    key, others = layout.columns[:keys], layout.columns[keys:]
+    deleted = Column(
+        name,
+        frozenset([normalised(name)]),
+        values.boolean(DELETED, _BOOLEANS),
+        presence,
+        member=DELETED,
+    )
+    optional = (replace(column, presence=Presence.OPTIONAL) for column in others)
+    return replace(layout, columns=(*key, *optional, deleted), key_columns=keys)
 
 
 _OWN_NAMES = {

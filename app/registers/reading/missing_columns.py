@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from app.errors import OperatorError, closest, listed
 from app.printable import printable
 from app.registers.formats import FileFault
-from app.registers.formats.changes import Columns, NarrowRow
-from app.registers.formats.columns import Column, KnownColumns, Presence
+from app.registers.formats.changes import Columns, NarrowRow, RowDeletion
+from app.registers.formats.columns import DELETED, Column, KnownColumns, Presence, normalised
 from app.registers.formats.values import quoted, shortened
 from app.registers.reading.rejects import RejectsFile
 
@@ -19,6 +19,8 @@ _NAMED_MAX = 10
 # SEC: a file with many or long names must not fill the memory.
 _UNKNOWN_MAX = 1_000
 _NAME_CHARACTERS_MAX = 100
+_LIKE_DELETED = frozenset({"deleted", "is_deleted", "isdeleted"})
+"""Normalised names of columns that look as if they mark the rows to remove."""
 
 
 class ColumnsSeen:
@@ -46,6 +48,8 @@ class ColumnsSeen:
         self._seen: set[str] = set()
         self._unknown: dict[str, None] = {}
         self._noted = 0
+        self._may_hint = known.is_partial and DELETED not in (c.member for c in known.columns)
+        """Whether a column that looks like `DELETED` is not read, and no note has said so yet."""
 
     def add(self, names: Iterable[str]) -> None:
         """Add names. Raises FileFault if they are a header that lacks columns it must have."""
@@ -58,6 +62,8 @@ class ColumnsSeen:
             missing = self._known_columns.missing(names, self._allowed)
             if missing:
                 raise FileFault(header_fault(self._known_columns, names, missing))
+        if self._may_hint:
+            self._note_like_deleted(_unread(self._known_columns, names))
 
     def end_file(self) -> None:
         """Note the unknown names that no earlier file of the load had."""
@@ -67,6 +73,20 @@ class ColumnsSeen:
             columns = "unknown column is" if len(new) == 1 else "unknown columns are"
             names = shortened(list(map(quoted, new)), _NAMED_MAX)
             self._rejects.note(f"{len(new):,} {columns} not read: {names}")
+
+    def _note_like_deleted(self, unread: Iterable[str]) -> None:
+        """Note the first column that looks as if it marked rows to remove."""
+        name = next((each for each in unread if normalised(each) in _LIKE_DELETED), None)
+        if name is not None:
+            self._may_hint = False
+            remedy = (
+                f"name it as {DELETED} in [columns] of the mapping"
+                if self._known_columns.is_mapped
+                else f"use --deleted {shlex.quote(printable(name))}"
+            )
+            self._rejects.note(
+                f"rows that {quoted(name)} marks are loaded; to remove them, {remedy}"
+            )
 
     def require_expected(self, rows: int) -> None:
         """Raise OperatorError if no row of a JSON load has an expected member.
@@ -90,7 +110,14 @@ class ColumnsSeen:
         if not self._keeps_absent or self._known_columns.has_header == (header is None):
             return rows
         absent = self._known_columns.absent(self._seen if header is None else header)
-        return [NarrowRow((*row, absent)) for row in rows] if absent else rows
+        if not absent:
+            return rows
+        return [
+            RowDeletion((*row[:-1], absent))
+            if type(row) is RowDeletion
+            else NarrowRow((*row, absent))
+            for row in rows
+        ]
 
 
 def header_fault(known: KnownColumns, names: Sequence[str], missing: Sequence[Column]) -> str:

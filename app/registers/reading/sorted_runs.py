@@ -129,7 +129,7 @@ class Runs:
         files = self._files[:: 1 + len(self._files) // _RUNS_SAMPLED]
         chunks = [read_changes(file, read_value(file, at)[1])[0] for file, at in files]
         changes = chain.from_iterable([*chunks, self._latest[:_CHUNK_ROWS]])
-        return [c for c in changes if isinstance(c, NarrowRow) or are_complete((c,))]
+        return [c for c in changes if type(c) is NarrowRow or are_complete((c,))]
 
     def middle(self) -> str | None:
         """Return the end of a plate near the middle of all changes; None if all are in memory.

@@ -255,6 +255,7 @@ class TestItsOwnAnswers:
         """A key sent without TLS is not redirected, because it must not go unnoticed."""
         answer = send(installation.bind.removeprefix("tls:"), "GET", "/api/domains")
         self.require_problem(answer, 400, "invalid_request")
+        assert "https only" in answer.json()["detail"]
 
     def test_no_host_is_502(self, tmp_path):
         """If every host is down, clients are asked to retry."""

@@ -264,6 +264,19 @@ def test_what_a_browser_can_meet_has_a_page(file):
     assert told >= {"403", "413", "414", "429", "502", "503", "504"}
 
 
+def test_both_files_answer_the_same_errors():
+    """No status has a JSON body in one of them and HTML in the other."""
+    sent, told = (
+        [
+            re.findall(pattern, file.read_text(), re.MULTILINE)
+            for file in (SITE, FOLDER / "nginx.conf")
+        ]
+        for pattern in (r"^    error_page (.*);", r"^    (\d+) '(?:\"type|<h1)")
+    )
+    assert sent[0] == sent[1]
+    assert told[0] == told[1]
+
+
 @SHARED
 @pytest.mark.parametrize(
     "path",
@@ -323,9 +336,14 @@ def test_over_http_2_too_long_a_path_gets_the_same_answer(site):
 
 
 def test_plain_http_is_refused_in_json(alone):
-    """Plain HTTP at the TLS port gets no HTML page either."""
-    answer = send(alone.removeprefix("tls:"), "GET", "/healthz")
+    """Plain HTTP at the TLS port is told to use https; below the console by a page."""
+    answer = send(alone.removeprefix("tls:"), "GET", "/healthz?headers")
     require_problem(answer, 400, "invalid_request")
+    assert answer.json()["detail"].startswith("This port takes https only: begin the address with")
+    page = send(alone.removeprefix("tls:"), "GET", "/console")
+    require_page(page, 400, "This address needs https")
+    malformed = send(alone, "GET", "/%00?https")
+    assert malformed.json()["detail"] == "The request is not well-formed HTTP."
 
 
 @SHARED

@@ -326,6 +326,16 @@ def test_without_the_server_nobody_comes_in(service, tmp_path):
     assert b"<h1>You cannot sign in now</h1>" in answer.body
 
 
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_its_refusals_are_pages_of_the_site(tmp_path, example):
+    """What nginx refuses before it asks who somebody is has the site's page there, too."""
+    add_sign_in(tmp_path, example)
+    with behind_site("127.0.0.1:1", tmp_path) as site:
+        answer = send(site, "POST", PROXY, body=b" " * 2_200_000)
+    assert answer.status == 413
+    assert b"<h1>The form is too long</h1>" in answer.body
+
+
 @pytest.mark.parametrize("repeated", STATED)
 def test_a_header_that_comes_twice_opens_nothing(service, repeated):
     """A proxy that adds to what a client sent would let clients choose (D189)."""

@@ -36,7 +36,7 @@ class Baseline(NamedTuple):
     former: tuple[tuple[list[str], Change], ...] = ()
     """What the last loads of the same mode changed, and which rules were accepted for them, latest
     first: merges of the last 30 days since the last replace, or the last replaces. Losses of all of
-    them add up."""
+    them add up. A load into an empty table breaks no rule, so it is not among them."""
 
 
 def baseline_of(
@@ -59,7 +59,9 @@ def baseline_of(
     is_terminated = previous is not None and bool(previous.is_terminated)
     alike = _merges(loads) if mode == MERGE else [each for each in loads if each.mode == REPLACE]
     former = ((json_list(each.accepted, str), change_of(each)) for each in alike)
-    counted = tuple((accepted, change) for accepted, change in former if change is not None)
+    counted = tuple(
+        (accepted, change) for accepted, change in former if change is not None and change.held[0]
+    )
     return Baseline(is_terminated, in_force, load_id, counted)
 
 

@@ -129,6 +129,17 @@ class TestShrink:
         assert replace(85).held == 85
 
 
+@ON_SQLITE
+def test_what_a_first_merge_brings_does_not_add_up(world):
+    """The first fines make many vehicles fail, and the second ones few: neither breaks a rule."""
+    world.load([{"registration": f"A{n}", "make": "FORD"} for n in range(300)])
+    fines = [{"registration": f"A{n}", "reference": "F", "amount": "9"} for n in range(62)]
+    world.load(fines[:60])
+    assert world.load(fines[60:]).changed == 2
+    with pytest.raises(OperatorError, match="13 plates would fail because of fines"):
+        world.load([fine | {"registration": f"A{100 + n}"} for n, fine in enumerate(fines[:11])])
+
+
 class TestDeletions:
     @pytest.fixture
     def delete(self, world):

@@ -347,6 +347,14 @@ class TestMapped:
             "A2 Acme P-2 2026-01-01 2027-12-31",
         ]
 
+    def test_a_suggested_mapping_asks(self, cli):
+        """It does not guess what removes rows, and says how to name the column."""
+        made = cli.run(
+            "import", "--suggest-map", cli.file("a.csv", "Plate,Make,Deleted", "A1,KIA,1")
+        )
+        assert '"Deleted": if it is true in the rows to remove, name it as deleted' in made.stdout
+        assert "deleted =" not in made.stdout
+
     def test_a_file_of_deletions_needs_no_other_column(self, world, load, start, mapped):
         """A mapping with the key and `deleted` is complete; rows without the mark are rejected."""
         start(POLICIES)

@@ -12,6 +12,7 @@ from app.registers.formats.changes import (
     Order,
     PolicyCancellation,
     PolicyDeletion,
+    RowDeletion,
     VehicleDeletion,
     VehicleRow,
 )
@@ -23,6 +24,7 @@ CHANGES = st.lists(
     st.one_of(
         st.tuples(st.text("AB", max_size=2), st.text("xy", max_size=1), st.integers(0, 9)),
         st.builds(VehicleDeletion, st.text("AB", max_size=2)),
+        st.builds(lambda *key: RowDeletion((*key, ())), st.text("AB", max_size=2), st.just("x")),
     )
 )
 
@@ -110,6 +112,7 @@ def test_changes_come_back_from_disk_with_their_types(tmp_path):
     changes = [
         VehicleRow("A", year=2012),
         NarrowRow(("B", "FORD", (2, 3))),
+        RowDeletion(("C", ())),
         VehicleDeletion("C"),
         PolicyDeletion("D", "Acme", "P-1"),
         PolicyCancellation("E", "Acme", "P-1", "2026-06-01"),

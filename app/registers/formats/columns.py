@@ -72,6 +72,11 @@ def normalised(name: str) -> str:
     return _OTHER_CHARACTERS.sub("_", name.lower()).strip("_")
 
 
+def is_like_deleted(name: str) -> bool:
+    """Tell whether a column's name looks as if it marked the rows to remove."""
+    return normalised(name) in ("deleted", "is_deleted", "isdeleted")
+
+
 class Presence(Enum):
     """What happens if a file lacks a column (D65)."""
 

@@ -7,7 +7,7 @@ from app.errors import OperatorError, closest, listed
 from app.printable import printable
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, NarrowRow, RowDeletion
-from app.registers.formats.columns import DELETED, Column, KnownColumns, Presence, normalised
+from app.registers.formats.columns import DELETED, Column, KnownColumns, Presence, is_like_deleted
 from app.registers.formats.values import quoted, shortened
 from app.registers.reading.rejects import RejectsFile
 
@@ -19,8 +19,6 @@ _NAMED_MAX = 10
 # SEC: a file with many or long names must not fill the memory.
 _UNKNOWN_MAX = 1_000
 _NAME_CHARACTERS_MAX = 100
-_LIKE_DELETED = frozenset({"deleted", "is_deleted", "isdeleted"})
-"""Normalised names of columns that look as if they mark the rows to remove."""
 
 
 class ColumnsSeen:
@@ -76,7 +74,7 @@ class ColumnsSeen:
 
     def _note_like_deleted(self, unread: Iterable[str]) -> None:
         """Note the first column that looks as if it marked rows to remove."""
-        name = next((each for each in unread if normalised(each) in _LIKE_DELETED), None)
+        name = next((each for each in unread if is_like_deleted(each)), None)
         if name is not None:
             self._may_hint = False
             remedy = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice, permutations
 from typing import NamedTuple
 
-from app.registers.formats.columns import FileFault, Presence
+from app.registers.formats.columns import DELETED, FileFault, Presence, is_like_deleted
 from app.registers.formats.csv_format import DelimitedRecords, likely_separator
 from app.registers.formats.dates import iso_day
 from app.registers.formats.encodings import require_encoding
@@ -256,6 +256,8 @@ class _Guesser:
             return "it has no name"
         if number not in self._usable:
             return "its name is in the header more than once"
+        if is_like_deleted(name):
+            return f"if it is true in the rows to remove, name it as {DELETED} in [columns]"
         reason = self._other_kind(number) or self._refused.get(number)
         for member in names.scores(name, self._kind):
             if not reason and member in self._guesses:

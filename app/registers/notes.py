@@ -12,10 +12,10 @@ from app.registers.applying.counts import VALUES_MAX, Counts
 from app.registers.change import Change, MemberChange
 from app.registers.change_words import count_of
 from app.registers.formats.columns import Column, KnownColumns
-from app.registers.formats.native import SHAPES, Shape
+from app.registers.formats.native import SHAPES
 from app.registers.history import REPLACE
 from app.registers.request import LoadRequest
-from app.storage.tables import Kind
+from app.storage.tables import Kind, Shape
 
 UNIFORM_ROWS_MIN = 100
 """A note needs at least this many rows that suddenly all have the same value."""

@@ -227,8 +227,8 @@ def other_schemas(engine: Engine, registers: Iterable[str]) -> list[str]:
 
 
 def _table(schema: str, kind: Kind) -> str:
-    return qualified(schema, TABLES[kind]._meta.table_name)
+    return qualified(schema, kind.table)
 
 
 def _key(kind: Kind) -> str:
-    return f'"{TABLES[kind]._meta.table_name}_pkey"'
+    return f'"{kind.table}_pkey"'

@@ -34,7 +34,7 @@ class OpenRegister(NamedTuple):
         """Add all rows of these kinds from another schema of the same connection."""
         for kind in kinds:
             name = TABLES[kind]._meta.table_name
-            columns = ", ".join(f'"{column}"' for column in column_names(TABLES[kind]))
+            columns = ", ".join(f'"{column}"' for column in column_names(kind))
             self.engine.execute_sql(
                 f"INSERT INTO {qualified(self.schema or 'main', name)} ({columns}) "  # noqa: S608 - names from our own models
                 f"SELECT {columns} FROM {qualified(schema, name)}"

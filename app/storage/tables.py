@@ -3,10 +3,12 @@
 SEC: no column ever holds personal data of holders, keepers or drivers.
 """
 
-from collections.abc import Collection, Mapping
-from enum import StrEnum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum, auto
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import peewee
 
@@ -25,6 +27,11 @@ class Kind(StrEnum):
     def letter(self) -> str:
         """The letter of the kind in the register index."""
         return self.value[0]
+
+    @property
+    def table(self) -> str:
+        """The name of its table."""
+        return {"vehicles": "vehicle", "policies": "policy", "fines": "fine"}[self]
 
 
 def schema_of(register: str) -> str:
@@ -52,58 +59,207 @@ class RegisterRef(NamedTuple):
         return kind.letter in self.kinds
 
 
-class Vehicle(peewee.Model):
-    """The data of one vehicle in a register. Null means unknown, never false."""
+class Shape(Enum):
+    """What the values of a member look like."""
 
-    registration = peewee.CharField(12, primary_key=True)
-    make = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)
-    model = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)
-    year = peewee.SmallIntegerField(null=True)
-    color = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)
-    insured = peewee.BooleanField(null=True)
-    mot_expiry = peewee.DateField(null=True)
-    mot_exempt = peewee.BooleanField(null=True)
-    first_registered = peewee.DateField(null=True)
-    tax_status = peewee.CharField(10, null=True)
-    tax_due = peewee.DateField(null=True)
-    updated = peewee.BigIntegerField()
-    """Unix seconds: the time in the source, else that of the load that changed the row."""
-
-    class Meta:
-        table_name = "vehicle"
+    PLATE = auto()
+    DAY = auto()
+    TIME = auto()
+    YEAR = auto()
+    FLAG = auto()
+    MONEY = auto()
+    WORD = auto()
+    """One of the words of the native format, such as `sorn`."""
+    TEXT = auto()
 
 
-class Policy(peewee.Model):
-    """An insurance policy for one vehicle. It is in force on both of its dates."""
+class Merge(Enum):
+    """How the values of several registers, in the order of precedence, become one (D26)."""
 
-    registration = peewee.CharField(12)
-    insurer = peewee.CharField(TEXT_CHARACTERS_MAX)
-    number = peewee.CharField(TEXT_CHARACTERS_MAX)
-    valid_from = peewee.DateField()
-    valid_to = peewee.DateField()
-    type = peewee.CharField(TEXT_CHARACTERS_MAX, null=True)
-    cancelled_on = peewee.DateField(null=True)
-    updated = peewee.BigIntegerField()
-
-    class Meta:
-        table_name = "policy"
-        primary_key = peewee.CompositeKey("registration", "insurer", "number", "valid_from")
+    FIRST = auto()
+    """The first known one."""
+    GREATEST = auto()
+    """The greatest known one."""
+    WITH_STATUS = auto()
+    """That of the register whose tax status is answered."""
 
 
-class Fine(peewee.Model):
-    """A fine on one vehicle. `amount_cents` is in hundredths of the currency (D34)."""
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """What a column of a table is, everywhere: in files, in the tables, in merges and in loads.
 
-    registration = peewee.CharField(12)
-    reference = peewee.CharField(TEXT_CHARACTERS_MAX)
-    issued_on = peewee.DateField(null=True)
-    amount_cents = peewee.BigIntegerField()
-    currency = peewee.CharField(3, null=True)
-    settled = peewee.BooleanField()
-    updated = peewee.BigIntegerField()
+    The field that has it as its annotation gives its name and its type.
+    """
 
-    class Meta:
-        table_name = "fine"
-        primary_key = peewee.CompositeKey("registration", "reference")
+    name: str = ""
+    """Its name in native files; by default that of the column, as `motExpiry` of `mot_expiry`."""
+    shape: Shape = Shape.TEXT
+    is_key: bool = False
+    merge: Merge = Merge.FIRST
+    check: str = ""
+    """The check of a vehicle that depends on it."""
+    is_counted: bool = True
+    """Whether loads count the rows that know it."""
+    is_noted: bool = False
+    """Whether a load notes that all rows have the same value."""
+    is_expiry: bool = False
+    """Whether it is the last day of something, which seldom moves back."""
+    is_of_agencies: bool = False
+    """Whether agencies write the first day without, which 1.0.0 stored. A rollback brings it back,
+    so such a day may move back by one day (D157)."""
+    explained_by: str = ""
+    """The column that explains the loss of this one if it changes as well."""
+    column: str = ""
+    position: int = 0
+    """Its name and its position in the table."""
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether false, or 0, is a known value."""
+        return self.shape in (Shape.FLAG, Shape.MONEY)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a note must not quote its value, because a wrong column can contain anything."""
+        return self.shape == Shape.TEXT
+
+    def is_known(self, value: object) -> bool:
+        """Tell whether a row with this value knows the member."""
+        return value is not None and (self.is_flag or bool(value))
+
+
+TIME_COLUMN = "updated"
+"""The last column of every table."""
+_PLATE = Member(shape=Shape.PLATE, is_key=True, is_counted=False)
+_TIME = Member(name="lastUpdated", shape=Shape.TIME, merge=Merge.GREATEST, is_counted=False)
+
+
+class VehicleRow(NamedTuple):
+    """The data of one vehicle in a register. None means unknown, never false.
+
+    Dates are texts of the form YYYY-MM-DD, here and in the other rows.
+    """
+
+    registration: Annotated[str, _PLATE]
+    make: Annotated[str | None, Member(is_noted=True)] = None
+    model: Annotated[str | None, Member()] = None
+    year: Annotated[int | None, Member(shape=Shape.YEAR)] = None
+    color: Annotated[str | None, Member(is_noted=True)] = None
+    insured: Annotated[bool | None, Member(shape=Shape.FLAG, check="insurance", is_noted=True)] = (
+        None
+    )
+    mot_expiry: Annotated[
+        str | None,
+        Member(
+            shape=Shape.DAY,
+            merge=Merge.GREATEST,
+            check="mot",
+            is_noted=True,
+            is_expiry=True,
+            is_of_agencies=True,
+        ),
+    ] = None
+    mot_exempt: Annotated[
+        bool | None,
+        Member(shape=Shape.FLAG, merge=Merge.GREATEST, check="mot", is_noted=True),
+    ] = None
+    first_registered: Annotated[str | None, Member(shape=Shape.DAY, check="mot", is_noted=True)] = (
+        None
+    )
+    tax_status: Annotated[str | None, Member(shape=Shape.WORD, check="tax", is_noted=True)] = None
+    tax_due: Annotated[
+        str | None,
+        Member(
+            shape=Shape.DAY,
+            merge=Merge.WITH_STATUS,
+            check="tax",
+            is_noted=True,
+            is_expiry=True,
+            is_of_agencies=True,
+            explained_by="tax_status",
+        ),
+    ] = None
+    updated: Annotated[int | None, _TIME] = None
+    """The source's time of the change, in Unix seconds; else that of the load that changed the row.
+    None only while a file is read."""
+
+
+class PolicyRow(NamedTuple):
+    """An insurance policy for one vehicle, in force on both of its days (D20).
+
+    An unknown insurer is an empty text.
+    """
+
+    registration: Annotated[str, _PLATE]
+    insurer: Annotated[str, Member(is_key=True)]
+    number: Annotated[str, Member(is_key=True)]
+    valid_from: Annotated[str, Member(shape=Shape.DAY, is_key=True, is_noted=True)]
+    valid_to: Annotated[str, Member(shape=Shape.DAY, is_noted=True, is_expiry=True)]
+    type: Annotated[str | None, Member()] = None
+    cancelled_on: Annotated[str | None, Member(shape=Shape.DAY, is_noted=True)] = None
+    updated: Annotated[int | None, _TIME] = None
+
+
+class FineRow(NamedTuple):
+    """A fine on one vehicle. The amount owed is in hundredths of the currency (D34)."""
+
+    registration: Annotated[str, _PLATE]
+    reference: Annotated[str, Member(is_key=True, is_counted=False)]
+    issued_on: Annotated[str | None, Member(shape=Shape.DAY, is_noted=True)] = None
+    amount_cents: Annotated[int, Member(name="amount", shape=Shape.MONEY)] = 0
+    currency: Annotated[str | None, Member()] = None
+    settled: Annotated[bool, Member(name="settledOn", shape=Shape.DAY)] = False
+    """Whether there is a day of settlement; the day itself is not stored."""
+    updated: Annotated[int | None, _TIME] = None
+
+
+Row = VehicleRow | PolicyRow | FineRow
+ROWS: Mapping[Kind, type[Row]] = {
+    Kind.VEHICLES: VehicleRow,
+    Kind.POLICIES: PolicyRow,
+    Kind.FINES: FineRow,
+}
+"""The shape of the rows of each kind. The tables follow it: the key first, the time last."""
+
+
+def _members_of(row: type[Row]) -> tuple[Member, ...]:
+    hints = get_type_hints(row, include_extras=True)
+    return tuple(
+        replace(
+            member,
+            name=member.name or re.sub("_(.)", lambda found: found[1].upper(), column),
+            column=column,
+            position=position,
+        )
+        for position, (column, hint) in enumerate(hints.items())
+        for member in hint.__metadata__
+    )
+
+
+COLUMNS: Mapping[Kind, tuple[Member, ...]] = {kind: _members_of(row) for kind, row in ROWS.items()}
+"""The columns of the table of each kind."""
+
+
+def _model(kind: Kind) -> Any:
+    members, types = COLUMNS[kind], get_type_hints(ROWS[kind])
+    keys = [each.column for each in members if each.is_key]
+    meta = type("Meta", (), {"table_name": kind.table, "primary_key": peewee.CompositeKey(*keys)})
+    fields = {each.column: _field(types[each.column], each.shape) for each in members}
+    return type(kind.table.title(), (peewee.Model,), {**fields, "Meta": meta})
+
+
+def _field(type_: Any, shape: Shape) -> Any:
+    types = get_args(type_) or (type_,)
+    if bool in types:
+        return peewee.BooleanField()
+    if int in types:
+        return peewee.BigIntegerField()
+    return peewee.DateField() if shape == Shape.DAY else peewee.TextField()
+
+
+TABLES: Mapping[Kind, Any] = {kind: _model(kind) for kind in Kind}
+"""The model of the table of each kind."""
+Vehicle, Policy, Fine = TABLES.values()
 
 
 class AppliedLoad(peewee.Model):
@@ -122,14 +278,6 @@ class AppliedLoad(peewee.Model):
         table_name = "applied_load"
 
 
-TABLES: Mapping[Kind, type[peewee.Model]] = {
-    Kind.VEHICLES: Vehicle,
-    Kind.POLICIES: Policy,
-    Kind.FINES: Fine,
-}
-"""The model of the table of each kind."""
-
-
 @lru_cache(maxsize=64)
 def in_schema(model: type[M], schema: str) -> type[M]:
     """Return a copy of a model whose table is in this schema, such as `register_rdw`."""
@@ -142,40 +290,16 @@ def qualified(schema: str | None, name: str) -> str:
     return f'"{schema}"."{name}"' if schema else f'"{name}"'
 
 
-TIME_COLUMN = "updated"
-"""The last column of every table."""
-
-
-def column_names(model: type[peewee.Model]) -> tuple[str, ...]:
+def column_names(kind: Kind) -> tuple[str, ...]:
     """Return the names of a table's columns in order: the key first, the time last."""
-    return tuple(field.column_name for field in model._meta.sorted_fields)
+    return ROWS[kind]._fields
 
 
-def fields_of(shape: type[Any]) -> tuple[str, ...]:
-    """Return the names of the fields of a NamedTuple or Struct."""
-    fields: tuple[str, ...] = getattr(shape, "_fields", None) or shape.__struct_fields__
-    return fields
-
-
-def require_columns(
-    shape: type[Any],
-    model: type[peewee.Model],
-    *,
-    without: Collection[str] = (),
-    then: Collection[str] = (),
-) -> None:
-    """Check that a NamedTuple or Struct has the columns of a table as fields, in the same order.
-
-    Call it below the definition of the class. If a column is missing, every command and test
-    that imports the module fails.
-
-    Args:
-        shape: the class.
-        without: columns that are not fields.
-        then: fields that follow the columns.
+def require_columns(shape: type[Any], kind: Kind) -> None:
+    """Check that the facts of a kind have its columns without the registration, in the same order.
 
     Raises TypeError that names the expected fields.
     """
-    expected = (*(name for name in column_names(model) if name not in without), *then)
-    if fields_of(shape) != expected:
+    expected = column_names(kind)[1:]
+    if shape._fields != expected:
         raise TypeError(f"{shape.__name__} must have the fields {', '.join(expected)}")

@@ -12,6 +12,7 @@ import msgspec
 from app import clock
 from app.storage.engine import Engine
 from app.storage.registers import in_precedence, with_current_registers
+from app.storage.tables import COLUMNS, Kind
 from app.vehicles.answers import (
     add_asked,
     checks_answer,
@@ -363,18 +364,13 @@ def _holding(holding: Holding, day: str) -> Document:
     }
 
 
-_VEHICLE_MEMBERS = (
-    "make model year color insured motExpiry motExempt firstRegistered taxStatus taxDue".split()
-)
-"""The names of `VehicleFacts` in the native format, in its order, without the time."""
-
-
 def _vehicle(facts: VehicleFacts | None) -> Document | None:
     """Return a vehicle with the members of the native format."""
     if facts is None:
         return None
     *known, updated = facts
-    members = dict(zip(_VEHICLE_MEMBERS, known, strict=True))
+    names = (each.name for each in COLUMNS[Kind.VEHICLES][1:-1])
+    members = dict(zip(names, known, strict=True))
     return members | {"lastUpdated": clock.iso_utc(updated)}
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.storage.tables import Fine, Policy, Vehicle, require_columns
+from app.storage.tables import Kind, require_columns
 
 POLICIES_MAX = 100
 """Policies of a plate that later days are judged by."""
@@ -126,7 +126,6 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """How many fines are owed, at most `FINES_MAX`; one that two registers know counts once."""
 
 
-_KEY = ("registration",)
-require_columns(VehicleFacts, Vehicle, without=_KEY)
-require_columns(PolicyFacts, Policy, without=_KEY)
-require_columns(FineFacts, Fine, without=_KEY)
+require_columns(VehicleFacts, Kind.VEHICLES)
+require_columns(PolicyFacts, Kind.POLICIES)
+require_columns(FineFacts, Kind.FINES)

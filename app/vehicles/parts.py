@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Row
-from app.storage.tables import Fine, Kind, Policy, Vehicle, column_names
+from app.storage.tables import FineRow, Kind, PolicyRow, VehicleRow
 from app.vehicles.compliance import judge_insurance, judge_mot, judge_tax
 from app.vehicles.facts import PolicyFacts, Record
 
@@ -170,21 +170,17 @@ class Judge:
         return PolicyFacts._make(row[1:]).rank(self._day)
 
 
-_VEHICLE = column_names(Vehicle)
-_NO_VEHICLE: Row = (None,) * len(_VEHICLE)
-JUDGED = ("insured", "mot_expiry", "mot_exempt", "first_registered", "tax_status", "tax_due")
-"""The columns of vehicles by which they are judged."""
+_VEHICLE, _POLICY = VehicleRow._fields.index, PolicyRow._fields.index
+_NO_VEHICLE: Row = (None,) * len(VehicleRow._fields)
 _INSURED, _MOT_EXPIRY, _MOT_EXEMPT, _FIRST_REGISTERED = (
-    itemgetter(_VEHICLE.index(name)) for name in JUDGED[:4]
+    itemgetter(_VEHICLE(name))
+    for name in ("insured", "mot_expiry", "mot_exempt", "first_registered")
 )
-_TAX = itemgetter(*map(_VEHICLE.index, JUDGED[4:]))
-_POLICY = column_names(Policy)
-_INSURER = _POLICY.index("insurer")
+_TAX = itemgetter(_VEHICLE("tax_status"), _VEHICLE("tax_due"))
+_INSURER = _POLICY("insurer")
 _insurer_of = itemgetter(_INSURER)
-_dates_of = itemgetter(*map(_POLICY.index, ("valid_from", "valid_to", "cancelled_on")))
-_SETTLED = column_names(Fine).index("settled")
-
-
+_dates_of = itemgetter(*map(_POLICY, ("valid_from", "valid_to", "cancelled_on")))
+_SETTLED = FineRow._fields.index("settled")
 _record = partial(Record, registration="", updated=0, policy=None, insured=None)
 _Merge = Callable[[Any, Any], Any]
 

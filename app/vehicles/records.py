@@ -16,15 +16,8 @@ from peewee import JOIN, Case, fn
 from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Engine, Prepared, Row, parameter
 from app.storage.registers import in_precedence, repeat_if_removed
-from app.storage.tables import (
-    Fine,
-    Kind,
-    Policy,
-    RegisterRef,
-    Vehicle,
-    in_schema,
-)
-from app.vehicles.facts import FINES_MAX, PolicyFacts, Record, VehicleFacts
+from app.storage.tables import COLUMNS, Fine, Kind, Merge, Policy, RegisterRef, Vehicle, in_schema
+from app.vehicles.facts import FINES_MAX, PolicyFacts, Record
 from app.vehicles.subqueries import (
     are_outstanding,
     count_outstanding,
@@ -115,9 +108,7 @@ def look_up_query(
         source = peewee.Join(source, table, JOIN.LEFT_OUTER, table.registration == sought)
 
     columns: dict[str, Any] = {
-        name: _MERGED[name](engine, vehicles, name)
-        for name in VehicleFacts._fields
-        if name in wanted.columns
+        name: _MERGED[name](engine, vehicles, name) for name in _MERGED if name in wanted.columns
     }
     columns |= {"registration": plate.c.registration, "policy": policy}
     if wanted.papers:
@@ -184,7 +175,7 @@ def _decoded(wanted: Wanted) -> Callable[[Row], Record | None]:
     return dated_record_of if wanted.dates else record_of
 
 
-_Tables = Sequence[type[Vehicle]]
+_Tables = Sequence[Any]
 _Merge = Callable[[Engine, _Tables, str], Any]
 
 
@@ -200,8 +191,9 @@ def _first_known(engine: Engine, tables: _Tables, column: str) -> Any:
     return fn.COALESCE(*known) if known else peewee.SQL("NULL")
 
 
-def _greatest(null: str) -> _Merge:
-    return lambda engine, tables, column: engine.greatest(_columns(tables, column), null)
+def _greatest(engine: Engine, tables: _Tables, column: str) -> Any:
+    null = "''" if column == "mot_expiry" else "-1"
+    return engine.greatest(_columns(tables, column), null)
 
 
 def _with_tax_status(engine: Engine, tables: _Tables, column: str) -> Any:
@@ -220,22 +212,13 @@ def _years_of_first_known(tables: _Tables, years: Sequence[int]) -> Any:
     return Case(None, list(zip(known, years, strict=True)), 0)
 
 
-_MERGED: Mapping[str, _Merge] = {
-    "make": _first_known,
-    "model": _first_known,
-    "year": _first_known,
-    "color": _first_known,
-    "insured": _first_known,
-    "mot_expiry": _greatest("''"),
-    "mot_exempt": _greatest("-1"),
-    "first_registered": _first_known,
-    "tax_status": _first_known,
-    "tax_due": _with_tax_status,
-    "updated": _greatest("-1"),
+_MERGES: Mapping[Merge, _Merge] = {
+    Merge.FIRST: _first_known,
+    Merge.GREATEST: _greatest,
+    Merge.WITH_STATUS: _with_tax_status,
 }
+_MERGED = {each.column: _MERGES[each.merge] for each in COLUMNS[Kind.VEHICLES][1:]}
 """How each column of the vehicle tables of all registers becomes one value of the record."""
-if _MERGED.keys() != set(VehicleFacts._fields):
-    raise TypeError(f"_MERGED must have the keys {', '.join(VehicleFacts._fields)}")
 if not _MERGED.keys() <= set(Record.__struct_fields__):
     raise TypeError(f"Record must have the fields {', '.join(_MERGED)}")
 

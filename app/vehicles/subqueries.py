@@ -9,12 +9,11 @@ import peewee
 from peewee import JOIN, Case, fn
 
 from app.storage.engine import Engine, parameter
-from app.storage.tables import Fine, Policy
 from app.vehicles.facts import FINES_MAX, POLICIES_MAX, PolicyFacts
 
 
 def with_policy(
-    engine: Engine, source: peewee.Source, tables: Sequence[type[Policy]], plate: peewee.CTE
+    engine: Engine, source: peewee.Source, tables: Sequence[Any], plate: peewee.CTE
 ) -> tuple[peewee.Source, Any]:
     """Choose the policy to answer with among those of all registers (D20).
 
@@ -71,7 +70,7 @@ def _covers_end(its: Any) -> Any:
 
 
 def later_policies(
-    engine: Engine, tables: Sequence[type[Policy]], plate: peewee.CTE, *, in_force_first: bool
+    engine: Engine, tables: Sequence[Any], plate: peewee.CTE, *, in_force_first: bool
 ) -> peewee.Node:
     """Return the policies that end on or after the day as a JSON array, null if less than two.
 
@@ -100,24 +99,24 @@ def later_policies(
     return peewee.Select((later,), (packed,)).having(fn.COUNT(peewee.SQL("*")) > 1)
 
 
-def _policies_of(plate: peewee.CTE, table: type[Policy], place: int) -> peewee.Select:
+def _policies_of(plate: peewee.CTE, table: Any, place: int) -> Any:
     """Return the policies of the plate in one register, with its place in the order."""
     columns = [getattr(table, name) for name in PolicyFacts._fields]
     selected = table.select(*columns, peewee.SQL(str(place)).alias("place"))
     return selected.where(table.registration == plate.c.registration)
 
 
-def newest_change(table: type[Fine], registration: peewee.Node) -> peewee.Node:
+def newest_change(table: Any, registration: peewee.Node) -> Any:
     """Return the time of the newest change of a fine in one register."""
     return table.select(fn.MAX(table.updated)).where(table.registration == registration)
 
 
-def are_outstanding(tables: Sequence[type[Fine]], plate: peewee.CTE) -> peewee.Node:
+def are_outstanding(tables: Sequence[Any], plate: peewee.CTE) -> peewee.Node:
     """Tell whether a fine is owed in any register."""
     return reduce(or_, [_has_outstanding(t, plate) for t in tables], peewee.SQL("FALSE"))
 
 
-def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> peewee.Node:
+def _has_outstanding(table: Any, plate: peewee.CTE) -> peewee.Node:
     # PERF: not EXISTS: asked for many plates, Postgres would read the whole table for it.
     is_owed = table.select(~table.settled).where(
         (table.registration == plate.c.registration) & ~table.settled
@@ -125,7 +124,7 @@ def _has_outstanding(table: type[Fine], plate: peewee.CTE) -> peewee.Node:
     return fn.COALESCE(is_owed.limit(1), peewee.SQL("FALSE"))
 
 
-def count_outstanding(tables: Sequence[type[Fine]], plate: peewee.CTE) -> peewee.Node:
+def count_outstanding(tables: Sequence[Any], plate: peewee.CTE) -> peewee.Node:
     """Return how many different fines are owed; the number is exact up to `FINES_MAX`."""
     if not tables:
         return peewee.SQL("0")

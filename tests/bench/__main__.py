@@ -25,11 +25,10 @@ from app.accounts.authentication import Authenticator
 from app.config import Config
 from app.domains.repository import Domains
 from app.main import create_app
-from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import Register
 from app.storage.stores import migrate, store_of
-from app.storage.tables import Fine, Policy, Vehicle
+from app.storage.tables import Fine, FineRow, Policy, PolicyRow, Vehicle, VehicleRow
 from app.storage.versions import migrate_register
 from app.vehicles.records import Records
 from tests.bench.limits import print_figures

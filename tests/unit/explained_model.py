@@ -7,7 +7,7 @@ import random
 from datetime import UTC, date, datetime
 from typing import Any
 
-from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
+from app.storage.tables import FineRow, PolicyRow, VehicleRow
 
 Rows = dict[str, list[Any]]
 DATES = ("2025-06-29", "2025-06-30", "2025-07-01", "2025-07-02", "2025-07-03")

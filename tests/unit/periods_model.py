@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from math import inf
 from typing import Any
 
-from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
+from app.storage.tables import FineRow, PolicyRow, VehicleRow
 from tests.unit.explained_model import Model, Rows, detailed_policy, first_due, last_day
 
 _BASES = (date(2025, 7, 1), date(2025, 7, 1), date(2024, 2, 25), date(1, 1, 9), date(9999, 12, 20))

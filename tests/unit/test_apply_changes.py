@@ -1,14 +1,8 @@
 """Changes are applied to held rows in the order of the file (formats 2, 4; D21)."""
 
 from app.registers.applying.apply_changes import Outcome, apply_changes
-from app.registers.formats.changes import (
-    PolicyCancellation,
-    PolicyDeletion,
-    PolicyRow,
-    VehicleDeletion,
-    VehicleRow,
-)
-from app.storage.tables import Kind
+from app.registers.formats.changes import PolicyCancellation, PolicyDeletion, VehicleDeletion
+from app.storage.tables import Kind, PolicyRow, VehicleRow
 
 NOW, BEFORE = 1_900_000_000, 1_800_000_000
 CAR = VehicleRow("AB12CDE", "FORD")

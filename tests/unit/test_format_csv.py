@@ -13,11 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault
-from app.registers.formats.changes import Change, VehicleRow
+from app.registers.formats.changes import Change
 from app.registers.formats.columns import Layout
 from app.registers.formats.csv_format import csv_rows
 from app.registers.formats.native import vehicle_layout
-from app.storage.tables import Kind
+from app.storage.tables import Kind, VehicleRow
 from tests.rows import each_row
 
 MIB = 1024 * 1024

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from app.registers.formats.changes import Change, VehicleRow
+from app.registers.formats.changes import Change
+from app.storage.tables import VehicleRow
 from tests.rows import each_row
 from tests.unit.register_files import outcome, read
 

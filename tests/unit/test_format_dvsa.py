@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault
-from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
+from app.registers.formats.changes import Change, VehicleDeletion
 from app.registers.reading.sources import open_members
-from app.storage.tables import Kind
+from app.storage.tables import Kind, VehicleRow
 from tests.rows import each_row
 from tests.unit.register_files import Heard, outcome, read
 

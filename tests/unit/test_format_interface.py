@@ -3,12 +3,11 @@
 import pytest
 
 from app.registers.formats import FORMATS, FileFault, Format, recognise
-from app.registers.formats.changes import VehicleRow
 from app.registers.formats.columns import Column, Layout, Presence, normalised
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.values import registration, text
-from app.storage.tables import Kind
+from app.storage.tables import Kind, VehicleRow
 from tests.rows import each_row
 from tests.unit.register_files import read
 

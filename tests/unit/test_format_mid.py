@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault
-from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
-from app.storage.tables import Kind
+from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion
+from app.storage.tables import Kind, PolicyRow
 from tests.rows import each_row
 from tests.unit.register_files import Heard, Read, read
 

@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, recognise
-from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
+from app.registers.formats.changes import Change
 from app.registers.formats.values import without_value
 from app.registers.reading.sources import open_members
-from app.storage.tables import Kind
+from app.storage.tables import FineRow, Kind, PolicyRow, VehicleRow
 from tests.rows import each_row
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"

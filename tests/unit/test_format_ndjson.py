@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault
-from app.registers.formats.changes import Change, FineRow, VehicleRow
-from app.storage.tables import Kind
+from app.registers.formats.changes import Change
+from app.storage.tables import FineRow, Kind, VehicleRow
 from tests.rows import each_row
 
 MIB = 1024 * 1024

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from app.registers.formats import FileFault
-from app.registers.formats.changes import Change, FineRow
+from app.registers.formats.changes import Change
 from app.registers.formats.nyc import NycCsv, NycJson
+from app.storage.tables import FineRow
 from tests.rows import each_row
 from tests.unit.register_files import SKIPPED, outcome, read
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FORMATS, FileFault, recognise
-from app.registers.formats.changes import Change, VehicleRow
+from app.registers.formats.changes import Change
 from app.registers.reading.sources import open_members
-from app.storage.tables import Kind
+from app.storage.tables import Kind, VehicleRow
 from tests.rows import each_row
 from tests.unit.register_files import read as read_file
 

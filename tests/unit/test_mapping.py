@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.registers.formats import FileFault
-from app.registers.formats.changes import Change, FineRow, PolicyRow, VehicleRow
+from app.registers.formats.changes import Change
 from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
-from app.storage.tables import Kind
+from app.storage.tables import FineRow, Kind, PolicyRow, VehicleRow
 from tests.conftest import ON_SQLITE
 from tests.contract.pages import section
 from tests.rows import each_row

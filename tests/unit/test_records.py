@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import Register, in_precedence
 from app.storage.sqlite import SqliteEngine
 from app.storage.stores import store_of
+from app.storage.tables import FineRow, PolicyRow, VehicleRow
 from app.storage.versions import migrate_register
 from app.vehicles.compliance import choose_policy
 from app.vehicles.facts import Holding, PolicyFacts, Record

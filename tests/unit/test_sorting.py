@@ -14,10 +14,10 @@ from app.registers.formats.changes import (
     PolicyDeletion,
     RowDeletion,
     VehicleDeletion,
-    VehicleRow,
 )
 from app.registers.reading import sorted_runs as sorting
 from app.registers.reading.sorted_runs import Runs, write_run
+from app.storage.tables import VehicleRow
 
 ROWS = st.lists(st.tuples(st.text("ABÜ", max_size=2), st.text("xy", max_size=1), st.integers(0, 9)))
 CHANGES = st.lists(

@@ -20,11 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FileFault
-from app.registers.formats.changes import PolicyRow, VehicleRow
 from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
 from app.registers.formats.suggesting.suggestion import SAMPLE_BYTES, read_sample, suggest
 from app.registers.formats.suggesting.toml_text import MappingText, mapping_text
-from app.storage.tables import Kind
+from app.storage.tables import Kind, PolicyRow, VehicleRow
 from tests.conftest import ON_SQLITE
 from tests.rows import each_row
 from tests.system.processes import ROOT, environment

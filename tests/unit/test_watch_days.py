@@ -10,7 +10,7 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_account, resume_account, suspend_account
-from app.registers.formats.changes import PolicyRow, VehicleRow
+from app.storage.tables import PolicyRow, VehicleRow
 from app.watches.repository import Terms
 from app.watches.sweep import AccountToSweep, accounts_to_sweep, is_accepted
 from app.watches.told import answer_of

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from app.registers.formats.changes import FineRow, PolicyRow, VehicleRow
 from app.registers.rules import RULES
 from app.registers.undo import drop_register, roll_back, undrop_register
+from app.storage.tables import FineRow, PolicyRow, VehicleRow
 from tests.conftest import World
 from tests.unit.periods_model import PeriodModel
 from tests.unit.watches_model import Facts, facts_of

@@ -9,12 +9,10 @@ from typing import NamedTuple
 
 from app.registers.formats.changes import (
     Columns,
-    FineRow,
     NarrowRow,
     Order,
     PolicyCancellation,
     PolicyDeletion,
-    PolicyRow,
     RowDeletion,
     VehicleDeletion,
     are_complete,
@@ -23,7 +21,7 @@ from app.registers.formats.changes import (
     with_time,
     without_time,
 )
-from app.storage.tables import Kind
+from app.storage.tables import FineRow, Kind, PolicyRow
 
 Keyed = dict[str, Columns]
 """Rows by key."""

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import add, is_not, itemgetter, or_
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.clock import is_day_before
 from app.registers.applying.answers import AnswerCounts
 from app.registers.applying.apply_changes import Outcome
-from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRow
-from app.storage.tables import Kind
+from app.registers.formats.changes import Columns
+from app.storage.tables import COLUMNS, ROWS, FineRow, Kind, Member, PolicyRow
 
 VALUES_MAX = 1_000
 """Of more different values than this, a load only knows that there are more."""
@@ -17,72 +17,14 @@ FAR_YEARS = 20
 """An expiry that is further away than this is hardly right."""
 
 
-class Member(NamedTuple):
-    """A member of the rows of one kind, which rows can lack."""
-
-    name: str
-    """Its name in native files."""
-    position: int
-    """Its position in a row."""
-    is_flag: bool = False
-    """Whether false, or 0, is a known value."""
-    is_noted: bool = False
-    """Whether a load notes that all rows have the same value."""
-    is_text: bool = False
-    """Whether a note must not quote its value, because a wrong column can contain anything."""
-    is_expiry: bool = False
-    """Whether it is a day that something ends, which seldom moves back."""
-    is_of_agencies: bool = False
-    """Whether agencies write the first day without, which 1.0.0 stored. A rollback brings it back,
-    so such a day may move back by one day (D157)."""
-    explained_by: int | None = None
-    """The position of a value that explains a loss if it changes as well."""
-
-    def is_known(self, value: object) -> bool:
-        """Tell whether a row with this value knows the member."""
-        return value is not None and (self.is_flag or bool(value))
-
-
-_V, _P, _F = VehicleRow._fields.index, PolicyRow._fields.index, FineRow._fields.index
-
 MEMBERS: Mapping[Kind, tuple[Member, ...]] = {
-    Kind.VEHICLES: (
-        Member("make", _V("make"), is_text=True, is_noted=True),
-        Member("model", _V("model"), is_text=True),
-        Member("year", _V("year")),
-        Member("color", _V("color"), is_text=True, is_noted=True),
-        Member("insured", _V("insured"), is_flag=True, is_noted=True),
-        Member("motExpiry", _V("mot_expiry"), is_expiry=True, is_of_agencies=True, is_noted=True),
-        Member("motExempt", _V("mot_exempt"), is_flag=True, is_noted=True),
-        Member("firstRegistered", _V("first_registered"), is_noted=True),
-        Member("taxStatus", _V("tax_status"), is_noted=True),
-        Member(
-            "taxDue",
-            _V("tax_due"),
-            is_expiry=True,
-            is_of_agencies=True,
-            is_noted=True,
-            explained_by=_V("tax_status"),
-        ),
-    ),
-    Kind.POLICIES: (
-        Member("insurer", _P("insurer"), is_text=True),
-        Member("number", _P("number"), is_text=True),
-        Member("validFrom", _P("valid_from"), is_noted=True),
-        Member("validTo", _P("valid_to"), is_expiry=True, is_noted=True),
-        Member("type", _P("type"), is_text=True),
-        Member("cancelledOn", _P("cancelled_on"), is_noted=True),
-    ),
-    Kind.FINES: (
-        Member("issuedOn", _F("issued_on"), is_noted=True),
-        Member("amount", _F("amount_cents"), is_flag=True),
-        Member("currency", _F("currency"), is_text=True),
-        # The register stores whether there is a day, not the day itself.
-        Member("settledOn", _F("settled")),
-    ),
+    kind: tuple(member for member in members if member.is_counted)
+    for kind, members in COLUMNS.items()
 }
+"""The members of the rows of each kind, which rows can lack."""
 NAMES = tuple(dict.fromkeys(each.name for members in MEMBERS.values() for each in members))
 """The names of the members of all kinds."""
+_P, _F = PolicyRow._fields.index, FineRow._fields.index
 
 _is_known = partial(is_not, None)
 
@@ -175,6 +117,7 @@ class Differences:
     """
 
     def __init__(self, kind: Kind, day: str, counts: Sequence[list[int]] | None = None) -> None:
+        self._kind = kind
         self._members = MEMBERS[kind]
         self._far = f"{int(day[:4]) + FAR_YEARS:04}{day[4:]}"
         nothing = [[0] * len(self._members) for _ in range(5)]
@@ -198,11 +141,12 @@ class Differences:
                         self.day_sooner[at] += 1
                     elif member.is_expiry:
                         self.misplaced[at] += new < old or new > self._far >= old
-            if member.explained_by is not None:
+            if member.explained_by:
+                reason_of = itemgetter(ROWS[self._kind]._fields.index(member.explained_by))
                 self.lost[at] -= sum(
                     member.is_known(value_of(old))
                     and not member.is_known(value_of(new))
-                    and old[member.explained_by] != new[member.explained_by]
+                    and reason_of(old) != reason_of(new)
                     for old, new in zip(before, after, strict=True)
                 )
 

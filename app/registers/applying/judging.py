@@ -14,13 +14,13 @@ from app.clock import is_day_before
 from app.registers.applying.answers import AnswerCounts, Basis
 from app.registers.applying.apply_changes import Outcome
 from app.registers.applying.counts import in_force
-from app.registers.formats.changes import Columns, FineRow, PolicyRow, VehicleRow, order_of
+from app.registers.formats.changes import Columns, order_of
 from app.storage.engine import Engine, closed_afterwards
 from app.storage.registers import in_precedence, read_fault, read_state, repeat_if_removed
 from app.storage.stores import connected_again
-from app.storage.tables import Kind, RegisterRef
+from app.storage.tables import COLUMNS, FineRow, Kind, PolicyRow, RegisterRef, VehicleRow
 from app.vehicles.holdings import rows_of
-from app.vehicles.parts import JUDGED, Judge, Part, RowsByPlate, joined
+from app.vehicles.parts import Judge, Part, RowsByPlate, joined
 
 PLATES_ASKED = 5_000
 """Plates that are read with one statement for each table."""
@@ -205,7 +205,7 @@ def _by_plate(
 
 _GENERATION = attrgetter("generation")
 _JUDGED = {
-    Kind.VEHICLES: itemgetter(*map(VehicleRow._fields.index, JUDGED)),
+    Kind.VEHICLES: itemgetter(*(each.position for each in COLUMNS[Kind.VEHICLES] if each.check)),
     Kind.POLICIES: itemgetter(*map(PolicyRow._fields.index, ("valid_to", "cancelled_on"))),
     Kind.FINES: itemgetter(FineRow._fields.index("settled")),
 }

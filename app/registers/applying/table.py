@@ -50,8 +50,8 @@ class Table:
         self._kind = kind
         self._engine, self._schema = opened
         self._model = _in_schema(self._schema, TABLES[kind])
-        self._name = qualified(self._schema, TABLES[kind]._meta.table_name)
-        self._columns = column_names(self._model)
+        self._name = qualified(self._schema, kind.table)
+        self._columns = column_names(kind)
 
     def count(self) -> int:
         """Return the number of rows."""

@@ -11,72 +11,10 @@ from itertools import islice
 from operator import eq, itemgetter
 from typing import Any, NamedTuple
 
-from app.storage.tables import (
-    TABLES,
-    TIME_COLUMN,
-    Fine,
-    Kind,
-    Policy,
-    Vehicle,
-    column_names,
-    require_columns,
-)
+from app.storage.tables import COLUMNS, Kind, Row
 
 Columns = tuple[Any, ...]
 """A row, with its values in the order of the table's columns, or any other change."""
-
-
-class VehicleRow(NamedTuple):
-    """One vehicle. None means unknown, never false. Dates are texts of the form YYYY-MM-DD."""
-
-    registration: str
-    make: str | None = None
-    model: str | None = None
-    year: int | None = None
-    color: str | None = None
-    insured: bool | None = None
-    mot_expiry: str | None = None
-    mot_exempt: bool | None = None
-    first_registered: str | None = None
-    tax_status: str | None = None
-    tax_due: str | None = None
-    updated: int | None = None
-    """The source's time of the change, in Unix seconds. None: use the time of the load."""
-
-
-class PolicyRow(NamedTuple):
-    """One policy, in force on its first and its last day (D20).
-
-    An unknown insurer is an empty text.
-    """
-
-    registration: str
-    insurer: str
-    number: str
-    valid_from: str
-    valid_to: str
-    type: str | None = None
-    cancelled_on: str | None = None
-    updated: int | None = None
-
-
-class FineRow(NamedTuple):
-    """One fine. The amount that is still owed is in hundredths of the currency."""
-
-    registration: str
-    reference: str
-    issued_on: str | None = None
-    amount_cents: int = 0
-    currency: str | None = None
-    settled: bool = False
-    updated: int | None = None
-
-
-Row = VehicleRow | PolicyRow | FineRow
-
-require_columns(VehicleRow, Vehicle)
-require_columns(PolicyRow, Policy)
-require_columns(FineRow, Fine)
 
 
 class NarrowRow(Columns):
@@ -140,9 +78,6 @@ def are_complete(changes: Iterable[Columns]) -> bool:
 
 _TIME = -1
 """The position of the time in a row of any table: the last."""
-
-if {column_names(model)[_TIME] for model in TABLES.values()} != {TIME_COLUMN}:
-    raise TypeError(f"the last column of every table must be {TIME_COLUMN}")
 
 time_of = itemgetter(_TIME)
 """Return the time of a row, in Unix seconds."""
@@ -214,7 +149,7 @@ def _first(columns: int) -> Callable[[Columns], str]:
 @cache
 def order_of(kind: Kind) -> Order:
     """Return the order of the rows and changes of a kind. One change affects one group."""
-    key_columns = len(TABLES[kind]._meta.get_primary_keys())
+    key_columns = sum(member.is_key for member in COLUMNS[kind])
     # A deletion affects all periods of a policy. If the file has no column for the insurer, a row
     # can affect any policy of its vehicle.
     group_columns = 1 if kind == Kind.POLICIES else key_columns

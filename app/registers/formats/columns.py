@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import Any
 
 from app.errors import OperatorError
-from app.registers.formats.changes import Row
+from app.storage.tables import Row
 
 
 class FileFault(OperatorError):

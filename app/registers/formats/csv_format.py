@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import BinaryIO
 
 from app.nouns import counted
-from app.registers.formats.changes import Row, RowDeletion
+from app.registers.formats.changes import RowDeletion
 from app.registers.formats.columns import FileFault, Layout, RowFault, ValueColumns, normalised
 from app.registers.formats.encodings import Decoder
 from app.registers.formats.format import RECORD_BYTES_MIN, NamedFormat, rows_of
@@ -26,7 +26,7 @@ from app.registers.formats.streams import (
     unclosed_quote_fault,
     windows_1252,
 )
-from app.storage.tables import Kind
+from app.storage.tables import Kind, Row
 
 # What separates the fields of a CSV file: Excel's line `sep=;`, or a guess.
 

@@ -7,14 +7,14 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from app.registers.formats import values
-from app.registers.formats.changes import Change, VehicleDeletion, VehicleRow
+from app.registers.formats.changes import Change, VehicleDeletion
 from app.registers.formats.columns import Column, KnownColumns, Presence, RowFault, normalised
 from app.registers.formats.dates import iso_date, moment, year_of
 from app.registers.formats.format import Format
 from app.registers.formats.json_format import JsonObjects, text_of
 from app.registers.formats.json_splitter import JsonNumber, is_array, member_names
 from app.registers.formats.report import Report, Unreadable
-from app.storage.tables import Kind
+from app.storage.tables import Kind, VehicleRow
 
 _MODIFICATION = frozenset({"modification", "last_modification", "lastmodification"})
 _COLUMNS = (

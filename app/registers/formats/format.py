@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import call
 from typing import Any, BinaryIO, Protocol
 
-from app.registers.formats.changes import Change, Row, RowDeletion
+from app.registers.formats.changes import Change, RowDeletion
 from app.registers.formats.columns import (
     FileFault,
     KnownColumns,
@@ -14,7 +14,7 @@ from app.registers.formats.columns import (
     RowSkip,
 )
 from app.registers.formats.report import Report, UnreadableValues, ValuesNotUtf8
-from app.storage.tables import Kind
+from app.storage.tables import Kind, Row
 
 HEAD_BYTES = 64 * 1024
 """The number of decompressed bytes by which the format of a file is recognised."""

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from app.errors import OperatorError
 from app.registers.formats import dates
-from app.registers.formats.changes import Row, RowDeletion
+from app.registers.formats.changes import RowDeletion
 from app.registers.formats.columns import (
     DELETED,
     Column,
@@ -26,16 +26,18 @@ from app.registers.formats.columns import (
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import DateFault, iso_day
 from app.registers.formats.encodings import encoding_fault
-from app.registers.formats.native import LAYOUTS, SHAPES, Shape, layout_with_deletions
+from app.registers.formats.native import LAYOUTS, SHAPES, layout_with_deletions
 from app.registers.formats.report import Report
 from app.registers.formats.values import AMOUNTS, cached, cents, quoted
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
-from app.storage.tables import Kind
+from app.storage.tables import COLUMNS, Kind, Row, Shape
 from app.vehicles.compliance import TAX_STATUSES
 
 _DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))
 _AMOUNT = "amount"
-_LAST_DAYS = frozenset({"motExpiry", "taxDue", "validTo"})
+_LAST_DAYS = frozenset(
+    each.name for members in COLUMNS.values() for each in members if each.is_expiry
+)
 """The dates that hold until the end of a month if the file has no day."""
 _MEMBERS = frozenset(
     "kind register delimiter encoding date_format date_formats decimal columns constants "

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion, PolicyRow
+from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion
 from app.registers.formats.columns import FileFault, KnownColumns, RowFault
 from app.registers.formats.dates import compact_date
 from app.registers.formats.format import Format
@@ -21,7 +21,7 @@ from app.registers.formats.streams import (
     windows_1252,
 )
 from app.registers.formats.values import cached, stored_text
-from app.storage.tables import Kind
+from app.storage.tables import Kind, PolicyRow
 from app.vehicles.registration import canonical_registration
 
 _POLICY_CHARACTERS = 1_196

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from enum import Enum, auto
 from operator import lt
 from typing import Any
 
 from app.registers.formats import dates, values
-from app.registers.formats.changes import FineRow, PolicyRow, Row, VehicleRow, order_of
+from app.registers.formats.changes import order_of
 from app.registers.formats.columns import (
     DELETED,
     Column,
@@ -25,7 +24,7 @@ from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.format import NamedFormat
 from app.registers.formats.json_format import JsonFormat
 from app.registers.formats.json_splitter import is_ndjson, line_member_names
-from app.storage.tables import Kind
+from app.storage.tables import COLUMNS, FineRow, Kind, PolicyRow, Row, Shape, VehicleRow
 from app.vehicles.compliance import TAX_STATUSES
 
 _BOOLEANS = {
@@ -35,26 +34,10 @@ _BOOLEANS = {
 _CAPITALS = re.compile("(?=[A-Z])")
 
 
-class Shape(Enum):
-    """What the values of a member look like."""
-
-    PLATE = auto()
-    DAY = auto()
-    TIME = auto()
-    YEAR = auto()
-    FLAG = auto()
-    MONEY = auto()
-    TEXT = auto()
-
-
-_DAYS = "motExpiry firstRegistered taxDue validFrom validTo cancelledOn issuedOn settledOn".split()
+_SHAPES = {each.name: each.shape for members in COLUMNS.values() for each in members}
+_SHAPES[DELETED] = Shape.FLAG
 SHAPES: Mapping[str, Shape] = {
-    "registration": Shape.PLATE,
-    "year": Shape.YEAR,
-    "lastUpdated": Shape.TIME,
-    "amount": Shape.MONEY,
-    **dict.fromkeys(("insured", "motExempt", DELETED), Shape.FLAG),
-    **dict.fromkeys(_DAYS, Shape.DAY),
+    name: shape for name, shape in _SHAPES.items() if shape not in (Shape.TEXT, Shape.WORD)
 }
 """The shapes of members; all others are texts."""
 _PARSERS: Mapping[Shape, Callable[[str], Parse]] = {
@@ -63,9 +46,10 @@ _PARSERS: Mapping[Shape, Callable[[str], Parse]] = {
     Shape.YEAR: lambda label: values.parser(label, dates.year_of),
     Shape.FLAG: lambda label: values.boolean(label, _BOOLEANS),
     Shape.MONEY: values.cents,
+    Shape.WORD: lambda label: values.known_word(label, {word: word for word in TAX_STATUSES}),
     Shape.TEXT: values.text,
 }
-_LENIENT = (Shape.DAY, Shape.TIME, Shape.YEAR)
+_LENIENT = (Shape.DAY, Shape.TIME, Shape.YEAR, Shape.WORD)
 """The shapes whose parsers do not reject the row if they cannot read a text."""
 
 
@@ -142,14 +126,7 @@ _REGISTRATION = Column(
 
 def vehicle_layout() -> Layout:
     """Return the columns of vehicles, in the order of VehicleRow."""
-    tax_status = values.known_word("taxStatus", {word: word for word in TAX_STATUSES})
-    first = "make model year color insured motExpiry motExempt firstRegistered".split()
-    columns = (
-        _REGISTRATION,
-        *map(_column, first),
-        _column("taxStatus", tax_status, is_strict=False),
-        *map(_column, ("taxDue", "lastUpdated")),
-    )
+    columns = (_REGISTRATION, *(_column(each.name) for each in COLUMNS[Kind.VEHICLES][1:]))
     return Layout(columns, VehicleRow._make, build_many=_as_rows)
 
 
@@ -213,10 +190,7 @@ def layout_with_deletions(
 
 
 _OWN_NAMES = {
-    Kind.VEHICLES: (
-        *("make", "model", "year", "color", "insured", "motExpiry", "motExempt"),
-        *("firstRegistered", "taxStatus", "taxDue"),
-    ),
+    Kind.VEHICLES: tuple(each.name for each in COLUMNS[Kind.VEHICLES] if each.is_counted),
     Kind.POLICIES: ("number", "insurer", "validFrom", "validTo", "cancelledOn"),
     Kind.FINES: ("amount", "settledOn"),
 }
@@ -242,7 +216,7 @@ def _column(
         parse: None: the parser of the shape of its values.
         is_strict: whether `parse` rejects the row if it cannot read the text of this column.
     """
-    shape = SHAPES.get(label, Shape.TEXT)
+    shape = _SHAPES[label]
     if shape == Shape.TIME:
         parse_many = dates.moments(label)
     is_lenient = not is_strict or (parse is None and shape in _LENIENT)

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 
 from app.registers.formats import dates, values
-from app.registers.formats.changes import FineRow
 from app.registers.formats.columns import (
     SOCRATA_COLUMNS,
     Column,
@@ -17,7 +16,7 @@ from app.registers.formats.columns import (
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.format import NamedFormat
 from app.registers.formats.json_format import JsonFormat
-from app.storage.tables import Kind
+from app.storage.tables import FineRow, Kind
 
 DEFAULT_STATE = "NY"
 _KEYS = frozenset({"plate", "state", "summons_number"})

@@ -3,7 +3,6 @@
 import re
 
 from app.registers.formats import dates, values
-from app.registers.formats.changes import Row, VehicleRow
 from app.registers.formats.columns import (
     SOCRATA_COLUMNS,
     Column,
@@ -16,7 +15,7 @@ from app.registers.formats.columns import (
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.format import NamedFormat
 from app.registers.formats.json_format import JsonFormat
-from app.storage.tables import Kind
+from app.storage.tables import Kind, Row, VehicleRow
 
 # The columns that verifyd does not read, by their names in the API: those of 2023 and of 2025, and
 # former names. Four columns have a display name that is longer than the API name; the set has both.

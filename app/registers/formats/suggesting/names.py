@@ -8,10 +8,10 @@ from itertools import filterfalse
 from typing import NamedTuple
 
 from app.registers.formats.dates import likely_forms, moment, year_of
-from app.registers.formats.native import SHAPES, Shape
+from app.registers.formats.native import SHAPES
 from app.registers.formats.suggesting.vocabulary import NAMES, OTHERS
 from app.registers.formats.values import AMOUNTS, NO, STATUSES, YES
-from app.storage.tables import Kind
+from app.storage.tables import Kind, Shape
 from app.vehicles.compliance import TAX_STATUSES
 from app.vehicles.registration import canonical_registration
 

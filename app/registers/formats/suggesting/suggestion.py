@@ -13,12 +13,12 @@ from app.registers.formats.csv_format import DelimitedRecords, likely_separator
 from app.registers.formats.dates import iso_day
 from app.registers.formats.encodings import require_encoding
 from app.registers.formats.mapped import folded_name
-from app.registers.formats.native import LAYOUTS, SHAPES, Shape
+from app.registers.formats.native import LAYOUTS, SHAPES
 from app.registers.formats.report import IgnoringReport
 from app.registers.formats.streams import BYTE_ORDER_MARK
 from app.registers.formats.suggesting import names
 from app.registers.formats.values import quoted
-from app.storage.tables import Kind
+from app.storage.tables import Kind, Shape
 
 SAMPLE_BYTES = 1024 * 1024
 _RECORDS_MAX = 1_000

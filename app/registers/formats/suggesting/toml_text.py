@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from app.registers.formats.native import SHAPES, Shape
+from app.registers.formats.native import SHAPES
 from app.registers.formats.suggesting import names
 from app.registers.formats.suggesting.suggestion import Suggestion
-from app.storage.tables import Kind
+from app.storage.tables import Kind, Shape
 
 _TO_COMPLETE = "complete this line: every row needs it"
 _UNUSED_MAX = 200

@@ -14,7 +14,9 @@ def run() -> None:
     """Run the command that the arguments name, and exit with its status."""
     from app.cli import main  # noqa: PLC0415 - slow: Ctrl-C must work meanwhile
     from app.logs import log_unexpected  # noqa: PLC0415
+    from app.processes import keep_unpacked_files  # noqa: PLC0415
 
+    keep_unpacked_files()
     log_unexpected()
     try:
         sys.exit(main(catch_ctrl_c=_IS_CTRL_C_ENABLED))

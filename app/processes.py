@@ -1,6 +1,7 @@
 """Starts other processes, and tells a process that its parent has ended."""
 
 import ctypes
+import fcntl
 import gc
 import os
 import signal
@@ -40,6 +41,24 @@ def end_with_bootloader() -> None:
         if not os.path.samefile(f"/proc/{parent_id}/exe", "/proc/self/exe"):
             raise ProcessLookupError("the process that was started has already ended")
     end_with_parent(parent_id)
+
+
+def keep_unpacked_files() -> None:
+    """Lock the directory that the binary has unpacked itself into, as long as it is in use.
+
+    systemd-tmpfiles removes what nobody has read in /var/tmp for 30 days, except what is locked.
+    The lock ends with this process and its forked children. Commands that they start lock the
+    directory themselves. Without the binary, this does nothing.
+    """
+    directory = getattr(sys, "_MEIPASS", None)
+    if directory is None:
+        return
+    with suppress(OSError):  # Not every file system has locks, such as some NFS.
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        # A standard stream that was closed must not become the directory.
+        fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+        os.close(descriptor)
 
 
 @contextmanager

@@ -160,6 +160,41 @@ def test_it_ends_as_a_whole(binary, tmp_path, socket_directory, killed):
         assert service.wait_ready().stop() == 0
 
 
+@pytest.mark.skipif(
+    shutil.which("systemd-tmpfiles") is None, reason="systemd-tmpfiles is not on this machine"
+)
+def test_a_cleaner_of_old_files_passes_its_own_by(binary, tmp_path, socket_directory):
+    """What is unlocked beside them goes; the service answers, renews its workers and tidies up."""
+    socket, temporary = socket_directory / "socket", tmp_path / "temporary"
+    temporary.mkdir()
+    (tmp_path / "ages.conf").write_text(f"d {temporary} - - - 1s\n")
+    installed = Installed(binary, tmp_path, socket)
+    installed.do("migrate")
+    words = [*installed.words("serve")[:2], f"TMPDIR={temporary}", *installed.words("serve")[2:]]
+    with Service(tmp_path, f"unix:{socket}", words, workers=2) as service:
+        service.wait_ready()
+        (unpacked,) = temporary.iterdir()
+        files = set(unpacked.rglob("*"))
+        other = temporary / "other"
+        other.mkdir()
+        (other / "file").touch()
+
+        def is_cleaned() -> bool:
+            words = ["systemd-tmpfiles", "--clean", tmp_path / "ages.conf"]
+            subprocess.run(words, check=True)
+            return not other.exists()
+
+        until(is_cleaned, "the old files to be removed")
+        assert set(unpacked.rglob("*")) == files
+        former = set(service.workers())
+        os.kill(next(iter(descendants(service.process.pid))), signal.SIGHUP)
+        until(lambda: former.isdisjoint(service.workers()), "the workers to be renewed")
+        for path in ("/readyz", "/docs", "/docs/try"):
+            assert service.wait_ready().get(path).status == 200
+        assert service.stop() == 0
+    assert list(temporary.iterdir()) == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root directory")
 def test_it_serves_in_an_empty_root(binary, tmp_path, socket_directory):
     """Installed with `--prefix`, it needs only the C library and `env`; no rules of time zones."""

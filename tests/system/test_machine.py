@@ -193,6 +193,23 @@ def test_the_audit_trail_is_sealed_backed_up_and_restored(installed):
     assert installed.do(readable) == ""
 
 
+def test_the_unpacked_program_outlasts_the_cleaning_of_var_tmp(installed):
+    """systemd-tmpfiles removes what is old in the private directory, but not the program."""
+    main = installed.do("systemctl show -P MainPID verifyd").strip()
+    temporary = Path(f"/proc/{main}/root/var/tmp")
+    ages = "q /tmp 1777 root root 1s\\nq /var/tmp 1777 root root 1s\\n"
+    installed.do(f"printf '{ages}' >/etc/tmpfiles.d/tmp.conf")
+    installed.do(f"mkdir {temporary}/other; touch {temporary}/other/file")
+    files = installed.do(f"find {temporary}/_MEI* -type f")
+    cleaned = f"systemd-tmpfiles --clean; test ! -e {temporary}/other"
+    until(lambda: installed.run(cleaned).returncode == 0, "the old files to be removed")
+    assert installed.do(f"find {temporary}/_MEI* -type f") == files
+    installed.do(f"kill -HUP $(cat /proc/{main}/task/{main}/children)")
+    installed.do("systemctl start verifyd-backup verifyd-import verifyd-check; verifyd sweep")
+    for path in ("readyz", "docs", "metrics"):
+        installed.do(f"{ASKED} -f -o /dev/null http://localhost/{path}")
+
+
 def test_an_uploader_reaches_the_drop_directory_and_nothing_else(installed):
     """As documented, another user's files are loaded through the bind mount."""
     (block,) = re.findall(r"### Give an uploader access.*?```sh\n(.*?)```", PAGE, re.DOTALL)

@@ -1,0 +1,63 @@
+"""How the processes of the binary keep the files that it has unpacked."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.system.processes import ROOT
+
+BEFORE = """
+import os, sys
+sys._MEIPASS = sys.argv[1]  # PyInstaller's bootloader sets it in the binary.
+from app.processes import keep_unpacked_files
+keep_unpacked_files()
+"""
+FORKED = f"""{BEFORE}
+if os.fork():
+    os._exit(0)
+print(flush=True)
+sys.stdin.read()
+"""
+WITHOUT_STDIN = f"""{BEFORE}
+print(os.path.exists("/proc/self/fd/0"))
+"""
+
+
+def is_locked(directory: Path) -> bool:
+    """Tell whether systemd-tmpfiles would pass the directory by; it asks in the same way."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def test_unpacked_files_are_locked_until_the_last_process_ends(tmp_path):
+    """A forked process holds the lock, too, when the one that forked it has ended."""
+    words = [sys.executable, "-c", FORKED, tmp_path]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline()
+        first.wait()
+        assert is_locked(tmp_path)
+        first.communicate()
+    assert not is_locked(tmp_path)
+
+
+def test_the_lock_is_no_standard_stream(tmp_path):
+    """A closed standard input stays closed: nothing reads the directory in its place."""
+    words = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-c", WITHOUT_STDIN, tmp_path]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ended.stdout == "False\n"
+
+
+def test_other_processes_run_if_the_directory_cannot_be_locked(tmp_path):
+    """Where a file system has no locks, the program starts nevertheless."""
+    words = [sys.executable, "-c", BEFORE, tmp_path / "missing"]
+    subprocess.run(words, cwd=ROOT, check=True)

@@ -219,7 +219,8 @@ class Config:
     certificate: Path | None = setting(
         "",
         values.absolute_path,
-        "the TLS certificate, in PEM, whose expiry is reported 14 days ahead (D79)",
+        "the TLS certificate, in PEM, whose expiry is reported when 14 days are left, or a sixth "
+        "of its lifetime if that is less (D79)",
     )
     audit: bool = setting(
         "off",

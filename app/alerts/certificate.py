@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from app import clock
 from app.alerts.message import Condition
@@ -12,7 +13,7 @@ from app.errors import OperatorError
 
 UNREADABLE = "certificate:unreadable"
 """The key of the condition that the certificate, and so its expiry, cannot be read."""
-WARNED_SECONDS = 14 * 86_400
+LATE_SECONDS = 14 * 86_400
 _END = "-----END CERTIFICATE-----"
 _BYTES_MAX = 1 << 20
 SHIPPED = Path("/etc/verifyd/tls/fullchain.pem")
@@ -20,8 +21,18 @@ SHIPPED = Path("/etc/verifyd/tls/fullchain.pem")
 _HOOK = Path("/opt/verifyd/current/certificate.sh")
 
 
-def expires_at(path: Path) -> int | None:
-    """Return when the first certificate in a PEM file expires, in Unix seconds.
+class Validity(NamedTuple):
+    """When a certificate expires, and from when on its renewal is late, in Unix seconds."""
+
+    late_at: int
+    expires_at: int
+
+
+def validity_of(path: Path) -> Validity | None:
+    """Return the validity of the first certificate in a PEM file.
+
+    Its renewal is late when 14 days are left, or a sixth of its lifetime if that is less.
+    Certificates are sold for 6 and for 45 days, too; ACME clients renew them with a third left.
 
     Returns None if the file does not exist: TLS may end elsewhere, and nginx itself reports a
     missing file. Raises OperatorError if the file cannot be read or is not a certificate.
@@ -37,7 +48,7 @@ def expires_at(path: Path) -> int | None:
 
 # PERF: importing the decoder takes 15 ms, reading a certificate 1 ms; /readyz is asked often.
 @lru_cache(maxsize=4)
-def _read(path: Path, _changed_at_ns: int, _inode: int) -> int:
+def _read(path: Path, _changed_at_ns: int, _inode: int) -> Validity:
     from pyasn1.codec.der.decoder import decode  # noqa: PLC0415
     from pyasn1.error import PyAsn1Error  # noqa: PLC0415
     from pyasn1.type.useful import GeneralizedTime, UTCTime  # noqa: PLC0415
@@ -51,16 +62,18 @@ def _read(path: Path, _changed_at_ns: int, _inode: int) -> int:
         # The validity is the first member that consists of two times (RFC 5280, 4.1).
         for part in (certificate[0][number] for number in range(len(certificate[0]))):
             if hasattr(part, "__len__") and len(part) == 2:
-                not_after = part[1]
-                if isinstance(not_after, UTCTime | GeneralizedTime):
-                    return int(not_after.asDateTime.timestamp())
+                # NOTE: if both have different types, iterating would yield their names.
+                times = part[0], part[1]
+                if all(isinstance(each, UTCTime | GeneralizedTime) for each in times):
+                    begins_at, end = (int(each.asDateTime.timestamp()) for each in times)
+                    return Validity(end - min(LATE_SECONDS, max(0, end - begins_at) // 6), end)
     except (ValueError, TypeError, IndexError, PyAsn1Error):
         pass
     raise OperatorError(f"{path} is not a certificate in PEM")
 
 
 def certificate_conditions(path: Path | None) -> Iterator[Condition]:
-    """Yield a condition if the certificate expires within 14 days, or cannot be read.
+    """Yield a condition if the renewal of the certificate is late, or it cannot be read.
 
     The file at the shipped path may be missing. Any other missing file was probably mistyped.
     """
@@ -68,8 +81,8 @@ def certificate_conditions(path: Path | None) -> Iterator[Condition]:
         return
     now = clock.now()
     try:
-        expiry = expires_at(path)
-        if expiry is None and path != SHIPPED:
+        validity = validity_of(path)
+        if validity is None and path != SHIPPED:
             raise OperatorError(f"{path} does not exist")
     except OperatorError as error:
         yield Condition(
@@ -80,8 +93,9 @@ def certificate_conditions(path: Path | None) -> Iterator[Condition]:
             remedy=_remedy(path, error),
         )
         return
-    if expiry is None or expiry - now > WARNED_SECONDS:
+    if validity is None or now < validity.late_at:
         return
+    expiry = validity.expires_at
     is_over = expiry <= now
     distance = clock.duration_text(abs(expiry - now))
     when = f"expired {distance} ago" if is_over else f"expires in {distance}"
@@ -89,7 +103,7 @@ def certificate_conditions(path: Path | None) -> Iterator[Condition]:
         key="certificate:expiry",
         title="the TLS certificate has expired" if is_over else "the TLS certificate expires soon",
         warning=f"The certificate {path} {when}, at {clock.iso_utc(expiry)}.",
-        since=expiry if is_over else expiry - WARNED_SECONDS,
+        since=expiry if is_over else validity.late_at,
         remedy=_renewal(path),
         occurrence=f"{expiry}{' expired' if is_over else ''}",
     )

@@ -15,7 +15,7 @@ from msgspec import json
 from peewee import fn
 
 from app import clock
-from app.alerts.certificate import expires_at
+from app.alerts.certificate import validity_of
 from app.alerts.conditions import gathered
 from app.alerts.disk import free_bytes_by_directory
 from app.alerts.loads import UNRECOGNISED, freshness, held_key
@@ -248,8 +248,8 @@ def _state(engine: Engine, config: Config) -> Iterator[tuple[str, str]]:
     audit = AuditState(config.audit, owner_fault(engine, config), summary_of(config))
     yield "Audit trail", audit.text
     try:
-        expiry = expires_at(config.certificate) if config.certificate else None
-        until = f"expires {clock.day_of(expiry, config.timezone)}" if expiry else "none"
+        found = validity_of(config.certificate) if config.certificate else None
+        until = f"expires {clock.day_of(found.expires_at, config.timezone)}" if found else "none"
     except OperatorError:
         until = "cannot be read"
     yield "Certificate", until

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import falcon
 import peewee
 
-from app.alerts.certificate import expires_at
+from app.alerts.certificate import validity_of
 from app.alerts.disk import free_bytes_by_directory, write_fault
 from app.alerts.loads import UNRECOGNISED, Freshness, LoadFacts, ended_at, freshness, load_facts
 from app.alerts.nightly import LastRuns, last_runs
@@ -99,14 +99,19 @@ class State:
         build.add_metric([VERSION, made_from.commit if made_from else ""], 1)
         yield from (free, build)
         yield from self._audit()
-        expiry, path = None, self._config.certificate
+        validity, path = None, self._config.certificate
         with suppress(OperatorError):
-            expiry = expires_at(path) if path else None
-        if expiry is not None:
+            validity = validity_of(path) if path else None
+        if validity is not None:
             yield _gauge(
                 "verifyd_certificate_expiry_timestamp_seconds",
                 "When the TLS certificate expires, in Unix seconds.",
-                expiry,
+                validity.expires_at,
+            )
+            yield _gauge(
+                "verifyd_certificate_late_timestamp_seconds",
+                "From when on the renewal of the TLS certificate is late, in Unix seconds.",
+                validity.late_at,
             )
 
     def _audit(self) -> Iterator["Metric"]:

@@ -339,6 +339,7 @@ class TestInstallation:
         samples = read(client)
         expiry = counted(samples, "certificate_expiry_timestamp_seconds")
         assert 29 * 86_400 < expiry - clock.now() <= 30 * 86_400
+        assert counted(samples, "certificate_late_timestamp_seconds") == expiry - 5 * 86_400
         assert counted(samples, "disk_free_bytes", directory=str(world.directory)) > 0
         (build,) = [key for key in samples if key[0] == "verifyd_build_info"]
         assert dict(build[1:])["version"] == VERSION

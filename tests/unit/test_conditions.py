@@ -13,7 +13,7 @@ import pytest
 from app import clock
 from app.accounts.administration import suspend_account
 from app.alerts import certificate as certificates
-from app.alerts.certificate import certificate_conditions, expires_at
+from app.alerts.certificate import certificate_conditions, validity_of
 from app.alerts.conditions import conditions_of, gathered
 from app.alerts.nightly import JobRun, Run, last_runs, record, running
 from app.errors import OperatorError
@@ -520,23 +520,33 @@ class TestCertificate:
             check=True,
         )
         told = shown.stdout.strip().removeprefix("notAfter=").replace(" ", "T")
-        expiry = expires_at(path)
-        assert expiry is not None
-        assert clock.iso_utc(expiry) == told
+        validity = validity_of(path)
+        assert validity is not None
+        assert clock.iso_utc(validity.expires_at) == told
 
     def test_the_first_of_a_chain_counts(self, tmp_path):
         """The first certificate of a chain counts; text between certificates is ignored."""
         chain = certificate(tmp_path, "-newkey", "rsa:2048").read_text()
-        expected = expires_at(tmp_path / "fullchain.pem")
+        expected = validity_of(tmp_path / "fullchain.pem")
         other = certificate(tmp_path, "-newkey", "rsa:2048", days=5).read_text()
         (tmp_path / "fullchain.pem").write_text(f"subject=CN\n{chain}\n{other}")
-        assert expires_at(tmp_path / "fullchain.pem") == expected
+        assert validity_of(tmp_path / "fullchain.pem") == expected
+
+    @pytest.mark.parametrize(
+        ("days", "late_days"), [(3650, 14), (90, 14), (84, 14), (60, 10), (45, 7.5), (6, 1)]
+    )
+    def test_its_renewal_is_late_in_the_last_sixth(self, tmp_path, days, late_days):
+        """Its renewal is late when a sixth of its lifetime is left, but at most 14 days."""
+        validity = validity_of(certificate(tmp_path, "-newkey", "ed25519", days=days))
+        assert validity is not None
+        assert validity.expires_at - validity.late_at == late_days * DAY
 
     def test_it_is_reported_within_14_days(self, tmp_path, monkeypatch):
         """It is reported for 14 days, and again after it expired; a renewed one is read again."""
-        path = certificate(tmp_path, "-newkey", "rsa:2048")
-        expiry = expires_at(path)
-        assert expiry is not None
+        path = certificate(tmp_path, "-newkey", "rsa:2048", days=90)
+        validity = validity_of(path)
+        assert validity is not None
+        expiry = validity.expires_at
         told, since = [], []
         for before in (14 * DAY + 1, 14 * DAY, 1, 0, -60):
             monkeypatch.setattr(clock, "now", lambda before=before: expiry - before)
@@ -552,7 +562,7 @@ class TestCertificate:
             [f"The certificate {path} expires in 14 d, at {at}."],
             [f"The certificate {path} expired 1 min ago, at {at}."],
         ]
-        certificate(tmp_path, "-newkey", "rsa:2048", days=100)
+        certificate(tmp_path, "-newkey", "rsa:2048", days=200)
         assert list(certificate_conditions(path)) == []
 
     def test_the_shipped_one_may_be_missing(self, tmp_path, monkeypatch):

@@ -66,6 +66,12 @@ ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 """The first bytes of a zip."""
 _DATA_ENDINGS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
 _IS_ENCRYPTED = 0x1
+_UNREAD_METHODS = {
+    9: "Deflate64, as Windows Explorer does with more than 2 GB",
+    93: "zstd",  # Python 3.14 reads it.
+    95: "xz",
+    98: "PPMd",
+}
 _WORKBOOK = "xl/workbook.xml"
 """The member of every Excel workbook."""
 _NAMES_SHOWN = 5
@@ -84,8 +90,18 @@ def open_zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO,
             name = printable(f"{path}: {info.filename}")
             if info.flag_bits & _IS_ENCRYPTED:
                 raise FileFault("The member is encrypted.", name)
-            with raising_file_faults(name):
-                member = archive.open(info)
+            try:
+                with raising_file_faults(name):
+                    member = archive.open(info)
+            except FileFault as fault:
+                method = _UNREAD_METHODS.get(info.compress_type)
+                if method is None or not isinstance(fault.__cause__, NotImplementedError):
+                    raise
+                raise FileFault(
+                    f"The zip is compressed with {method}. "
+                    "Compress the file with gzip, or as a zip with Deflate; 7-Zip can do both.",
+                    name,
+                ) from fault.__cause__
             with member:
                 yield name, cast(BinaryIO, member), info
 

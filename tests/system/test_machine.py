@@ -210,6 +210,14 @@ def test_the_unpacked_program_outlasts_the_cleaning_of_var_tmp(installed):
         installed.do(f"{ASKED} -f -o /dev/null http://localhost/{path}")
 
 
+def test_the_journal_has_every_request(installed):
+    """The rate limit of journald drops no line of a service that answers many requests at once."""
+    asked = 12_000  # By default journald takes 10,000 lines in 30 s.
+    installed.do(f"{ASKED} -o /dev/null 'http://localhost/healthz?[1-{asked}]'")
+    count = 'journalctl -u verifyd -o cat | grep -c \'"route":"/healthz"\''
+    until(lambda: int(installed.do(count)) >= asked, "the journal to have all lines")
+
+
 def test_an_uploader_reaches_the_drop_directory_and_nothing_else(installed):
     """As documented, another user's files are loaded through the bind mount."""
     (block,) = re.findall(r"### Give an uploader access.*?```sh\n(.*?)```", PAGE, re.DOTALL)

@@ -6,11 +6,10 @@ The demo is served at most once per database, with the access log in a file.
 import argparse
 import os
 import shlex
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -168,13 +167,16 @@ def _demo(args: argparse.Namespace) -> None:
         text.append("What you loaded or created is kept. The keys below are new,")
         text.append("and those of the last run are revoked.")
     text.extend(_lines(config, keys, is_served=args.serve))
-    print_item(args, members, text="\n".join(text).split("\n"))
     opened = "" if args.json else _links(config, access_log, console)
-    if access_log is None:
+
+    def show() -> None:
+        print_item(args, members, text="\n".join(text).split("\n"))
         print(opened, end="")
+
+    if access_log is None:
+        show()
     else:
-        sys.stdout.flush()
-        _serve(access_log, opened)
+        _serve(access_log, show)
 
 
 def _require_demo_or_empty(engine: Engine) -> None:
@@ -288,11 +290,11 @@ def claim(config: Config) -> Path:
     return config.data_dir.absolute() / _ACCESS_LOG
 
 
-def _serve(access_log: Path, announcement: str) -> None:
+def _serve(access_log: Path, show: Callable[[], None]) -> None:
     """Serve until Ctrl-C or TERM. The terminal gets warnings and errors only.
 
     Args:
-        announcement: the text to print as soon as the demo answers.
+        show: prints what to try, as soon as the demo answers. After an error nothing answers.
     """
     # NOTE: not before now is the directory certainly a demo's.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
@@ -302,13 +304,21 @@ def _serve(access_log: Path, announcement: str) -> None:
     os.close(descriptor)
 
     def announce() -> None:
-        with suppress(OSError), open(terminal, "w", encoding="utf-8") as stdout:
-            stdout.write(announcement)
+        with (
+            suppress(OSError),
+            open(terminal, "w", encoding="utf-8") as stdout,
+            redirect_stdout(stdout),
+        ):
+            show()
 
     # NOTE: this module is gunicorn's configuration; importing it reads the environment.
     from app.server import serve as serve_forever  # noqa: PLC0415
 
-    serve_forever(is_quiet=True, announce=announce)
+    try:
+        serve_forever(is_quiet=True, announce=announce)
+    except Exception:
+        os.dup2(terminal, 1)  # With --json, the reason is a document on stdout.
+        raise
 
 
 def _is_running(state_dir: Path) -> bool:

@@ -1,5 +1,6 @@
 """`verifyd demo --serve`, as `make run` runs it: once at a time, and nothing is lost (D98)."""
 
+import json
 import os
 import pty
 import re
@@ -127,7 +128,7 @@ def test_the_demo_answers_when_it_says_so(place):
 
 
 def test_a_demo_that_dies_at_its_start_claims_nothing(place):
-    """If its workers cannot start, neither a link nor the last line is printed."""
+    """If its workers cannot start, neither keys nor links are printed."""
     program = "import app.server as s; s.create_app = None; from app.cli import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", program, "demo", "--serve"],
@@ -136,10 +137,28 @@ def test_a_demo_that_dies_at_its_start_claims_nothing(place):
         text=True,
         check=False,
     )
-    assert "export KEY=vfd_" in ended.stdout
     assert "NoneType" in ended.stderr
-    for line in ("Documentation", "Access log", "The demo answers"):
-        assert line not in ended.stdout
+    assert ended.stdout == ""
+
+
+def test_a_demo_that_cannot_start_says_only_why(place, tmp_path):
+    """The reason is what is shown last, and with `--json` the only document on stdout."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "metrics").touch()
+    place["state_dir"] = tmp_path / "state"
+    for words in ([], ["--json"]):
+        ended = subprocess.run(
+            [*COMMAND, *words],
+            env=environment(**place),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 1
+        assert "the metrics cannot be kept" in ended.stderr
+        if not words:
+            assert ended.stdout == ""
+    assert json.loads(ended.stdout)["status"] == "failed"
 
 
 def lasting(text: str) -> str:

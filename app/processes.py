@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -150,7 +151,11 @@ class ForkedWorker:
         # Signals that stop the load are held back: until `_work` resets their handlers, the worker
         # would handle them as its parent does.
         with signals_blocked(_STOPS):
-            self._process_id = os.fork()
+            # NOTE: beside other threads Python 3.15 warns once the child exists. Where warnings are
+            # errors, the child would run without being known, and its parent would not wait.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._process_id = os.fork()
             if self._process_id == 0:
                 self._work(work, kept)
 

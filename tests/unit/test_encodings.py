@@ -1,7 +1,9 @@
 """Encodings of CSV files: which can be named, how they are read, and what is noted otherwise."""
 
+import codecs
 import io
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -70,6 +72,11 @@ class TestNames:
     def test_what_is_no_encoding_of_text(self, name):
         """A name that Python knows for something else is as unknown as any other."""
         assert "no encoding of text" in str(encoding_fault(name))
+
+    def test_a_name_of_other_letters_is_not_looked_up(self, monkeypatch):
+        """Python 3.15 warns when it looks such a name up."""
+        monkeypatch.setattr(codecs, "lookup", Mock(side_effect=DeprecationWarning))
+        assert "no encoding of text" in str(encoding_fault("é"))
 
     def test_ascii(self):
         """ASCII has no letters to read."""

@@ -8,6 +8,7 @@ from app.registers.formats.streams import windows_1252
 
 _UTF_8 = frozenset({"utf-8", "utf-8-sig"})
 _EXAMPLES = "such as windows-1250, iso-8859-2 or cp437"
+_UNKNOWN = f"no encoding of text that is known here; use one {_EXAMPLES}"
 _EVERY_BYTE = bytes(range(256))
 _ESCAPE = rb"\u0041"
 _REPLACEMENT = "\ufffd"
@@ -19,6 +20,8 @@ def encoding_fault(name: str) -> str | None:
     Return None for UTF-8, and for one-byte encodings in which ASCII is ASCII. In all others,
     separators, quotes and line ends can be parts of characters.
     """
+    if not name.isascii():  # Python 3.15 warns of such names.
+        return _UNKNOWN
     try:
         if codecs.lookup(name).name in _UTF_8:
             return None
@@ -26,7 +29,7 @@ def encoding_fault(name: str) -> str | None:
         decoded = "" if has_escapes else _EVERY_BYTE.decode(name, "replace")
     except (LookupError, ValueError):
         # LookupError also means a codec that is no text encoding, such as rot13.
-        return f"no encoding of text that is known here; use one {_EXAMPLES}"
+        return _UNKNOWN
     others = decoded[128:]
     if len(decoded) != len(_EVERY_BYTE) or decoded[:128].encode() != _EVERY_BYTE[:128]:
         return "neither UTF-8 nor a one-byte encoding that begins with ASCII; save files as UTF-8"

@@ -51,10 +51,10 @@ def test_a_rule_that_changed_is_noticed(promtool, tmp_path):
     """The tests of the rules fail when a threshold changes."""
     (tmp_path / RULES_TEST.name).write_text(RULES_TEST.read_text())
     rules = RULES.read_text()
-    assert rules.count("14 * 86400") == 1
-    (tmp_path / RULES.name).write_text(rules.replace("14 * 86400", "1 * 86400"))
+    assert rules.count("3 * 86400") == 1
+    (tmp_path / RULES.name).write_text(rules.replace("3 * 86400", "1 * 86400"))
     ended = promtool("test", "rules", tmp_path / RULES_TEST.name)
-    assert (ended.returncode, "VerifydCertificateExpires," in ended.stderr) == (1, True)
+    assert (ended.returncode, "VerifydCertificateExpiresSoon," in ended.stderr) == (1, True)
 
 
 def test_every_rule_is_tested():

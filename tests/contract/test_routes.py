@@ -13,7 +13,7 @@ from app.main import create_app
 from app.routes import ENDPOINTS, OPERATIONS
 from app.serve.http.authentication import is_open
 from tests.contract.answers import document, find_operation
-from tests.contract.pages import ROOT
+from tests.contract.pages import ROOT, documentation_section, section
 from tests.rows import each_row
 from tests.system.test_console_browser import VISITED
 
@@ -72,6 +72,26 @@ def test_both_bulk_operations_are_alike_to_nginx(site):
         lines[path] = [re.sub('"(GET, HEAD, )?POST', '"', each.replace(path, "")) for each in found]
     assert len(lines["/v1/compliance/bulk"]) == 2
     assert lines["/v1/vehicle/bulk-insurance"] == lines["/v1/compliance/bulk"]
+
+
+@pytest.mark.parametrize("site", ["deploy/nginx/verifyd.conf", "deploy/scale-out/nginx.conf"])
+def test_the_pages_say_what_nginx_takes_at_once(site):
+    """One HTTP/2 connection may have all requests of a client; pages name that and the maximum."""
+    text = (ROOT / site).read_text()
+
+    def number(setting: str) -> int:
+        (found,) = re.findall(rf"(?m)^    {setting} (\d+);", text)
+        return int(found)
+
+    at_once = number("http2_max_concurrent_streams")
+    assert number("limit_conn verifyd_networks") == at_once
+    in_all = number("keepalive_requests")
+    limits = section("deploy/REFERENCE.md", "Limits of nginx")
+    assert f"(streams) of one HTTP/2 connection | {at_once} |" in limits
+    assert f"| Requests over one connection | {in_all:,}, " in limits
+    guide = documentation_section("requests")
+    assert f"at most {at_once} requests" in guide
+    assert f"after {in_all:,} requests" in guide
 
 
 def test_spec_4_the_operations_come_in_the_specs_order():

@@ -77,9 +77,14 @@ def tools_environment() -> dict[str, str]:
     openapi-generator is a program in Java, and the Node of the packages of PyPI is newer than that
     of many machines.
     """
+    require_jdk()
+    return {"PATH": f"{python_tools().parent}:{os.environ['PATH']}"}
+
+
+def require_jdk() -> None:
+    """Skip where no Java Development Kit is installed."""
     if shutil.which("javac") is None:
         pytest.skip("javac missing on this machine")
-    return {"PATH": f"{python_tools().parent}:{os.environ['PATH']}"}
 
 
 def generator_jar() -> Path:

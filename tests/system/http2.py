@@ -45,6 +45,12 @@ class Http2:
     def __exit__(self, *_error: object) -> None:
         self._socket.close()
 
+    @property
+    def streams_max(self) -> int:
+        """How many requests the peer lets be open at once."""
+        streams: int = self._state.remote_settings.max_concurrent_streams
+        return streams
+
     def request(self, method: str, path: str, *, body: bytes | None = None, length: int = 0) -> int:
         """Begin a request, and return its stream.
 

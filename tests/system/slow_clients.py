@@ -63,6 +63,14 @@ def slow_reader_over_http_2(stack: ExitStack, bind: str, source: str) -> None:
     stack.enter_context(Http2(bind, source=source, window=0)).request("GET", LONG_ANSWER)
 
 
+def every_stream_over_http_2(stack: ExitStack, bind: str, source: str) -> None:
+    """Open as many requests as one connection may have, and allow the server to answer none."""
+    client = stack.enter_context(Http2(bind, source=source, window=0))
+    for _ in range(client.streams_max):
+        client.request("GET", LONG_ANSWER)
+    client.wait_until_read()
+
+
 if __name__ == "__main__":
     with ExitStack() as held:
         hold(held, sys.argv[1], slow_body)

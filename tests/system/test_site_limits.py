@@ -5,12 +5,14 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.system.client_tools import ran, require_jdk
 from tests.system.http2 import Http2
 from tests.system.nginx import pid_of, running
 from tests.system.processes import (
@@ -27,6 +29,7 @@ from tests.system.site import behind_site, command_with_site
 from tests.system.slow_clients import (
     LONG_ANSWER,
     SlowClient,
+    every_stream_over_http_2,
     hold,
     slow_body,
     slow_body_over_http_2,
@@ -39,8 +42,9 @@ NOBODY = "127.0.0.1:1"
 COST_BYTES_MAX = 100_000_000
 # With less, the clients had gone before the measurement.
 COST_BYTES_MIN = 5_000_000
-PER_NETWORK, IN_ALL, STREAMS = 64, 1_200, 16
+PER_NETWORK, IN_ALL = 64, 1_200
 BEGUN = b"POST / HTTP/1.1\r\nHost: x\r\n%sContent-Length: 9\r\n\r\n"
+JAVA_PROGRAM = Path(__file__).parent / "http_clients" / "Http2Requests.java"
 EXPECTING = b"Expect: 100-continue\r\n"
 
 
@@ -91,6 +95,20 @@ def test_a_thousand_slow_clients_cost_less_than_100_mb(
             assert send(bind, "GET", LONG_ANSWER).status == 200
         cost = memory_bytes(socket_directory) - former
         assert send(bind, "GET", "/healthz").status != 429
+    assert COST_BYTES_MIN < cost < COST_BYTES_MAX
+
+
+@pytest.mark.system_long
+@EVERY_PROXY
+def test_sixty_clients_that_open_every_stream_cost_less_than_100_mb(
+    served, socket_directory, before
+):
+    """They have no key and 60 addresses, and read nothing, not even that they are refused (D59)."""
+    with before(served.bind, socket_directory) as bind, ExitStack() as stack:
+        send(bind, "GET", "/healthz")
+        former = memory_bytes(socket_directory)
+        hold(stack, bind, every_stream_over_http_2, clients=60)
+        cost = memory_bytes(socket_directory) - former
     assert COST_BYTES_MIN < cost < COST_BYTES_MAX
 
 
@@ -184,13 +202,12 @@ class TestHowMany:
 
     @EVERY_PROXY
     def test_streams_of_http_2_count(self, tmp_path, before):
-        """Each stream counts like a connection, and a connection has 16 at most."""
-        with before(NOBODY, tmp_path) as bind, ExitStack() as stack:
-            for _ in range(PER_NETWORK // STREAMS):
-                client = stack.enter_context(Http2(bind))
-                self.fill(client, STREAMS)
-                # Sent before nginx has counted them, a request would take the place of one.
-                client.wait_until_read()
+        """Each stream counts like a connection, and one connection may have them all."""
+        with before(NOBODY, tmp_path) as bind, Http2(bind) as client:
+            assert client.streams_max == PER_NETWORK
+            self.fill(client, PER_NETWORK)
+            # Sent before nginx has counted them, a request would take the place of one.
+            client.wait_until_read()
             require_refused(send(bind, "GET", "/"))
 
     @EVERY_PROXY
@@ -198,10 +215,10 @@ class TestHowMany:
         """A new client is refused, too, with the reason."""
         with before(NOBODY, tmp_path) as bind, ExitStack() as stack:
             # Connections may be idle for 30 s; on a busy machine it takes seconds to open them all.
-            sources = [f"127.0.1.{number // 4 + 1}" for number in range(IN_ALL // 15)]
+            sources = [f"127.0.1.{number + 1}" for number in range(IN_ALL // 60)]
             clients = [stack.enter_context(Http2(bind, source=source)) for source in sources]
             for client in clients:
-                self.fill(client, 15)
+                self.fill(client, 60)
             for client in clients:
                 client.wait_until_read()
             require_refused(send(bind, "GET", "/"))
@@ -284,6 +301,39 @@ class TestLettingGo:
             headers, _ = client.answer(client.request("GET", "/"))
             assert headers[":status"] == "502"
             assert sorted(logged(tmp_path, 2)) == [408, 502]
+
+    @EVERY_PROXY
+    def test_an_error_that_nobody_reads_is_let_go_sooner(self, tmp_path, before):
+        """No limit counts refused requests, so they go after two seconds."""
+        with before(NOBODY, tmp_path) as bind, Http2(bind, window=0) as client:
+            started = time.monotonic()
+            with pytest.raises(ConnectionResetError):
+                client.answer(client.request("GET", "/"))
+            assert time.monotonic() - started < 8
+
+
+@EVERY_PROXY
+def test_a_connection_takes_more_than_a_thousand_requests(tmp_path, before):
+    """The end of an HTTP/2 connection breaks off requests of some clients, so it is rare."""
+    with before(NOBODY, tmp_path) as bind, Http2(bind) as client:
+        for _ in range(1_100):
+            client.answer(client.request("HEAD", "/"))
+
+
+@pytest.mark.system_long
+@EVERY_PROXY
+@pytest.mark.parametrize("threads", [24, 60])
+def test_the_client_of_java_gets_every_answer(served, tmp_path, before, threads):
+    """2,000 requests with the `HttpClient` of the JDK, which Spring uses by default."""
+    require_jdk()
+    with before(served.bind, tmp_path) as bind:
+        keystore = "-keystore trusted -storepass changeit -noprompt".split()
+        made = ran(["keytool", "-importcert", *keystore, "-file", "fullchain.pem"], tmp_path)
+        assert made.returncode == 0, made.stderr
+        trust = [f"-Djavax.net.ssl.trustStore{name}" for name in ("=trusted", "Password=changeit")]
+        url = f"https://{bind.removeprefix('tls:')}/healthz"
+        ended = ran(["java", *trust, JAVA_PROGRAM, url, threads, 2_000], tmp_path)
+    assert Counter(ended.stdout.splitlines()) == {"HTTP_2 200": 2_000}, ended.stderr
 
 
 @EVERY_PROXY

@@ -483,7 +483,10 @@ TEXTS = {
     "events_gone": "The events after this one are no longer kept, or the feed has begun again ",
     "too_many_registrations": "The account's plan allows 1 registration in one request; got 2.",
     "body_too_large": "A body has at most 1,048,576 bytes; got more.",
-    "invalid_request": "A body must be sent with its Content-Length and without Transfer-Encoding.",
+    "invalid_request": (
+        "A body must be sent with its Content-Length and without Transfer-Encoding: .NET needs "
+        "LoadIntoBufferAsync, Spring a BufferingClientHttpRequestFactory."
+    ),
     "forbidden": "The key's account may not read the metrics",
     "operation_forbidden": "The key may be used only for vehicles, not for this operation.",
     "address_forbidden": "The key may not be used from the address 198.51.100.7.",

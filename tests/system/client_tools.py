@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,14 @@ from tests.system.processes import KEPT
 
 PROGRAMS = Path(__file__).parent / "clients"
 _SECONDS_MAX = 600
+_SPRING = [
+    *(("org/springframework", f"spring-{name}") for name in ("web", "core", "beans", "jcl")),
+    *(("io/micrometer", f"micrometer-{name}") for name in ("observation", "commons")),
+    *(
+        ("com/fasterxml/jackson/core", f"jackson-{name}")
+        for name in ("databind", "core", "annotations")
+    ),
+]
 
 
 def ran(
@@ -85,6 +94,32 @@ def require_jdk() -> None:
     """Skip where no Java Development Kit is installed."""
     if shutil.which("javac") is None:
         pytest.skip("javac missing on this machine")
+
+
+def dotnet_version() -> str:
+    """Return the version of .NET, such as 8.0; skip where its SDK is not installed."""
+    if shutil.which("dotnet") is None:
+        pytest.skip("dotnet missing on this machine")
+    ended = ran(["dotnet", "--version"], Path.cwd())
+    if ended.returncode:
+        pytest.skip("the SDK of .NET is missing on this machine")
+    return ".".join(ended.stdout.split(".")[:2])
+
+
+def spring_jars() -> str:
+    """Return the class path of Spring and Jackson; skip where Maven has not installed them.
+
+    Maven keeps what any of its projects has used.
+    """
+    require_jdk()
+    found: list[str] = []
+    for group, name in _SPRING:
+        versions = (Path.home() / ".m2" / "repository" / group / name).glob(f"*/{name}-*.jar")
+        jars = [each for each in versions if re.fullmatch(r"[\d.]+", each.parent.name)]
+        if not jars:
+            pytest.skip(f"{name} missing in the repository of Maven on this machine")
+        found.append(str(max(jars, key=lambda jar: [*map(int, jar.parent.name.split("."))])))
+    return ":".join(found)
 
 
 def generator_jar() -> Path:

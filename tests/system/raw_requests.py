@@ -42,7 +42,8 @@ INCOMPLETE = Expected(400, "invalid_request", "The body ended before its Content
 WITHOUT_LENGTH = Expected(
     400,
     "invalid_request",
-    "A body must be sent with its Content-Length and without Transfer-Encoding.",
+    "A body must be sent with its Content-Length and without Transfer-Encoding: .NET needs "
+    "LoadIntoBufferAsync, Spring a BufferingClientHttpRequestFactory.",
 )
 NO_KEY = Expected(401, "unauthorized")
 NOT_FOUND = Expected(404, "not_found")

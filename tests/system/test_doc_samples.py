@@ -15,9 +15,10 @@ import pytest
 
 from app.documentation.reference import LIBRARIES
 from tests.contract.answers import document
-from tests.system.client_tools import node_tools, python_tools
+from tests.system.client_tools import dotnet_version, node_tools, python_tools, spring_jars
 from tests.system.processes import Service, environment, free_port, run_command, send, until
 
+CLIENTS = Path(__file__).parent / "http_clients"
 COMPILE = (
     "--strict --noUnusedLocals --target es2022 --module nodenext --types node "
     "--allowImportingTsExtensions --noEmit"
@@ -226,6 +227,44 @@ def compile_all(directory: Path) -> None:
     files = sorted(path.name for path in directory.glob("*.ts"))
     ended = run([node_tools() / "tsc", *COMPILE, *files], directory)
     assert ended.returncode == 0, ended.stdout
+
+
+def send_with_and_without_length(words: list[Any], directory: Path, demo: Service) -> list[str]:
+    """Run a program that sends a body by default and by the line of the page; return its output."""
+    url = f"http://{demo.bind}/v1/vehicle/bulk-insurance"
+    ended = run([*words, url], directory, KEY=demo.key, HOME=str(Path.home()))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout.split()
+
+
+def line_of(page: str, framework: str) -> str:
+    """Return the line of the page that makes a framework send a length."""
+    (line,) = re.findall(rf"<dt>{framework}</dt>\n<dd><code>(.*)</code></dd>", page)
+    return html.unescape(line)
+
+
+@pytest.mark.system_long
+def test_dotnet_sends_a_length_with_the_line_of_the_page(demo, tmp_path):
+    """By default it sends chunks, and gets the 400 that names the cure."""
+    version = dotnet_version()
+    project = (CLIENTS / "WithDotnet.csproj").read_text().replace("VERSION", version)
+    (tmp_path / "WithDotnet.csproj").write_text(project)
+    program = (CLIENTS / "WithDotnet.cs").read_text()
+    line = line_of(page_of(demo), ".NET")
+    (tmp_path / "WithDotnet.cs").write_text(program.replace("/* the line of the page */", line))
+    words = ["dotnet", "run", "--"]
+    assert send_with_and_without_length(words, tmp_path, demo) == ["400", "200"]
+
+
+@pytest.mark.system_long
+def test_spring_sends_a_length_with_the_line_of_the_page(demo, tmp_path):
+    """By default it sends chunks, and gets the 400 that names the cure."""
+    program = (CLIENTS / "WithSpring.java").read_text()
+    line = line_of(page_of(demo), "Spring")
+    path = tmp_path / "WithSpring.java"
+    path.write_text(program.replace("/* the line of the page */", line))
+    words = ["java", "-cp", spring_jars(), path]
+    assert send_with_and_without_length(words, tmp_path, demo) == ["400", "200"]
 
 
 @pytest.mark.system_long

@@ -18,6 +18,11 @@ BODY_BYTES_MAX = 1024 * 1024
 DRAINED_BYTES_MAX = 4 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _LENGTH_DIGITS_MAX = 18
+# The defaults of .NET's PostAsJsonAsync and of Spring's RestClient are chunks.
+_WITHOUT_LENGTH = (
+    "A body must be sent with its Content-Length and without Transfer-Encoding: .NET needs "
+    "LoadIntoBufferAsync, Spring a BufferingClientHttpRequestFactory."
+)
 _JSON = "application/json"
 _CHARSETS = frozenset({"charset=utf-8", "charset=utf8"})
 # What clients send by mistake. A type that is not listed is not repeated (D90).
@@ -55,8 +60,7 @@ def _take_in(req: Request) -> bytes | Problem:
     stream = req.env["wsgi.input"]
     if "HTTP_TRANSFER_ENCODING" in req.env:
         _drain(stream, DRAINED_BYTES_MAX)
-        detail = "A body must be sent with its Content-Length and without Transfer-Encoding."
-        return Problem("invalid_request", detail)
+        return Problem("invalid_request", _WITHOUT_LENGTH)
     length = req.env.get("CONTENT_LENGTH") or "0"
     if not (length.isascii() and length.isdigit()):
         return Problem("invalid_request", "Content-Length is not a number.")

@@ -8,7 +8,8 @@ import base64
 import binascii
 import hashlib
 import re
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Literal
 from urllib.parse import urlsplit
 
 from app.setting_values import words
@@ -20,19 +21,23 @@ _MAIL_ADDRESS = re.compile(r"[A-Za-z0-9_.+=/][A-Za-z0-9_.+=/-]*(@[A-Za-z0-9]([A-
 _MUST_BE = "must be exec:/PATH, https://... or mailto:ADDRESS, several separated by commas"
 
 
-class Destination(NamedTuple):
+@dataclass(frozen=True)
+class Destination:
     """One destination of alerts."""
 
     kind: Literal["exec", "https", "mailto"]
     target: str
     """The path of a command, the whole URL, or a mail address."""
+    position: int | None = field(default=None, compare=False)
+    """Its place in the setting, from 1, if that names several."""
 
     @property
     def name(self) -> str:
         """The destination's name in logs and in the output of commands."""
         if self.kind == "https":
             # SEC: the path is left out, because it can hold a token.
-            return f"https://{urlsplit(self.target).netloc}/"
+            place = f" (destination {self.position})" if self.position else ""
+            return f"https://{urlsplit(self.target).netloc}/{place}"
         return f"{self.kind}:{self.target}"
 
     @property
@@ -49,7 +54,9 @@ def parse_destinations(text: str) -> tuple[Destination, ...]:
     found = tuple(map(_parse, words(text)))
     if len(set(found)) < len(found):
         raise ValueError("must not name a destination twice")
-    return found
+    if len(found) == 1:
+        return found
+    return tuple(replace(each, position=place) for place, each in enumerate(found, 1))
 
 
 def parse_secret(text: str) -> bytes | None:

@@ -6,20 +6,23 @@ import hmac
 import http.client
 import logging
 import os
+import re
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from email.message import EmailMessage
 from email.utils import formatdate
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from typing import Literal, NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
@@ -27,7 +30,8 @@ from app import clock
 from app.alerts.message import DIGEST, Message
 from app.alerts.spool import Entry, Spool
 from app.clock_steps import old_times
-from app.config import Config
+from app.config import SETTINGS, Config
+from app.printable import printable
 from app.setting_destinations import SECRET_PREFIX, Destination
 from app.storage.file_lock import user_name
 
@@ -35,9 +39,13 @@ COMMAND_SECONDS = 60
 ANSWER_SECONDS = 30
 """For an https server, from the connection to the status of its answer."""
 _CONNECT_SECONDS = 10
+_LINE_BYTES_MAX = 4096
+_LINE_CHARACTERS_MAX = 200
+_HIDDEN_CHARACTERS_MIN = 4
 _KILL_SECONDS = 5
 """For a killed command to end. One that waits in the kernel ends later."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PROXIES = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
 _SENDMAIL_PATH = f"{_PATH}:/usr/lib"
 # The host that built the program may keep certificates elsewhere than the host that runs it.
 _CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
@@ -47,10 +55,11 @@ class NotSent(Exception):
     """A message was not accepted. The text says why, and has no secret."""
 
 
-def send(destination: Destination, message: Message, secret: bytes | None) -> None:
+def send(destination: Destination, message: Message, secret: bytes | None) -> str | None:
     """Send a message to a command, an https URL or the local sendmail.
 
-    Raises NotSent, after about a minute at most.
+    Returns None if it was delivered, otherwise who has accepted it and may still drop it. Raises
+    NotSent, after about a minute at most.
 
     Args:
         secret: the key that signs messages to an https URL.
@@ -60,8 +69,9 @@ def send(destination: Destination, message: Message, secret: bytes | None) -> No
             _run([destination.target], _encoded(message), _environment(message))
         elif destination.kind == "mailto":
             _run([_sendmail(), "-t", "-i"], _mail(destination.target, message), _environment())
+            return "sendmail has taken the mail; whether it arrives is not known"
         else:
-            _post(destination.target, message, secret)
+            return _post(destination.target, message, secret)
     except ssl.SSLCertVerificationError as error:
         raise NotSent(f"its certificate is not valid: {error.verify_message}") from error
     except TimeoutError as error:
@@ -69,6 +79,7 @@ def send(destination: Destination, message: Message, secret: bytes | None) -> No
     except (OSError, ValueError, http.client.HTTPException) as error:
         # SEC: the message of a ValueError can quote the message that was sent.
         raise NotSent(getattr(error, "strerror", None) or type(error).__name__) from error
+    return None
 
 
 def signature(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
@@ -82,7 +93,7 @@ def _encoded(message: Message) -> bytes:
     return msgspec.json.encode(message.document())
 
 
-def _post(url: str, message: Message, secret: bytes | None) -> None:
+def _post(url: str, message: Message, secret: bytes | None) -> str | None:
     if secret is None:
         raise NotSent(
             f"there is no secret to sign with: VERIFYD_NOTIFY_SECRET, {SECRET_PREFIX}..., "
@@ -96,41 +107,103 @@ def _post(url: str, message: Message, secret: bytes | None) -> None:
         "webhook-timestamp": str(now),
         "webhook-signature": signature(secret, message.id, now, body),
     }
-    status = _answer_status(url, body, headers)
+    status, line = _answer(url, body, headers)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise NotSent(f"it answered {status}: redirects are not followed")
     if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        raise NotSent(f"it answered {status}")
+        raise NotSent(f"it answered {status}{line and ': '}{line}")
+    if status == HTTPStatus.ACCEPTED:
+        return f"it answered {status}, so whether the message arrives is not known"
+    return None
 
 
-def _answer_status(url: str, body: bytes, headers: Mapping[str, str]) -> int:
-    """Send a POST request, and return the status of the answer. Raises OSError and HTTPException.
+def _answer(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
+    """Send a POST request; return the status of the answer, and the first line of its body.
 
-    The answer must begin within ANSWER_SECONDS.
+    The answer must come within ANSWER_SECONDS. Raises NotSent, OSError and HTTPException.
     """
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    connection = http.client.HTTPSConnection(
-        parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS, context=_tls()
-    )
+    with closing(_connected(parts)) as connection, _limited(connection):
+        connection.request("POST", target, body, headers)
+        answer = connection.getresponse()
+        content = b""
+        with suppress(OSError, http.client.HTTPException):  # The status is enough.
+            content = answer.read(_LINE_BYTES_MAX)
+    lines = filter(None, map(str.strip, content.decode(errors="replace").splitlines()))
+    line = next(lines, "")
+    # SEC: servers like to repeat the path or its parts, and it can hold a token.
+    for part in re.split("[/?&=]", target):
+        for hidden in (part, unquote(part)):
+            if len(hidden) >= _HIDDEN_CHARACTERS_MIN:
+                line = re.sub(re.escape(hidden), "...", line, flags=re.IGNORECASE)
+    return answer.status, printable(line)[:_LINE_CHARACTERS_MAX]
+
+
+def _connected(url: SplitResult) -> http.client.HTTPSConnection:
+    """Connect to the host of a URL, through a proxy if the environment names one.
+
+    Raises NotSent and OSError.
+    """
+    to = partial(http.client.HTTPSConnection, timeout=_CONNECT_SECONDS, context=_tls())
+    proxy = _proxy_for(url)
+    if proxy:
+        connection = to(proxy.hostname or "", proxy.port or 80)
+        connection.set_tunnel(url.hostname or "", url.port, _authorization(proxy))
+    else:
+        connection = to(url.hostname or "", url.port)
     try:
-        connection.connect()
-        # The time limit of a read does not stop a server that sends single bytes.
-        deadline = threading.Timer(ANSWER_SECONDS, _shut, [connection.sock])
-        deadline.daemon = True
-        deadline.start()
-        try:
-            connection.request("POST", target, body, headers)
-            return connection.getresponse().status
-        finally:
-            deadline.cancel()
-    finally:
+        with _limited(connection):
+            connection.connect()
+    except OSError as error:
         connection.close()
+        if not proxy or isinstance(error, ssl.SSLError | TimeoutError):
+            raise
+        # If the proxy refuses, the text has the status and reason of its answer.
+        reason = printable(error.strerror or str(error))[:_LINE_CHARACTERS_MAX]
+        raise NotSent(f"the proxy {connection.host}:{connection.port}: {reason}") from error
+    return connection
 
 
-def _shut(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+def _proxy_for(url: SplitResult) -> SplitResult | None:
+    """Return the proxy of HTTPS_PROXY, unless NO_PROXY names the host. Raises NotSent."""
+    proxy = getproxies().get("https")
+    if not proxy or proxy_bypass(url.netloc):
+        return None
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    with suppress(ValueError):  # Its port is no number.
+        if parts.scheme == "http" and parts.hostname and parts.port != 0:
+            return parts
+    # SEC: the message does not repeat the value, which can hold a password.
+    raise NotSent("HTTPS_PROXY must be http://HOST:PORT, perhaps with USER:PASSWORD@")
+
+
+def _authorization(proxy: SplitResult) -> dict[str, str]:
+    if proxy.username is None:
+        return {}
+    name, password = unquote(proxy.username), unquote(proxy.password or "")
+    encoded = base64.b64encode(f"{name}:{password}".encode()).decode()
+    return {"Proxy-Authorization": f"Basic {encoded}"}
+
+
+@contextmanager
+def _limited(connection: http.client.HTTPSConnection) -> Iterator[None]:
+    """End what happens on a connection after ANSWER_SECONDS.
+
+    The time limit of a read does not stop a server that sends single bytes.
+    """
+    deadline = threading.Timer(ANSWER_SECONDS, _shut, [connection])
+    deadline.daemon = True
+    deadline.start()
+    try:
+        yield
+    finally:
+        deadline.cancel()
+
+
+def _shut(connection: http.client.HTTPSConnection) -> None:
+    with suppress(OSError, AttributeError):  # Not connected, or just closed.
+        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _tls() -> ssl.SSLContext:
@@ -182,9 +255,13 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _environment(message: Message | None = None) -> dict[str, str]:
-    """Return the whole environment of a command. SEC: it has no settings and no secrets."""
+    """Return the whole environment of a command. SEC: it has no settings and no secrets.
+
+    The proxies are for programs that send a message, such as curl.
+    """
     environment = {"PATH": _PATH, "LANG": "C.UTF-8"}
     if message is not None:
+        environment |= {name: os.environ[name] for name in _PROXIES if name in os.environ}
         environment |= {
             "NOTICE_ID": message.id,
             "NOTICE_TYPE": message.type,
@@ -236,16 +313,27 @@ class Outcome(NamedTuple):
     """The result of sending to one destination."""
 
     destination: str
-    reason: str | None
-    """Why the message was not delivered; None if it was."""
+    outcome: Literal["sent", "accepted", "failed"]
+    """`accepted` means that somebody has taken the message who may still drop it."""
+    reason: str | None = None
+    """Why the message was not delivered, or may not be; None if it was."""
+
+    def __str__(self) -> str:
+        verb = {"sent": "delivered to", "accepted": "accepted by", "failed": "not delivered to"}
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{verb[self.outcome]} {self.destination}{reason}"
 
 
 def send_to_all(config: Config, message: Message) -> list[Outcome]:
     """Send a message to each destination of alerts or digests at once, without the queue."""
-    return [
-        Outcome(destination.name, fault_of(destination, message, config))
-        for destination in dict.fromkeys([*config.notify, *config.audit_digests])
-    ]
+    outcomes = [outcome_of(each, message, config) for each in config.notify]
+    for each in config.audit_digests:
+        if each not in config.notify:
+            outcome = outcome_of(each, message, config)
+            # Its place may be taken in the other setting, too.
+            name = f"{each.name} of {SETTINGS['audit_digests'].variable}"
+            outcomes.append(outcome._replace(destination=name))
+    return outcomes
 
 
 def deliver(config: Config) -> bool:
@@ -286,11 +374,11 @@ def _try_deliver(spool: Spool, entry: Entry, config: Config) -> bool:
     if not config.notify:
         _log.error("alert %s: not delivered: VERIFYD_NOTIFY names no destination", message.id)
     for destination in list(missing):
-        fault = fault_of(destination, message, config)
-        if fault is not None:
-            _log.warning("alert %s: not delivered to %s: %s", message.id, destination.name, fault)
+        outcome = outcome_of(destination, message, config)
+        if outcome.outcome == "failed":
+            _log.warning("alert %s: %s", message.id, outcome)
             continue
-        _log.info("alert %s: delivered to %s", message.id, destination.name)
+        _log.info("alert %s: %s", message.id, outcome)
         missing.remove(destination)
         entry = msgspec.structs.replace(entry, delivered=[*entry.delivered, destination.digest])
         _note(spool, entry)
@@ -317,10 +405,10 @@ def _note(spool: Spool, entry: Entry) -> None:
         )
 
 
-def fault_of(destination: Destination, message: Message, config: Config) -> str | None:
-    """Send a message, and return why that failed; None if it was accepted."""
+def outcome_of(destination: Destination, message: Message, config: Config) -> Outcome:
+    """Send a message, and return what came of it."""
     try:
-        send(destination, message, config.notify_secret)
+        doubt = send(destination, message, config.notify_secret)
     except NotSent as error:
-        return str(error)
-    return None
+        return Outcome(destination.name, "failed", str(error))
+    return Outcome(destination.name, "accepted" if doubt else "sent", doubt)

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from app import clock
-from app.alerts.delivery import fault_of, is_due
+from app.alerts.delivery import is_due, outcome_of
 from app.alerts.message import DIGEST, Condition, Message
 from app.alerts.nightly import is_catching_up
 from app.alerts.spool import Spool, new_id
@@ -146,10 +146,11 @@ def _send(config: Config, destination: Destination) -> str:
         subject=f"verifyd on {host}: digest of the audit trail",
         text=f"{kept}\n",
     )
-    if fault := fault_of(destination, message, config):
-        _log.warning("digest of %s: not delivered to %s: %s", kept.segment, destination.name, fault)
+    outcome = outcome_of(destination, message, config)
+    if outcome.outcome == "failed":
+        _log.warning("digest of %s: %s", kept.segment, outcome)
         return ""
-    _log.info("digest of %s: delivered to %s", kept.segment, destination.name)
+    _log.info("digest of %s: %s", kept.segment, outcome)
     return kept.digest
 
 

@@ -23,9 +23,7 @@ _NEEDED = ("data_dir", "audit_dir", "audit_digests", "notify", "notify_secret")
 
 
 commands = Group()
-OUTCOMES = Table[Outcome](
-    "destination outcome reason", outcome=lambda each: "failed" if each.reason else "sent"
-)
+OUTCOMES = Table[Outcome]("destination outcome reason")
 PROBLEMS = Table[Condition]("key problem remedy", problem=lambda each: each.warning)
 
 
@@ -73,7 +71,7 @@ def _test(args: argparse.Namespace, config: Config) -> None:
         raise OperatorError(f"{SETTINGS['notify'].variable} names no destination; set it first")
     with waiting_for(args, "the destinations to take a test message"):
         outcomes = send_to_all(config, test_message(new_id()))
-    failed = sum(each.reason is not None for each in outcomes)
+    failed = sum(each.outcome == "failed" for each in outcomes)
     destinations = counted(len(outcomes), "destination")
     sentence = f"test message sent to {len(outcomes) - failed} of {destinations}"
     OUTCOMES.print_list(args, outcomes, sentence)

@@ -62,6 +62,7 @@ CALLS = sorted(
     {
         (block.page, shlex.join(found))
         for block in SHELL
+        if not block.text.startswith("#!")  # A script, which other tests run.
         for words in programs(shell(block))
         if (found := arguments(words)) is not None
     }

@@ -8,8 +8,10 @@ import http.server
 import json
 import os
 import re
+import select
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -22,10 +24,11 @@ import pytest
 
 from app import clock
 from app.alerts import delivery
-from app.alerts.message import Condition, composed
+from app.alerts.message import Alerted, Condition, composed
 from app.alerts.morning import composed_report
 from app.alerts.nightly import Run, record
 from app.setting_destinations import Destination
+from tests.contract.pages import PAGES
 from tests.system.processes import environment, run_command, until
 
 KEY = b"k" * 32
@@ -307,15 +310,16 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def answering(status: int, **headers: str):
-    """Return a handler that answers with a status."""
+def answering(status: int, text: str = "", **headers: str):
+    """Return a handler that answers with a status and a text."""
 
     def answer(handler):
         handler.send_response(status)
         for name, value in headers.items():
             handler.send_header(name, value)
-        handler.send_header("Content-Length", "0")
+        handler.send_header("Content-Length", str(len(text.encode())))
         handler.end_headers()
+        handler.wfile.write(text.encode())
 
     return answer
 
@@ -387,6 +391,47 @@ class TestHttps:
         assert "token" not in json.dumps(outcome)
         assert len(endpoint.got) == 1
 
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("invalid_payload", "invalid_payload"),
+            ("\r\n  no_text  \nmore", "no_text"),
+            ("\x1b[2J\x00" + "x" * 300, "\\x1b[2J\\x00" + "x" * 189),
+            ("a" * 5000, "a" * 200),
+            (
+                "Cannot POST /HOOK?token=abc/T0/S%C3%A9cret",
+                "Cannot POST /...?...=abc/T0/S%C3%A9cret",
+            ),
+        ],
+    )
+    def test_the_first_line_of_a_refusal_is_shown(self, nights, endpoint, text, shown):
+        """200 printable characters of it, without parts of the URL, which can be a token."""
+        endpoint.behaviour = answering(400, text)
+        _, (outcome,) = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
+        assert outcome["reason"] == f"it answered 400: {shown}"
+
+    def test_what_is_only_accepted_is_not_called_delivered(self, nights, endpoint):
+        """A service that answers 202 has not shown the message to anybody yet."""
+        endpoint.behaviour = answering(202)
+        settings = {"notify": endpoint.url, "notify_secret": SECRET}
+        status, (outcome,) = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
+        doubt = "it answered 202, so whether the message arrives is not known"
+        assert (status, outcome["outcome"], outcome["reason"]) == (0, "accepted", doubt)
+        nights.put("a.csv", BAD)
+        nights.run("import", "--drop", nights.drop, **settings)
+        ended = nights.run("notify", "--deliver", **settings)
+        assert f"accepted by {outcome['destination']}: {doubt}" in ended.stderr
+        assert (ended.returncode, "delivered to" in ended.stderr) == (0, False)
+
+    def test_destinations_on_one_host_have_names_of_their_own(self, nights, endpoint):
+        """The name has the place in the setting, and nothing of the path."""
+        _, outcomes = outcomes_of(nights, f"{endpoint.url},{endpoint.url}2", notify_secret=SECRET)
+        host = endpoint.url.partition("/hook")[0]
+        assert [each["destination"] for each in outcomes] == [
+            f"{host}/ (destination 1)",
+            f"{host}/ (destination 2)",
+        ]
+
     def test_its_certificate_must_be_valid(self, nights, endpoint, tmp_path):
         """An unknown authority or another name is refused."""
         (tmp_path / "other").mkdir()
@@ -420,6 +465,192 @@ class TestHttps:
         assert len(endpoint.got) == 2
         assert nights.run("notify", "--deliver", **settings).returncode == 0
         assert len(endpoint.got) == 2
+
+
+class Proxy(http.server.ThreadingHTTPServer):
+    """A proxy on loopback, which keeps what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Tunnel)
+        self.asked: list[str] = []
+
+
+class Tunnel(http.server.BaseHTTPRequestHandler):
+    """Lets through whoever has the right password."""
+
+    server: Proxy
+
+    def do_CONNECT(self):
+        self.server.asked.append(self.path)
+        wanted = base64.b64encode(b"user:p@ss").decode()
+        if self.headers["Proxy-Authorization"] != f"Basic {wanted}":
+            self.send_error(407)
+            return
+        host, _, port = self.path.rpartition(":")
+        with socket.create_connection((host, int(port))) as there:
+            self.send_response(200)
+            self.end_headers()
+            ends = {self.connection: there, there: self.connection}
+            while data := (ready := select.select(list(ends), [], [])[0])[0].recv(65_536):
+                ends[ready[0]].sendall(data)
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def proxy():
+    """A running proxy."""
+    with Proxy() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+class TestProxy:
+    @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy"])
+    @pytest.mark.parametrize("scheme", ["http://", ""])
+    def test_it_is_used(self, nights, endpoint, proxy, monkeypatch, name, scheme):
+        """The message goes through it, encrypted for the destination, with its own password."""
+        monkeypatch.setenv(name, f"{scheme}user:p%40ss@127.0.0.1:{proxy.server_port}")
+        status, outcomes = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
+        assert (status, len(endpoint.got)) == (0, 1), outcomes
+        ((_, headers, _),) = endpoint.got
+        assert headers["Host"] == f"localhost:{endpoint.server_port}"
+        assert "Proxy-Authorization" not in headers
+        assert proxy.asked == [f"localhost:{endpoint.server_port}"]
+
+    @pytest.mark.parametrize("exempt", ["localhost", ".example.com, localhost", "*"])
+    def test_no_proxy_names_hosts_without_it(self, nights, endpoint, proxy, monkeypatch, exempt):
+        """A destination in the own network is reached directly."""
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.server_port}")
+        monkeypatch.setenv("NO_PROXY", exempt)
+        status, _ = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
+        assert (status, len(endpoint.got), proxy.asked) == (0, 1, [])
+
+    def test_its_refusal_is_told_apart(self, nights, endpoint, proxy, monkeypatch):
+        """The reason names the proxy and its answer, and has no password."""
+        monkeypatch.setenv("HTTPS_PROXY", f"http://user:wrong@127.0.0.1:{proxy.server_port}")
+        status, (outcome,) = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
+        assert (status, endpoint.got) == (1, [])
+        assert outcome["reason"].startswith(f"the proxy 127.0.0.1:{proxy.server_port}: ")
+        assert "407" in outcome["reason"]
+        assert "wrong" not in outcome["reason"]
+
+    @pytest.mark.parametrize("value", ["socks5://127.0.0.1:9", "http://", "http://h:x", "h:0"])
+    def test_a_wrong_one_is_named(self, nights, endpoint, monkeypatch, value):
+        """Nothing is sent past a proxy that cannot be used."""
+        monkeypatch.setenv("HTTPS_PROXY", value)
+        _, (outcome,) = outcomes_of(nights, endpoint.url, notify_secret=SECRET)
+        assert outcome["reason"].startswith("HTTPS_PROXY must be http://HOST:PORT")
+        assert endpoint.got == []
+
+    def test_commands_know_it(self, nights, monkeypatch):
+        """A command that sends a message by curl needs the same proxy."""
+        monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+        script = nights.command(f'echo "$HTTPS_PROXY" >"{nights.got}/proxy"')
+        assert outcomes_of(nights, f"exec:{script}")[0] == 0
+        assert (nights.got / "proxy").read_text() == "http://127.0.0.1:9\n"
+
+
+def slack(headers, document):
+    """Answer as an incoming webhook of Slack."""
+    text = document.get("text")
+    if not isinstance(text, str) or not text:
+        return 400, "no_text"
+    # What is between these characters is a link or calls somebody.
+    return (400, "invalid_payload") if re.search("[<>]|&(?!amp;|lt;|gt;)", text) else (200, "ok")
+
+
+def mattermost(headers, document):
+    """Answer as an incoming webhook of Mattermost."""
+    fenced = re.fullmatch(r"(?s)```\n[^`]+```", document.get("text", ""))
+    return (200, "ok") if fenced else (400, "Unable to parse incoming data")
+
+
+def gotify(headers, document):
+    """Answer as `POST /message` of Gotify."""
+    if headers.get("X-Gotify-Key") != "TOKEN":
+        return 401, "you need to provide a valid access token"
+    is_right = document["message"] and document["title"] and type(document["priority"]) is int
+    return (200, "{}") if is_right else (400, "Field 'message' is required")
+
+
+def pagerduty(headers, document):
+    """Answer as the Events API v2 of PagerDuty."""
+    is_right = len(document["routing_key"]) == 32 and 0 < len(document["dedup_key"]) <= 255
+    if document["event_action"] == "trigger":
+        payload = document["payload"]
+        is_right &= 0 < len(payload["summary"]) <= 1024 and bool(payload["source"])
+        is_right &= payload["severity"] in ("critical", "error", "warning", "info")
+    else:
+        is_right &= document["event_action"] == "resolve"
+    return (202, "Event processed") if is_right else (400, "Event object is invalid")
+
+
+SERVICES = {"Slack": slack, "Mattermost": mattermost, "Gotify": gotify, "PagerDuty": pagerduty}
+RECIPES = PAGES["deploy/monitoring/README.md"]
+
+
+@pytest.fixture
+def recipe(nights, endpoint):
+    """`recipe(service)` makes the script on the page, which sends to a server with its rules."""
+    missing = [each for each in ("curl", "jq") if shutil.which(each) is None]
+    if missing:
+        pytest.skip(f"{' and '.join(missing)} missing on this machine")
+
+    def make(service: str) -> Path:
+        (text,) = re.findall(rf"(?ms)^\*\*{service}\*\*.*?^```sh\n(#!/bin/sh\n.*?)^```$", RECIPES)
+        lines = [f'url = "{endpoint.url}"', f'cacert = "{endpoint.certificate}"']
+        lines.append('header = "X-Gotify-Key: TOKEN"')
+        (nights.directory / "chat.curl").write_text("\n".join(lines))
+        (nights.directory / "pagerduty.key").write_text("k" * 32 + "\n")
+        rules = SERVICES[service]
+
+        def answer(handler):
+            _, headers, body = endpoint.got[-1]
+            assert headers["Content-Type"] == "application/json"
+            answering(*rules(headers, json.loads(body)))(handler)
+
+        endpoint.behaviour = answer
+        return nights.command(text.replace("/etc/verifyd/", f"{nights.directory}/"), service)
+
+    return make
+
+
+class TestRecipes:
+    @pytest.mark.parametrize("service", SERVICES)
+    def test_the_service_takes_each_message(self, nights, endpoint, recipe, world, service):
+        """Alerts with hostile texts, their end, tests and reports follow the service's rules."""
+        script = recipe(service)
+        text = '<!channel> & ```\n@all \\ \\n "' + "\u00fc" * 1500
+        found = [Condition(f"load:{name}", f"{name} {text}", text, 1, "mend it") for name in "ab"]
+        over = [Alerted("1", "it failed", 1, 1)]
+        for message in (
+            composed("msg_1", found, over),
+            composed("msg_2", [], over),
+            composed_report(world.engine, world.config),
+        ):
+            delivery.send(Destination("exec", str(script)), message, None)
+        assert outcomes_of(nights, f"exec:{script}")[1][0]["outcome"] == "sent"
+        documents = [json.loads(body) for _, _, body in endpoint.got]
+        if service == "PagerDuty":
+            ended = [each["event_action"] for each in documents]
+            assert ended == [*["trigger"] * 2, *["resolve"] * 2, "trigger"]
+            assert documents[2]["dedup_key"] == documents[3]["dedup_key"]
+        else:
+            assert len(documents) == 4
+
+    @pytest.mark.parametrize("service", SERVICES)
+    def test_a_refusal_is_a_failure(self, nights, endpoint, recipe, service):
+        """The message is tried again, and the answer of the service is shown."""
+        script = recipe(service)
+        endpoint.behaviour = answering(400, "invalid_payload")
+        ended = nights.run("notify", "--test", notify=f"exec:{script}")
+        assert ended.returncode == 1
+        assert "invalid_payload" in ended.stderr
+        assert "token" not in ended.stdout + ended.stderr
 
 
 class TestMorningReport:

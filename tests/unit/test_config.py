@@ -261,6 +261,14 @@ def test_destinations_are_never_repeated():
     assert [each.name for each in config.notify] == ["https://h/"]
 
 
+def test_destinations_on_one_host_are_told_apart_by_their_places():
+    """Of several destinations each URL has its place in its name, which is no part of its value."""
+    config = read(notify="mailto:a,https://h/1,https://h/2", notify_secret=SECRET)
+    names = ["mailto:a", "https://h/ (destination 2)", "https://h/ (destination 3)"]
+    assert [each.name for each in config.notify] == names
+    assert config.notify[1] == Destination("https", "https://h/1")
+
+
 def test_a_destination_is_named_once():
     """A destination given twice is refused: it would get each message twice."""
     assert faults(notify="mailto:a,mailto:a") == [

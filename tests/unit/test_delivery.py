@@ -116,7 +116,17 @@ def test_one_destination_never_hinders_another(queue, monkeypatch, error):
     monkeypatch.setattr(delivery, "_post", fail)
     notify = (Destination("https", "https://h/token"), *queue.config.notify)
     outcomes = send_to_all(replace(queue.config, notify=notify), TRIAL)
-    assert [each.reason is None for each in outcomes] == [False, True, True]
+    assert [each.outcome for each in outcomes] == ["failed", "sent", "sent"]
+
+
+def test_a_test_names_the_setting_of_a_destination_of_digests(queue):
+    """A URL on the same host may have the same place in the other setting; none gets two tests."""
+    first, second = queue.config.notify
+    config = replace(queue.config, notify=(first,), audit_digests=(first, second))
+    assert [each.destination for each in send_to_all(config, TRIAL)] == [
+        first.name,
+        f"{second.name} of VERIFYD_AUDIT_DIGESTS",
+    ]
 
 
 def test_a_note_that_cannot_be_written_hinders_no_destination(queue, monkeypatch, caplog):

@@ -7,6 +7,7 @@ import pytest
 
 from app import clock
 from app.alerts import digests
+from app.alerts.delivery import Outcome
 from app.alerts.digests import digest_conditions, send_digests
 from app.alerts.spool import Spool
 from app.audit.digests import latest
@@ -31,7 +32,7 @@ class Host:
         self.clock = Clock(monkeypatch)
         monkeypatch.setattr(clock, "now", lambda: self.clock.now_ns // 10**9)
         monkeypatch.setattr(digests, "is_catching_up", lambda: False)
-        monkeypatch.setattr(digests, "fault_of", self.take)
+        monkeypatch.setattr(digests, "outcome_of", self.take)
         self.directory = world.directory / "audit"
         self.config = world.configured(audit_digests=(COMMAND, URL, MAIL), audit_dir=self.directory)
         self.got: list[tuple[str, str]] = []
@@ -39,14 +40,14 @@ class Host:
         self.killing: set[Destination] = set()
         self.tried = 0
 
-    def take(self, destination: Destination, message: Any, _config: Any) -> str | None:
+    def take(self, destination: Destination, message: Any, _config: Any) -> Outcome:
         self.tried += 1
         if destination in self.killing:
             raise KeyboardInterrupt
         if destination in self.down:
-            return "it answered 503"
+            return Outcome(destination.name, "failed", "it answered 503")
         self.got.append((destination.kind, message.text))
-        return None
+        return Outcome(destination.name, "sent")
 
     def seal(self) -> str:
         """Record and seal something, and return the line to keep."""

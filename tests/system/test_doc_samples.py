@@ -252,18 +252,19 @@ def test_dotnet_sends_a_length_with_the_line_of_the_page(demo, tmp_path):
     program = (CLIENTS / "WithDotnet.cs").read_text()
     line = line_of(page_of(demo), ".NET")
     (tmp_path / "WithDotnet.cs").write_text(program.replace("/* the line of the page */", line))
-    words = ["dotnet", "run", "--"]
+    words = [shutil.which("dotnet"), "run", "--"]
     assert send_with_and_without_length(words, tmp_path, demo) == ["400", "200"]
 
 
 @pytest.mark.system_long
 def test_spring_sends_a_length_with_the_line_of_the_page(demo, tmp_path):
     """By default it sends chunks, and gets the 400 that names the cure."""
+    jars = spring_jars()
     program = (CLIENTS / "WithSpring.java").read_text()
     line = line_of(page_of(demo), "Spring")
     path = tmp_path / "WithSpring.java"
     path.write_text(program.replace("/* the line of the page */", line))
-    words = ["java", "-cp", spring_jars(), path]
+    words = [shutil.which("java"), "-cp", jars, path]
     assert send_with_and_without_length(words, tmp_path, demo) == ["400", "200"]
 
 

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.system_long
 
 PYTHONS = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid", "3.15": "sid"}
 PACKAGES = {
-    "bookworm": "python3.11-venv",
+    # debootstrap does not know that this provides python3.11-distutils.
+    "bookworm": "python3.11-venv,python3-distutils",
     "trixie": "python3.13-venv",
     "sid": "python3.14-venv,python3.15-venv",
 }

@@ -112,6 +112,8 @@ class Member:
     column: str = ""
     position: int = 0
     """Its name and its position in the table."""
+    types: tuple[type, ...] = ()
+    """The types of its values."""
 
     @property
     def is_flag(self) -> bool:
@@ -230,6 +232,7 @@ def _members_of(row: type[Row]) -> tuple[Member, ...]:
             name=member.name or re.sub("_(.)", lambda found: found[1].upper(), column),
             column=column,
             position=position,
+            types=get_args(hint.__origin__) or (hint.__origin__,),
         )
         for position, (column, hint) in enumerate(hints.items())
         for member in hint.__metadata__
@@ -241,20 +244,18 @@ COLUMNS: Mapping[Kind, tuple[Member, ...]] = {kind: _members_of(row) for kind, r
 
 
 def _model(kind: Kind) -> Any:
-    members, types = COLUMNS[kind], get_type_hints(ROWS[kind])
-    keys = [each.column for each in members if each.is_key]
+    keys = [each.column for each in COLUMNS[kind] if each.is_key]
     meta = type("Meta", (), {"table_name": kind.table, "primary_key": peewee.CompositeKey(*keys)})
-    fields = {each.column: _field(types[each.column], each.shape) for each in members}
+    fields = {each.column: _field(each) for each in COLUMNS[kind]}
     return type(kind.table.title(), (peewee.Model,), {**fields, "Meta": meta})
 
 
-def _field(type_: Any, shape: Shape) -> Any:
-    types = get_args(type_) or (type_,)
-    if bool in types:
+def _field(member: Member) -> Any:
+    if bool in member.types:
         return peewee.BooleanField()
-    if int in types:
+    if int in member.types:
         return peewee.BigIntegerField()
-    return peewee.DateField() if shape == Shape.DAY else peewee.TextField()
+    return peewee.DateField() if member.shape == Shape.DAY else peewee.TextField()
 
 
 TABLES: Mapping[Kind, Any] = {kind: _model(kind) for kind in Kind}

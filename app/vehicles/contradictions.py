@@ -11,9 +11,8 @@ from app.storage.engine import Engine
 from app.storage.registers import in_precedence, with_current_registers
 from app.vehicles.compliance import judge, judge_mot, judge_tax
 from app.vehicles.facts import Holding, PolicyFacts, Record, VehicleFacts
-from app.vehicles.holdings import holdings_of
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import DATED, Read
+from app.vehicles.records import Read
 
 
 class Contradicted(NamedTuple):
@@ -99,16 +98,16 @@ def look_up_contradicted(
     Raises peewee.PeeweeException if a register cannot be read.
     """
 
-    def read(state: str) -> tuple[list[Found], Read, Mapping[str, Contradicted]]:
+    def look_up(state: str) -> tuple[list[Found], Read, Mapping[str, Contradicted]]:
         registers = in_precedence(state, reader.register_order)
         engine.attach_registers(registers)
         with engine.consistent_read():
-            found, generations = reader.look_up(state, asked, day, DATED)
-            records = {each.registration: each.record for each in found}
-            held = holdings_of(engine, registers, [p for p, r in records.items() if p and r])
-        return found, generations, dict(_contradictions(held, records, day))
+            found, held = reader.look_up_held(engine, registers, asked, day)
+        records = {each.registration: each.record for each in found}
+        read = {each.name: each.generation for each in registers}
+        return found, read, dict(_contradictions(held, records, day))
 
-    return with_current_registers(engine, read)
+    return with_current_registers(engine, look_up)
 
 
 def _contradictions(

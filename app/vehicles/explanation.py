@@ -1,7 +1,6 @@
 """Explains the answer for a plate: which register decided what, and which policy was chosen.
 
-`records` has the database merge the registers. This module reads the rows of each register and
-finds where every value of the answer comes from. The tests compare the two.
+This module finds in the rows of each register where every value of the answer comes from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,13 +31,10 @@ from app.vehicles.compliance import (
 )
 from app.vehicles.contradictions import Contradicted, contradicted, opposite_in_words
 from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
-from app.vehicles.holdings import holdings_of
 from app.vehicles.periods import Period, Question, newest_update, record_on
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import DATED, DESCRIPTION, Read
+from app.vehicles.records import DESCRIPTION, Read
 from app.vehicles.suggestions import suggestions
-
-_EXPLAINED = DATED._replace(in_force_first=True)
 
 
 class Decision(NamedTuple):
@@ -98,9 +94,7 @@ def explain(
         registers = in_precedence(state, reader.register_order)
         engine.attach_registers(registers)
         with engine.consistent_read():
-            found, _ = reader.look_up(state, asked, day, _EXPLAINED)
-            known = [each.registration for each in found if each.registration and each.record]
-            held = holdings_of(engine, registers, known)
+            found, held = reader.look_up_held(engine, registers, asked, day)
             suggested = suggestions(
                 [each.registration for each in found if each.registration and not each.record],
                 changes_max,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.storage.engine import Engine, Prepared
-from app.storage.tables import TABLES, Kind, RegisterRef, in_schema
+from app.storage.engine import Engine, Prepared, Row
+from app.storage.tables import COLUMNS, TABLES, Kind, RegisterRef, in_schema
 from app.vehicles.facts import FineFacts, Holding, PolicyFacts, VehicleFacts
 from app.vehicles.records import listed, many_plates
 
@@ -23,27 +23,34 @@ def holdings_of(
     for ref in registers:
         vehicles, policies, fines = (rows_of(engine, ref, kind, plates) for kind in Kind)
         for plate, holdings in held.items():
-            (vehicle,) = _facts(VehicleFacts, vehicles.get(plate, ())) or (None,)
-            owed = _facts(FineFacts, fines.get(plate, ()))
-            policy = _facts(PolicyFacts, policies.get(plate, ()))
+            (vehicle,) = _facts(Kind.VEHICLES, vehicles.get(plate, ())) or (None,)
+            owed = _facts(Kind.FINES, fines.get(plate, ()))
+            policy = _facts(Kind.POLICIES, policies.get(plate, ()))
             holdings.append(Holding(ref.name, vehicle, policy, owed))
     return {plate: tuple(holdings) for plate, holdings in held.items()}
 
 
-def _facts(shape: Any, rows: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+def _facts(kind: Kind, rows: Sequence[Row]) -> tuple[Any, ...]:
     """Return the rows of a table in the shape of its facts."""
-    return tuple(_with_flags(shape._make(row[1:])) for row in rows)
+    shape, flags = _SHAPES[kind]
+    found = []
+    for _, *values in rows:
+        for at in flags:
+            values[at] = _FLAGS[values[at]]
+        found.append(shape._make(values))
+    return tuple(found)
 
 
-def _with_flags(facts: Any) -> Any:
-    """Return facts with true and false, for which SQLite has 1 and 0."""
-    names = ("insured", "mot_exempt", "settled")
-    flags = {name: value for name in names if (value := getattr(facts, name, None)) is not None}
-    return (
-        facts._replace(**{name: bool(value) for name, value in flags.items()}) if flags else facts
+_SHAPES: Mapping[Kind, tuple[type[Any], list[int]]] = {
+    kind: (
+        shape,
+        [at for at, member in enumerate(COLUMNS[kind][1:]) if bool in member.types],
     )
-
-
+    for kind, shape in zip(Kind, (VehicleFacts, PolicyFacts, FineFacts), strict=True)
+}
+"""The shape of the facts of each kind, and the positions of its flags."""
+_FLAGS = {1: True, 0: False, None: None}
+"""The flags, for which SQLite has 1 and 0."""
 _ORDER: Mapping[Kind, tuple[str, ...]] = {
     Kind.VEHICLES: (),
     Kind.POLICIES: ("valid_from", "number", "insurer"),

@@ -1,13 +1,16 @@
 """Looks vehicles up for every operation and every command."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from app import clock
 from app.config import Config
 from app.storage.engine import Engine
-from app.vehicles.facts import Record
+from app.storage.tables import RegisterRef
+from app.vehicles.facts import Holding, Record
+from app.vehicles.holdings import holdings_of
+from app.vehicles.merging import record_of
 from app.vehicles.records import EVERYTHING, Read, Records, Wanted
 from app.vehicles.registration import canonical_registration
 from app.vehicles.sandbox import SandboxRecords
@@ -38,6 +41,7 @@ class VehicleReader:
         self._timezone = config.timezone
         self.register_order = config.register_order
         """Names of registers in the order of precedence."""
+        self._mot_first_years = config.mot_first_years
 
     def day(self, as_of: str | None) -> str:
         """Return the ISO date to judge by: the one asked for, or today."""
@@ -67,12 +71,39 @@ class VehicleReader:
             records = {known[0]: record} if record else {}
         elif known:
             records, read = self._records.find_records(registers, known, day, wanted)
-        # No record has the empty text as its registration.
-        found = [
-            Found(text, plate, records.get(plate or ""))
-            for text, plate in zip(asked, plates, strict=True)
-        ]
-        return found, read
+        return _found(asked, plates, records), read
+
+    def look_up_held(
+        self, engine: Engine, registers: Sequence[RegisterRef], asked: Sequence[str], day: str
+    ) -> tuple[list[Found], Mapping[str, tuple[Holding, ...]]]:
+        """Look plates up with dates; return one result for each, in their order.
+
+        Also returns by plate what each register holds about those that are known. The commands and
+        the console look up here what they explain.
+
+        Args:
+            registers: in the order of precedence; they must be attached.
+            asked: plates as they were given.
+            day: ISO date that decides which policy is answered.
+        """
+        plates = [canonical_registration(text) for text in asked]
+        held = holdings_of(engine, registers, [plate for plate in plates if plate is not None])
+        merged = {
+            plate: record_of(plate, holdings, day, self._mot_first_years)
+            for plate, holdings in held.items()
+        }
+        records = {plate: record for plate, record in merged.items() if record}
+        return _found(asked, plates, records), {plate: held[plate] for plate in records}
+
+
+def _found(
+    asked: Sequence[str], plates: Sequence[str | None], records: Mapping[str, Record]
+) -> list[Found]:
+    # No record has the empty text as its registration.
+    return [
+        Found(text, plate, records.get(plate or ""))
+        for text, plate in zip(asked, plates, strict=True)
+    ]
 
 
 def readers_of(engine: Engine, config: Config) -> tuple[VehicleReader, VehicleReader]:

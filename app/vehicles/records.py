@@ -52,7 +52,6 @@ _VEHICLE = Record.__struct_fields__[4:8]
 _PAPERS = Record.__struct_fields__[8:-2]
 EVERYTHING = Wanted(vehicle=True, papers=True)
 DESCRIPTION = Wanted(vehicle=True, papers=False)
-DATED = Wanted(vehicle=True, papers=True, dates=True)
 
 
 def one_plate() -> peewee.Select:

@@ -369,16 +369,21 @@ class TestText:
 
 
 @ON_SQLITE
-def test_every_look_up_passes_one_function(cli, alice, loaded, monkeypatch):
-    """Operations and commands use the same function, so that every look-up can be recorded."""
+def test_every_look_up_passes_the_reader(cli, alice, loaded, monkeypatch):
+    """Operations and commands use the same reader, so that every look-up can be recorded."""
     seen = []
-    look_up = VehicleReader.look_up
+    look_up, look_up_held = VehicleReader.look_up, VehicleReader.look_up_held
 
     def noted(self, registers, asked, day, *wanted):
         seen.append(list(asked))
         return look_up(self, registers, asked, day, *wanted)
 
+    def noted_held(self, engine, registers, asked, day):
+        seen.append(list(asked))
+        return look_up_held(self, engine, registers, asked, day)
+
     monkeypatch.setattr(VehicleReader, "look_up", noted)
+    monkeypatch.setattr(VehicleReader, "look_up_held", noted_held)
     alice.get("/v1/vehicle/AB12CDE/insurance")
     alice.get("/v1/compliance/AB12CDE")
     alice.post("/v1/vehicle/bulk-insurance", {"registrations": ["AB12CDE", "!!"]})

@@ -59,7 +59,7 @@ def few(shelf: Shelf) -> Shelf:
 
 def document(shelf: Shelf, day: str, plates: list[str]) -> Any:
     """Return what `verifyd lookup --json` prints."""
-    config = Config(database_url="", register_order=ORDER)
+    config = Config(database_url="", register_order=ORDER, mot_first_years=FIRST_YEARS)
     reader = VehicleReader(shelf.records(ORDER, FIRST_YEARS), config)
     return document_of(explain(shelf.engine, reader, plates, day), day)
 

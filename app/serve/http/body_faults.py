@@ -207,10 +207,13 @@ def repeated_member(body: bytes) -> Problem | None:
         repeated.append(tuple(pairs))
         return repeated[-1]
 
-    document = json.loads(body, object_pairs_hook=distinct, parse_int=str, parse_float=str)
-    if not repeated:
-        return None
-    path = _path_of_repeated(document)
+    try:
+        document = json.loads(body, object_pairs_hook=distinct, parse_int=str, parse_float=str)
+        if not repeated:
+            return None
+        path = _path_of_repeated(document)
+    except RecursionError:  # Of the decoder, or since Python 3.14 of the search.
+        return Problem("invalid_json", _TOO_DEEP)
     pointer = "".join(f"/{each}" for each in path)
     name = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
     detail = f"The member {name.removeprefix('.')} is given more than once."

@@ -59,8 +59,12 @@ def _moment(text: str, added: timedelta) -> str:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             raise ValueError("a time needs its offset, such as Z")
+    try:
+        in_utc = moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("a time must be in the years 1 to 9999 in UTC, too") from error
     # NOTE: isoformat() leaves microseconds out if they are zero.
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return f"{in_utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def time_before(age: str, time: str) -> str:

@@ -268,9 +268,15 @@ class TestPeriods:
         assert first_moment(text) == first
         assert last_moment(text) == (last or first)
 
-    @each_row("text", ["", "today", "2026-11", "2026-11-01T15:00", "20261101"])
+    @each_row(
+        "text",
+        [
+            *("", "today", "2026-11", "2026-11-01T15:00", "20261101"),
+            *("9999-12-31T23:59-05:00", "0001-01-01T00:00+05:00"),
+        ],
+    )
     def test_other_texts_are_refused(self, text):
-        """A time without its offset is not guessed."""
+        """A time without its offset is not guessed, and one in another year than UTC has is none."""
         with pytest.raises(ValueError, match=r"."):
             first_moment(text)
 

@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from app.errors import Hindered
+from app.registers.dropped import directory
 from app.registers.dropped.directory import _PARTIAL, batches, keep
 from app.registers.dropped.uploads import DONE, QUIET, SHA256, is_being_written, upload_of
 from app.registers.formats import FileFault
@@ -109,6 +110,7 @@ def test_a_wrong_checksum_is_a_fault_when_the_upload_has_ended(put):
         ({"car.csv.sha256": f"{OTHER}  bus.csv\n{DIGEST}  van.csv\n"}, "car.csv.sha256 has "),
         ({"car.csv.sha256": DIGEST, "car.csv.SHA256": OTHER}, f"car.csv.SHA256 has {OTHER}"),
         ({"car.csv.sha256": f"{DIGEST} or {OTHER}"}, "car.csv.sha256 has "),
+        ({"car.csv.sha256": f"{DIGEST}  car.csv\n{OTHER}  car.csv\n"}, "car.csv.sha256 has "),
     ],
 )
 def test_two_checksums_that_differ_are_a_fault(put, markers, told):
@@ -187,6 +189,21 @@ def test_a_name_that_says_partial_holds_its_directory_back(put, tmp_path, end):
     put(f"fleet/2.csv{end}")
     put(f"car.csv{end}")
     assert names(batches(tmp_path, QUIET, print)) == []
+
+
+def test_a_name_that_ends_meanwhile_holds_its_directory_back(put, tmp_path, monkeypatch):
+    """An upload that ends while the others are examined belongs to the same load."""
+    put("fleet/1.csv")
+    partial = put("fleet/2.csv.filepart")
+
+    def end_upload(*arguments):
+        partial.rename(partial.with_suffix(""))
+        monkeypatch.undo()
+        return upload_of(*arguments)
+
+    monkeypatch.setattr(directory, "upload_of", end_upload)
+    assert names(batches(tmp_path, QUIET, print)) == []
+    assert names(batches(tmp_path, QUIET, print)) == [["1.csv", "2.csv"]]
 
 
 def test_what_systems_leave_is_passed_by(put, tmp_path):

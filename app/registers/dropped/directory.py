@@ -265,8 +265,14 @@ class _Finder:
         files, markers, fault, owners = [], [], "", {}
         for name in names:
             path = directory / name
-            found = None if _is_ignored(name) else lstat_if_exists(path)
-            if found is None or (register is not None and stat.S_ISDIR(found.st_mode)):
+            if _is_ignored(name):
+                continue
+            found = lstat_if_exists(path)
+            if found is None:
+                # Perhaps its upload has just ended, and its rows belong to this load.
+                _log.info("%s: renamed or removed; %s waits for the next run", path, directory)
+                return None
+            if register is not None and stat.S_ISDIR(found.st_mode):
                 continue
             if is_marker(name):
                 if marked_name(name, beside) is None:

@@ -169,7 +169,7 @@ def changed_at_ns(found: os.stat_result) -> int:
 
 
 def _digests(marker: Path, name: str) -> set[str]:
-    """Return the digest that a marker has beside the name of a file, else all that it has.
+    """Return the digests that a marker has beside the name of a file, else all that it has.
 
     They are in lower case. More than one can be right for no file.
     """
@@ -178,13 +178,14 @@ def _digests(marker: Path, name: str) -> set[str]:
     # PowerShell writes UTF-16 with a byte order mark.
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     text = data.decode(encoding, errors="replace")
-    for line in text.splitlines():
-        if (found := _DIGEST.fullmatch(line.strip())) and os.path.basename(found[2] or "") == name:
-            return {found[1].lower()}
-        if (found := _TAGGED.fullmatch(line.strip())) and os.path.basename(found[1]) == name:
-            return {found[2].lower()}
+    named = set()
+    for line in map(str.strip, text.splitlines()):
+        if (found := _DIGEST.fullmatch(line)) and os.path.basename(found[2] or "") == name:
+            named.add(found[1].lower())
+        elif (found := _TAGGED.fullmatch(line)) and os.path.basename(found[1]) == name:
+            named.add(found[2].lower())
     # The name beside the only digest does not matter: the file may have been renamed since.
-    return {each.lower() for each in _ANYWHERE.findall(text)}
+    return named or {each.lower() for each in _ANYWHERE.findall(text)}
 
 
 def lstat_if_exists(path: Path) -> os.stat_result | None:

@@ -191,10 +191,11 @@ class Test401:
         }
         assert is_refused(stranger.get(DOMAINS, headers=sent))
 
+    @each_row("headers", [{}, {"Authorization": "Basic YTpi"}, {"X-API-Key": "nonsense"}])
     @each_row("address", ["?api_key=KEY&access_token=KEY", "/KEY"])
-    def test_a_key_in_the_address_is_no_key(self, stranger, world, address):
+    def test_a_key_in_the_address_is_no_key(self, stranger, world, address, headers):
         """A key in the address is ignored, because it would get into logs; the answer says so."""
-        response = stranger.get(DOMAINS + address.replace("KEY", world.alice_key))
+        response = stranger.get(DOMAINS + address.replace("KEY", world.alice_key), headers=headers)
         assert is_refused(response)
         assert "in the address does not count" in response.json["detail"]
 

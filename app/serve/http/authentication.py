@@ -105,13 +105,17 @@ def _address_fault(address: Address | None) -> str:
 
 
 def _fault(req: Request) -> str:
-    """Return a sentence about the headers, which reveals nothing about existing keys."""
+    """Return sentences about the headers, which reveal nothing about existing keys."""
+    fault = _header_fault(req)
+    if KEY_PREFIX in req.query_string or KEY_PREFIX in req.path:
+        fault += " The key in the address does not count, and may be in logs: replace it."
+    return fault
+
+
+def _header_fault(req: Request) -> str:
     authorization, api_key = req.env.get("HTTP_AUTHORIZATION"), req.env.get("HTTP_X_API_KEY")
     if authorization is None and api_key is None:
-        has_one = KEY_PREFIX in req.query_string or KEY_PREFIX in req.path
-        hint = " The one in the address does not count, and may be in logs: replace it."
-        needed = "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
-        return needed + hint * has_one
+        return "An API key is needed, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
     if authorization is not None and api_key is None:
         scheme, _, key = authorization.strip().partition(" ")
         if scheme.lower() != "bearer":
@@ -123,7 +127,7 @@ def _fault(req: Request) -> str:
     presented = presented_keys(req)
     if len(presented) > 1:
         return "Two different API keys were sent, in Authorization and X-API-Key. Send one."
-    return _key_fault(presented.pop(), in_authorization=authorization is not None)
+    return _key_fault(presented.pop(), in_authorization=api_key is None)
 
 
 def _key_fault(key: str, *, in_authorization: bool) -> str:

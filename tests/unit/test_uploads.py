@@ -231,6 +231,24 @@ def test_nothing_is_loaded_that_cannot_be_moved(put, tmp_path, monkeypatch):
     assert names(batches(tmp_path, QUIET, told.append)) == [["car.csv"]]
 
 
+@pytest.mark.parametrize("place", [".", "fleet"])
+def test_nothing_is_loaded_that_loaded_cannot_take(put, tmp_path, place):
+    """The next night it would be loaded again, together with newer files."""
+    told: list[str] = []
+    aside = put(f"{place}/car.csv").with_name("loaded")
+    for make in (
+        lambda: aside.write_text("a file"),
+        lambda: aside.symlink_to(tmp_path),
+        lambda: aside.symlink_to("nowhere"),
+    ):
+        make()
+        assert names(batches(tmp_path, QUIET, told.append)) == []
+        assert f"its files cannot be moved to {aside}" in told.pop()
+        aside.unlink()
+    aside.mkdir()
+    assert names(batches(tmp_path, QUIET, told.append)) == [["car.csv"]]
+
+
 def test_a_wrong_checksum_is_no_fault_during_the_upload(put):
     """It is no fault if the file changed after its marker or just now, or is open."""
     path = put("car.csv")

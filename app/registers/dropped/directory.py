@@ -348,6 +348,17 @@ def _why_immovable(directory: Path, owners: Mapping[Path, int]) -> str:
     if not os.access(directory, os.W_OK | os.X_OK):
         return f"the user {user_name()} must be able to write to {directory}"
     found, user = directory.stat(), os.geteuid()
+    aside = directory / kept.LOADED
+    there = lstat_if_exists(aside)
+    if there and not (
+        stat.S_ISDIR(there.st_mode)
+        and there.st_dev == found.st_dev
+        and os.access(aside, os.W_OK | os.X_OK)
+    ):
+        return (
+            f"its files cannot be moved to {aside}: that must be a directory on the same file "
+            f"system, and the user {user_name()} must be able to write to it"
+        )
     if not found.st_mode & stat.S_ISVTX or user in (0, found.st_uid):
         return ""
     for path, owner in owners.items():

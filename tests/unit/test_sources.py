@@ -278,7 +278,7 @@ def test_encrypted_zip(saved: Saved) -> None:
 UNREAD_METHODS = [
     (9, "compressed with Deflate64, as Windows Explorer does with more than 2 GB. Compress the"),
     (98, "compressed with PPMd. Compress the file with gzip"),
-    (97, "unsupported feature"),
+    (97, "compressed with method 97. Compress the file with gzip"),
 ]
 if sys.version_info < (3, 14):
     UNREAD_METHODS.append((93, "compressed with zstd. Compress the file with gzip"))

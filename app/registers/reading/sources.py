@@ -66,6 +66,7 @@ ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 """The first bytes of a zip."""
 _DATA_ENDINGS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
 _IS_ENCRYPTED = 0x1
+_READ_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _UNREAD_METHODS = {
     9: "Deflate64, as Windows Explorer does with more than 2 GB",
     93: "zstd",  # Python 3.14 reads it.
@@ -94,9 +95,10 @@ def open_zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO,
                 with raising_file_faults(name):
                     member = archive.open(info)
             except FileFault as fault:
-                method = _UNREAD_METHODS.get(info.compress_type)
-                if method is None or not isinstance(fault.__cause__, NotImplementedError):
+                is_known = info.compress_type in _READ_METHODS
+                if is_known or not isinstance(fault.__cause__, NotImplementedError):
                     raise
+                method = _UNREAD_METHODS.get(info.compress_type, f"method {info.compress_type}")
                 raise FileFault(
                     f"The zip is compressed with {method}. "
                     "Compress the file with gzip, or as a zip with Deflate; 7-Zip can do both.",

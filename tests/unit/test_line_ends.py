@@ -218,7 +218,7 @@ ENDED = {
 
 
 @each_row("ended", ENDED.values(), ids=ENDED)
-@each_row("end", ["\x1a", "\x1a\r\n", "\x1a\n", "\x1a" * 128])
+@each_row("end", ["\x1a", "\x1a\r\n", "\x1a\n", "\x1a" * 128, "\x1a" + "\0" * 127])
 def test_a_final_end_of_file_mark_is_no_record(world, load, ended, end):
     """The ^Z that DOS and COBOL write after the last line is left out, and hides no line end."""
     content, rows = ended

@@ -530,7 +530,7 @@ def test_the_content_is_that_of_the_file(data: st.DataObject, saved: Saved) -> N
     while piece := found.read(read_sizes[number % len(read_sizes)]):
         pieces.append(piece)
         number += 1
-    text = content.rstrip(b"\r\n\x1a")
+    text = content.rstrip(b"\r\n\x1a\0")
     ended = content.find(b"\x1a", len(text))
     assert b"".join(pieces) == (content if ended < 0 else content[:ended])
 

@@ -119,8 +119,8 @@ _END_BYTES_MAX = 512
 class Content(io.RawIOBase):
     """The decompressed content of a register file, without the ^Z after its last line.
 
-    DOS and COBOL end a file with one ^Z (1A), or fill its last block with them. A line end can
-    follow.
+    DOS and COBOL end a file with one ^Z (1A), or fill its last block with them. A line end or NULs
+    can follow.
 
     Args:
         inner: reading it raises FileFault.
@@ -152,7 +152,7 @@ class Content(io.RawIOBase):
             self._require_no_hole(read)
             self._on_data(read)
             data = self._held + read
-            text = data.rstrip(b"\r\n\x1a")
+            text = data.rstrip(b"\r\n\x1a\0")
             ended = data.find(_END, len(text))
             if ended < 0 or len(data) - ended > _END_BYTES_MAX:
                 ended = len(data)

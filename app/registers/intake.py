@@ -1,6 +1,5 @@
 """Reads all files of a load into sorted runs, and checks their content."""
 
-import codecs
 import hashlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,7 +11,7 @@ from app.registers.baseline import Baseline
 from app.registers.formats import OF_STATES, FileFault, Format, advice, recognise
 from app.registers.formats.changes import Columns, order_of
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.encodings import require_encoding
+from app.registers.formats.encodings import is_utf_16, require_encoding
 from app.registers.formats.json_splitter import is_empty_array
 from app.registers.formats.native import Native
 from app.registers.history import REPLACE
@@ -36,7 +35,6 @@ _NOTHING_READ = (
     "no row was read, so the register does not count as updated; if the source can have no rows, "
     "repeat the load with --empty-ok"
 )
-_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class ContentDigest:
@@ -207,7 +205,7 @@ def detect(file: InputFile, request: LoadRequest) -> tuple[Format, Kind]:
     if not file.head and not (request.empty_ok and request.format and request.kind):
         hint = "; to load it with --empty-ok, add --format and --kind" if request.empty_ok else ""
         raise FileFault(f"The file is empty{hint}.", file.name)
-    if file.head.startswith(_UTF_16_MARKS) or file.head[:2].count(0) == 1:
+    if is_utf_16(file.head):
         # Read as a single-byte encoding, its columns would only seem to be missing.
         raise FileFault("The file is UTF-16; save it as UTF-8.", file.name)
     try:

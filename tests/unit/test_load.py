@@ -210,9 +210,16 @@ class TestKinds:
     @each_row("options", [{}, {"format": "rdw-csv"}, {"kind": Kind.VEHICLES}])
     def test_utf_16_is_refused_by_name(self, world, encoding, options):
         """A file in UTF-16 is refused as such, whether its format is named or detected."""
-        paths = files(world, a="Kenteken\nA1\n".encode(encoding))
-        with pytest.raises(OperatorError, match="The file is UTF-16; save it as UTF-8"):
-            world.load_files(*paths, **options)
+        for header in ("Kenteken", "Номер"):
+            paths = files(world, a=f"{header}\nA1,B2\n".encode(encoding))
+            with pytest.raises(OperatorError, match="The file is UTF-16; save it as UTF-8"):
+                world.load_files(*paths, **options)
+
+    def test_single_nuls_alone_are_not_utf_16(self, world):
+        """A NUL at the beginning is damage."""
+        for start in (b"\0", b"r\0", b"\0\0", b"a\0\0b\0\0c\0\0"):
+            with pytest.raises(OperatorError, match="fits no format"):
+                world.load_files(*files(world, a=start + b"egistration\nA1\n"))
 
     @pytest.mark.parametrize("nothing", ["[]", " [\r\n]\n", "\ufeff[ ]"])
     def test_the_page_after_the_last_is_empty(self, world, nothing):

@@ -350,6 +350,7 @@ class TestHostile:
             (b" \n\n", "The file is empty."),
             (b"\xef\xbb\xbf", "The file is empty."),
             (b"\xff\xfeK\0;\0", "UTF-16; save it as UTF-8"),
+            ("Kennzeichen;Marke\n".encode("utf-16-be"), "UTF-16; save it as UTF-8"),
             (b"\x7fELF\0\0", "no text: it has zero bytes"),
             (b'{"plate": "A1"}\n', "mapping files are for CSV only"),
             (b'[{"plate": "A1"}]', "mapping files are for CSV only"),

@@ -1,6 +1,7 @@
 """The encodings of CSV files, which a mapping or an option can name; by default UTF-8."""
 
 import codecs
+import re
 from contextlib import suppress
 
 from app.registers.formats.columns import FileFault
@@ -9,9 +10,15 @@ from app.registers.formats.streams import windows_1252
 _UTF_8 = frozenset({"utf-8", "utf-8-sig"})
 _EXAMPLES = "such as windows-1250, iso-8859-2 or cp437"
 _UNKNOWN = f"no encoding of text that is known here; use one {_EXAMPLES}"
+_UTF_16 = re.compile(rb"\A(?:\xff\xfe|\xfe\xff)|(?:[^\0]\0){3}")
 _EVERY_BYTE = bytes(range(256))
 _ESCAPE = rb"\u0041"
 _REPLACEMENT = "\ufffd"
+
+
+def is_utf_16(head: bytes) -> bool:
+    """Tell whether a file is UTF-16, by its mark or by single NULs between other bytes."""
+    return _UTF_16.search(head) is not None
 
 
 def encoding_fault(name: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from app.registers.formats.columns import DELETED, FileFault, Presence, is_like_deleted
 from app.registers.formats.csv_format import DelimitedRecords, likely_separator
 from app.registers.formats.dates import iso_day
-from app.registers.formats.encodings import require_encoding
+from app.registers.formats.encodings import is_utf_16, require_encoding
 from app.registers.formats.mapped import folded_name
 from app.registers.formats.native import LAYOUTS, SHAPES
 from app.registers.formats.report import IgnoringReport
@@ -23,7 +23,6 @@ from app.storage.tables import Kind, Shape
 SAMPLE_BYTES = 1024 * 1024
 _RECORDS_MAX = 1_000
 _SEPARATORS = ",;\t|"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Sample(NamedTuple):
@@ -68,7 +67,7 @@ def read_sample(data: bytes, encoding: str | None = None) -> Sample:
 
     Raises FileFault if they are no CSV with a header, or not in this encoding.
     """
-    if data.startswith(_UTF_16):
+    if is_utf_16(data):
         raise FileFault("The file seems to be UTF-16; save it as UTF-8.")
     if b"\0" in data:
         raise FileFault("The file is no text: it has zero bytes.")

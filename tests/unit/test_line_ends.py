@@ -234,6 +234,13 @@ def test_the_mark_does_not_complete_a_record(load):
         load(WHOLE + "AB14\x1a")
 
 
+@each_row("content", [WHOLE, WHOLE + "AB14", '{"registration": "AB12CDE"}\n'])
+def test_padding_is_named(load, content):
+    """Without it the file could be right, so "cut off" would not tell what to do."""
+    with pytest.raises(OperatorError, match=r"ends in NUL bytes: .* without padding"):
+        load(content + "\0" * 100)
+
+
 def test_a_mark_before_other_rows_is_a_value(load):
     """A ^Z that rows follow is part of its record, which is rejected."""
     assert load(WHOLE + "\x1aAB14CDE,KIA,RIO\n").rejected == 1

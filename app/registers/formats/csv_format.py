@@ -176,7 +176,7 @@ class DelimitedRecords:
     def _reject_ragged(self, found: int) -> None:
         last_line = self._line + (len(self._continued) if '"' in self._text else 0)
         if found < len(self.header) and last_line == self._unended_line:
-            raise cut_off_fault(self._line)
+            raise cut_off_fault(self._line, is_padded=self._text.endswith("\0"))
         self.reject(f"{counted(found, 'field')} where the header has {len(self.header)}")
 
     def _lines(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:

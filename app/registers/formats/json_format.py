@@ -189,7 +189,7 @@ class JsonObjects:
                     yield found
                 elif text and not text.isspace():
                     if line == unended_line and not _is_json(text):
-                        raise cut_off_fault(line)
+                        raise cut_off_fault(line, is_padded=text.endswith(b"\0"))
                     self.reject("not a JSON object")
 
     def _of_values(self, splitter: JsonSplitter) -> Iterator[Any]:

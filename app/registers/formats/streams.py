@@ -66,13 +66,19 @@ def decoded_text(record: bytes) -> str:
         return windows_1252(record)
 
 
-def cut_off_fault(line: int) -> FileFault:
-    """Return the fault of a file whose last record, which begins on this line, is incomplete."""
-    return FileFault(
-        "The last record, in line {line}, is incomplete and has no line end, so the file is cut "
-        "off; get the complete file.",
-        line=line,
-    )
+def cut_off_fault(line: int, *, is_padded: bool = False) -> FileFault:
+    """Return the fault of a file whose last record, which begins on this line, is incomplete.
+
+    Args:
+        is_padded: whether the file ends in NULs.
+    """
+    reason = "is incomplete and has no line end, so the file is cut off; get the complete file."
+    if is_padded:
+        reason = (
+            "ends in NUL bytes: the upload is incomplete, or another program padded the file. "
+            "Upload it again, without padding."
+        )
+    return FileFault(f"The last record, in line {{line}}, {reason}", line=line)
 
 
 def unclosed_quote_fault(line: int) -> FileFault:

@@ -206,6 +206,21 @@ def test_a_name_that_ends_meanwhile_holds_its_directory_back(put, tmp_path, monk
     assert names(batches(tmp_path, QUIET, print)) == [["1.csv", "2.csv"]]
 
 
+def test_a_dated_name_that_ends_meanwhile_holds_later_ones_back(put, tmp_path):
+    """A delta of the DVSA whose upload ends during the run comes before those of later dates."""
+    put("a.csv")
+    partial = put("delta-light-vehicle_01-01-2026.json.gz.filepart")
+    put("delta-light-vehicle_02-01-2026.json.gz")
+    found = batches(tmp_path, QUIET, print)
+    assert [file.path.name for file in next(found).files] == ["a.csv"]
+    partial.rename(partial.with_suffix(""))
+    assert names(found) == []
+    assert [name for (name,) in names(batches(tmp_path, QUIET, print))] == [
+        "a.csv",
+        "delta-light-vehicle_01-01-2026.json.gz",
+    ]
+
+
 def test_what_systems_leave_is_passed_by(put, tmp_path):
     """What systems, file servers and Office put beside files is neither loaded nor reported."""
     told: list[str] = []

@@ -204,8 +204,12 @@ def batches(drop: Path, wait: str, warn: Warn) -> Iterator[Batch]:
     blocking = ""
     for name in _in_order(os.listdir(drop)):
         path = drop / name
-        found = None if _is_ignored(name) else lstat_if_exists(path)
+        if _is_ignored(name):
+            continue
+        found = lstat_if_exists(path)
         if found is None:
+            # Perhaps its upload has just ended, and its new name was not listed.
+            blocking = blocking or (name if _is_dated(name) else "")
             continue
         if blocking and _is_dated(name):
             finder.postpone(path, found, f"{blocking} must be loaded before it, and is still there")

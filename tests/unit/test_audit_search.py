@@ -276,7 +276,7 @@ class TestPeriods:
         ],
     )
     def test_other_texts_are_refused(self, text):
-        """A time without its offset is not guessed, and one in another year than UTC has is none."""
+        """A time needs its offset, and to be in the years 1 to 9999 in UTC, too."""
         with pytest.raises(ValueError, match=r"."):
             first_moment(text)
 

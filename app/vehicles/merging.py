@@ -1,6 +1,7 @@
 """Merges what the registers hold about a plate into its record: the rules of D20 to D22 and D26."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -64,25 +65,38 @@ def _merged(rows: Sequence[VehicleFacts]) -> VehicleFacts:
     # A due date without a status is not used.
     if len(rows) == 1 and (rows[0].tax_status or rows[0].tax_due is None):
         return rows[0]
-    taxed = next((row for row in rows if row.tax_status is not None), _NO_VEHICLE)
+    status, due = reduce(first_pair, ((row.tax_status, row.tax_due) for row in rows))
     values = (
-        getattr(taxed, member.column)
-        if member.merge == Merge.WITH_STATUS
-        else _MERGES[member.merge](of_registers)
+        reduce(MERGES[member.merge], of_registers)
         for member, of_registers in zip(_MEMBERS, zip(*rows, strict=True), strict=True)
     )
-    return VehicleFacts._make(values)
+    return VehicleFacts._make(values)._replace(tax_due=due if status is not None else None)
 
 
-def _first(values: Iterable[Any]) -> Any:
-    return next((value for value in values if value is not None), None)
+def first(one: Any, other: Any) -> Any:
+    """Return the first value that is known."""
+    return other if one is None else one
 
 
-def _greatest(values: Iterable[Any]) -> Any:
-    return max((value for value in values if value is not None), default=None)
+def first_pair(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the first pair whose first value is known."""
+    return other if one[0] is None else one
 
 
-_MERGES = {Merge.FIRST: _first, Merge.GREATEST: _greatest}
+def greatest(one: Any, other: Any) -> Any:
+    """Return the greatest value that is known."""
+    if one is None or other is None:
+        return first(one, other)
+    return max(one, other)
+
+
+MERGES: Mapping[Merge, Callable[[Any, Any], Any]] = {
+    Merge.FIRST: first,
+    Merge.GREATEST: greatest,
+    Merge.WITH_STATUS: first,
+}
+"""How the values of two registers become one, in the order of precedence. That of `tax_due` is of
+the register whose status is answered, so both are merged by `first_pair`."""
 
 
 def _years_of_first_known(held: Iterable[Holding], years: Mapping[str, int]) -> int:

@@ -18,6 +18,7 @@ from app.storage.engine import Row
 from app.storage.tables import FineRow, Kind, PolicyRow, VehicleRow
 from app.vehicles.compliance import judge_insurance, judge_mot, judge_tax
 from app.vehicles.facts import PolicyFacts, Record
+from app.vehicles.merging import first, first_pair, greatest
 
 _INPUTS_KEPT = 1 << 16
 """Of each check, the inputs whose verdicts are remembered."""
@@ -115,16 +116,16 @@ class Judge:
         def merged(known_by: Callable[[Row], Any], merge: _Merge) -> Iterable[Any]:
             return _merged((map(known_by, found) for found in rows), merge)
 
-        mot = [merged(_MOT_EXPIRY, _greatest), merged(_MOT_EXEMPT, _greatest)]
+        mot = [merged(_MOT_EXPIRY, greatest), merged(_MOT_EXEMPT, greatest)]
         if any(self._years.values()):
             dated = (
                 [(_FIRST_REGISTERED(row), years) for row in found]
                 for years, found in zip(map(self._years_of, held), rows, strict=True)
             )
-            mot.append(_merged(dated, _first_pair))
+            mot.append(_merged(dated, first_pair))
         known = map(any, zip(*held.values(), strict=True))
-        insured = map(self._is_insured, merged(_INSURED, _first))
-        taxed = map(self._is_taxed, merged(_TAX, _first_pair))
+        insured = map(self._is_insured, merged(_INSURED, first))
+        taxed = map(self._is_taxed, merged(_TAX, first_pair))
         return list(map(_part_of_vehicle, known, insured, map(self._has_mot, *mot), taxed))
 
     def _years_of(self, register: str) -> int:
@@ -139,9 +140,9 @@ class Judge:
         is_exempt: bool | None,
         registered: tuple[str | None, int] = (None, 0),
     ) -> bool:
-        first, years = registered
+        day, years = registered
         record = _record(
-            mot_expiry=expiry, mot_exempt=is_exempt, first_registered=first, mot_first_years=years
+            mot_expiry=expiry, mot_exempt=is_exempt, first_registered=day, mot_first_years=years
         )
         return judge_mot(record, self._day).is_good
 
@@ -188,21 +189,6 @@ _Merge = Callable[[Any, Any], Any]
 def _merged(of_registers: Iterable[Iterable[Any]], merge: _Merge) -> Iterable[Any]:
     """Merge what each register says of each plate, in the order of precedence (D26)."""
     return reduce(lambda one, other: map(merge, one, other), of_registers)
-
-
-def _first(one: Any, other: Any) -> Any:
-    return other if one is None else one
-
-
-def _first_pair(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Return the first pair whose first value is known."""
-    return other if one[0] is None else one
-
-
-def _greatest(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return _first(one, other)
-    return max(one, other)
 
 
 @cache

@@ -8,7 +8,7 @@ import http.server
 import json
 import os
 import re
-import select
+import selectors
 import shutil
 import signal
 import socket
@@ -490,9 +490,12 @@ class Tunnel(http.server.BaseHTTPRequestHandler):
         with socket.create_connection((host, int(port))) as there:
             self.send_response(200)
             self.end_headers()
-            ends = {self.connection: there, there: self.connection}
-            while data := (ready := select.select(list(ends), [], [])[0])[0].recv(65_536):
-                ends[ready[0]].sendall(data)
+            # A long test session has more open files than select() takes.
+            with selectors.DefaultSelector() as ends:
+                for one, other in ((self.connection, there), (there, self.connection)):
+                    ends.register(one, selectors.EVENT_READ, (one, other))
+                while data := (ready := ends.select()[0][0].data)[0].recv(65_536):
+                    ready[1].sendall(data)
         self.close_connection = True
 
     def log_message(self, *_):

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from app.clock import shifted_day
+
 RDW_OPTIONS = "--mode replace --format rdw-csv"
 FIRST_DAY = date(2026, 1, 1)
 _MAKES = ("FORD", "OPEL", "VOLVO", "FIAT", "SKODA")
@@ -80,7 +82,8 @@ class Rdw:
             "WAM verzekerd,Vervaldatum APK DT"
         ]
         for plate, car in (self.cars if cars is None else cars).items():
-            day = car.mot_expiry or ""
+            # The agency writes the first day without an inspection.
+            day = shifted_day(car.mot_expiry, 1) if car.mot_expiry else ""
             insured = "" if car.insured is None else ("Ja" if car.insured else "Nee")
             dt = f"{day[5:7]}/{day[8:]}/{day[:4]} 12:00:00 AM" if day else ""
             plain = day.replace("-", "")

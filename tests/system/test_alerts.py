@@ -24,6 +24,7 @@ import pytest
 
 from app import clock
 from app.alerts import delivery
+from app.alerts.https import NotSent
 from app.alerts.message import Alerted, Condition, composed
 from app.alerts.morning import composed_report
 from app.alerts.nightly import Run, record
@@ -712,7 +713,7 @@ class TestExec:
         monkeypatch.setattr(delivery, "COMMAND_SECONDS", 1)
         child = nights.directory / "child"
         script = nights.command(f'sleep 600 & echo $! >"{child}"; wait')
-        with pytest.raises(delivery.NotSent, match="did not end within 1 s"):
+        with pytest.raises(NotSent, match="did not end within 1 s"):
             delivery.send(Destination("exec", str(script)), TRIAL, None)
         until(lambda: not _lives(int(child.read_text())), "what it started to end")
 
@@ -752,7 +753,7 @@ class TestMail:
         """The failure says what is missing."""
         monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(nights.got))
         destination = Destination("mailto", "ops@example.com")
-        with pytest.raises(delivery.NotSent, match="no sendmail"):
+        with pytest.raises(NotSent, match="no sendmail"):
             delivery.send(destination, TRIAL, None)
 
 

@@ -336,7 +336,7 @@ def test_over_http_2_too_long_a_path_gets_the_same_answer(site):
 
 
 def test_plain_http_is_refused_in_json(alone):
-    """Plain HTTP at the TLS port is told to use https; below the console by a page."""
+    """The answer to plain HTTP at the TLS port says https; below the console it is a page."""
     answer = send(alone.removeprefix("tls:"), "GET", "/healthz?headers")
     require_problem(answer, 400, "invalid_request")
     assert answer.json()["detail"].startswith("This port takes https only: begin the address with")

@@ -11,7 +11,8 @@ import pytest
 from app import clock
 from app.alerts import delivery
 from app.alerts.conditions import queue_conditions
-from app.alerts.delivery import NotSent, deliver, send_to_all
+from app.alerts.delivery import deliver, send_to_all
+from app.alerts.https import NotSent
 from app.alerts.message import Condition, composed
 from app.alerts.spool import Spool
 from app.config import Config

@@ -11,7 +11,8 @@ import pytest
 from app import clock
 from app.alerts import delivery
 from app.alerts.conditions import Gathered
-from app.alerts.delivery import NotSent, deliver
+from app.alerts.delivery import deliver
+from app.alerts.https import NotSent
 from app.alerts.message import Condition, composed
 from app.alerts.nightly import running
 from app.alerts.report import report

@@ -1,14 +1,15 @@
 """Notes what suggests that values are wrong.
 
-That is one value everywhere, repeated keys, exchanged columns, two dates of one column, or many
-dates that moved back by one day.
+That is one value everywhere, dates of another calendar, repeated keys, exchanged columns, two dates
+of one column, or many dates that moved back by one day.
 
 A load is not refused for this.
 """
 
 from collections.abc import Iterable
+from datetime import date
 
-from app.registers.applying.counts import VALUES_MAX, Counts
+from app.registers.applying.counts import FAR_YEARS, VALUES_MAX, Counts
 from app.registers.change import Change, MemberChange
 from app.registers.change_words import count_of
 from app.registers.formats.columns import Column, KnownColumns
@@ -21,6 +22,8 @@ UNIFORM_ROWS_MIN = 100
 """A note needs at least this many rows that suddenly all have the same value."""
 UNIFORM_FIRST_ROWS_MIN = 1_000
 """The same if there is nothing to compare with. The vehicles of a small fleet are often alike."""
+LONG_AGO_YEARS = 100
+"""No register keeps what ended longer ago than this."""
 ASK_ROWS_MIN = 10
 """A note asks about a column only if there are at least so many rows."""
 DAY_SOONER_ROWS_MIN = 10
@@ -55,6 +58,25 @@ def uniform_notes(request: LoadRequest, counts: Counts) -> list[str]:
             shown = str(bool(value)).lower() if member.is_flag else shown
             rows = f"all {after.known[at]:,} rows with a value"
             notes.append(f"{member.name} is {shown} in {rows}{since}")
+    return notes
+
+
+def calendar_notes(counts: Counts) -> list[str]:
+    """Return a sentence for each last day that has years of no register in our calendar.
+
+    Nepal and Thailand write 2083 and 2569 for 2026, Saudi Arabia and Iran 1448 and 1405. The rule
+    `dates` finds this where there are rows to compare with; a first load has none.
+    """
+    notes = []
+    loaded, year = counts.known, int(counts.day[:4])
+    for at, member in enumerate(loaded.members):
+        # Policies without an end often have the last day that there is, or one day far away.
+        days = loaded.values[at] - {date.max.isoformat()} if member.is_expiry else ()
+        if loaded.known[at] >= ASK_ROWS_MIN and len(days) > 1:
+            first, last = min(days)[:4], max(days)[:4]
+            if int(first) > year + FAR_YEARS or int(last) < year - LONG_AGO_YEARS:
+                span = f"from {first} to {last}"
+                notes.append(f"the years of {member.name} are {span}: are they of our calendar?")
     return notes
 
 

@@ -19,6 +19,7 @@ from app.registers.generations import Generations
 from app.registers.history import REPLACE, History, json_text, repeated_notes
 from app.registers.intake import NO_SNAPSHOT, Intake
 from app.registers.notes import (
+    calendar_notes,
     day_sooner_notes,
     exchanged_notes,
     repeat_notes,
@@ -164,6 +165,7 @@ class Work:
             *require_rules(self._facts(self.change)),
             *unread_notes(counts.answers.unread),
             *uniform_notes(self.request, counts),
+            *calendar_notes(counts),
             *day_sooner_notes(counts),
             *exchanged_notes(self.change),
             *repeat_notes(self.kind, known, self._rows_read(), counts.known.rows, files),

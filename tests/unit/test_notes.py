@@ -100,6 +100,37 @@ def policies(rows: int, *, insurers: int = 4, first: int = 0, exchanged: bool = 
 
 
 @ON_SQLITE  # Values are counted as they are read.
+class TestCalendar:
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    @pytest.mark.parametrize(
+        ("years", "told"),
+        [
+            ((2082, 2083), "from 2082 to 2083"),
+            ((2569, 2570), "from 2569 to 2570"),
+            ((1447, 1448), "from 1447 to 1448"),
+            ((2026, 2083), None),
+            ((1448, 2026), None),
+            ((2045, 2046), None),
+            ((9999, 9999), None),
+        ],
+    )
+    def test_a_first_load_of_another_calendar_is_noted(self, load, mode, years, told):
+        """If no last day has a year of our calendar, a note asks, as no rule finds it."""
+        ends = [f"{year}-{month:02}-03" for month in range(1, 6) for year in years]
+        ends = ["9999-12-31" if end.startswith("9999") else end for end in ends]
+        rows = [f"AB{n},P{n},A,1400-01-01,{end}\n" for n, end in enumerate(ends)]
+        content = "registration,number,insurer,validFrom,validTo\n" + "".join(rows)
+        asked = f"the years of validTo are {told}: are they of our calendar?"
+        assert load(content, mode=mode).notes == ([asked] if told else [])
+
+    def test_few_rows_and_one_day_are_not_noted(self, load):
+        """Nine rows are too few, and the same far day in all rows means that there is no end."""
+        far = [f"AB{n},FORD,,2083-{n:02}-03\n" for n in range(1, 10)]
+        assert load("registration,make,insured,taxDue\n" + "".join(far)).notes == []
+        assert load(cars(50, due="2099-12-31"), register="other").notes == []
+
+
+@ON_SQLITE  # Values are counted as they are read.
 class TestExchanged:
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-samples test-system test-pythons check bench bench-intake bench-peers screenshots pins binary release clean
+.PHONY: help run test test-samples test-system test-pythons check bench bench-intake bench-peers screenshots findings pins binary release clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -72,6 +72,17 @@ bench-peers: $(DEV_READY) ## Compare verifyd with other stacks, ROWS=1000000 veh
 
 screenshots: $(DEV_READY) ## Draw the pictures of the console in the pages
 	@$(BIN)/python -m tests.system.screenshots
+
+findings: ## Try what is known of other programs: one line for each, status 1 if one has changed
+	@failed=0; for script in findings/*.sh; do \
+	    status=0; $$script >/dev/null 2>&1 </dev/null || status=$$?; \
+	    case $$status in \
+	        0) result='as described' ;; \
+	        77) result='could not run' ;; \
+	        *) result=changed; failed=1 ;; \
+	    esac; \
+	    printf '%-14s%s\n' "$$result" "$$(basename "$$script" .sh)"; \
+	done; exit $$failed
 
 pins: PIN = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
     --no-emit-index-url --custom-compile-command 'make pins' $(if $(UPGRADE),--upgrade) \

@@ -21,6 +21,7 @@ _PAGES = (
     "deploy/REFERENCE.md",
     "deploy/monitoring/README.md",
     "deploy/scale-out/README.md",
+    "findings/README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",

@@ -98,7 +98,10 @@ def test_scripts_pass_their_linter():
     shellcheck = Path(sys.executable).parent / "shellcheck"
     scripts = [*DEPLOY.rglob("*.sh"), *(ROOT / "tests").rglob("*.sh")]
     assert len(scripts) == 9
-    ended = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
+    findings = [path for path in (ROOT / "findings").iterdir() if path.suffix != ".md"]
+    ended = subprocess.run(
+        [shellcheck, *scripts, *findings], capture_output=True, text=True, check=False
+    )
     assert (ended.returncode, ended.stdout) == (0, "")
 
 

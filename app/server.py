@@ -82,6 +82,8 @@ def prepare_database(config: Config) -> None:
         refusal = found.refusal()
         if refusal:
             raise OperatorError(refusal)
+        for fault in engine.lost_settings():
+            _log.warning("%s", fault)
         stamp_registers(engine)
 
 

@@ -45,6 +45,8 @@ SWEEP = "sweep"
 """The name of the job, and of its records in the trail."""
 # Locks like those of registers, none of which has such a name.
 _LOCK, _HOLD_OFF_LOCK = ".sweep", ".drop"
+SWEEP_LOCKS = {"sweeps": _LOCK, "the drop directory": _HOLD_OFF_LOCK}
+"""What each lock of this module is of, for people."""
 _DAY_SECONDS = 86_400
 _log = logging.getLogger("app.jobs.sweeping")
 

@@ -17,8 +17,10 @@ from app.audit.segments import OWNER
 from app.audit.state import AuditState, audit_state, owner_fault
 from app.config import SETTINGS, Config, setting_fault
 from app.errors import OperatorError
+from app.jobs.sweeping import SWEEP_LOCKS
 from app.people.directory import directory_fault
 from app.people.sessions import list_sessions
+from app.registers.history import list_running
 from app.roles import Role
 from app.serve import listening
 from app.setting_values import EVERY_REGISTER, sqlite_path
@@ -27,6 +29,7 @@ from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.registers import Unreadable, list_entries, list_unreadable
 from app.storage.session import opened_database
+from app.storage.stores import store_of
 from app.storage.versions import Versions, versions
 
 
@@ -48,6 +51,21 @@ def unknown_registers(engine: Engine, config: Config) -> list[str]:
         f"{SETTINGS[setting].variable} names {name}: there is no such register"
         for setting in ("mot_first_years", "stale_after", "unchanged_after")
         for name in sorted(getattr(config, setting).keys() - known)
+    ]
+
+
+def lock_warnings(engine: Engine) -> list[str]:
+    """Return a warning for each lock that somebody holds who does nothing.
+
+    Such a lock can be that of a killed host, and refuses every load or sweep.
+    """
+    registers = {each.name for each in list_entries(engine)}
+    registers |= {each.register for each in list_running(engine)}
+    locks = {f"the register {name}": name for name in sorted(registers)} | SWEEP_LOCKS
+    return [
+        f"The lock of {what} is held by {holder}."
+        for what, name in locks.items()
+        if (holder := store_of(engine, name).idle_holder())
     ]
 
 
@@ -202,7 +220,8 @@ def _database_findings(config: Config) -> Findings:
     try:
         with opened_database(config, check_schema=False) as engine:
             found = reserve.with_reserve(engine, partial(versions, engine))
-            faults += [setting_fault("database_url", each) for each in engine.missing_rights()]
+            found_faults = [*engine.lost_settings(), *engine.missing_rights()]
+            faults += [setting_fault("database_url", each) for each in found_faults]
             unreadable = _unreadable(engine, found)
             faults += [setting_fault("database_url", str(each)) for each in unreadable]
             if found.refusal() is None and not unreadable:
@@ -214,6 +233,7 @@ def _database_findings(config: Config) -> Findings:
                 warnings += unknown_accounts(engine, config)
                 warnings += unknown_registers(engine, config)
                 warnings += clerk_warnings(engine, config)
+                warnings += lock_warnings(engine)
                 # NOTE: a full disk is no fault. The service must start, and wait for room.
                 if not config.audit and (fault := off_fault(engine)):
                     faults.append(setting_fault("audit", fault))

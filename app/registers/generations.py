@@ -332,11 +332,12 @@ class Generations:
 
 
 @contextmanager
-def locked(engine: Engine, register: str) -> Iterator[Callable[[], None]]:
+def locked(engine: Engine, register: str) -> Iterator[Callable[[Engine], None]]:
     """Hold a register's lock; it ends with the process at the latest, even if that is killed.
 
     Yields a function that raises Hindered if the lock has been lost: on Postgres it ends with the
-    connection. Raises Hindered at once if another process holds the lock.
+    connection. Call it with the engine of the transaction that changes the register, last. Raises
+    Hindered at once if another process holds the lock.
     """
     with store_of(engine, register).tried_lock() as require_held:
         if require_held is None:

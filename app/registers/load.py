@@ -91,8 +91,8 @@ def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
                 held.require_same(work.intake.checksum)
             if work.is_replace:
                 build(work)
-                require_lock()
-                publish(work)
+                require_lock(work.engine)  # This connects again, to say what happened.
+                publish(work, require_lock)
             else:
                 merge(work, require_lock)
         if not work.is_replace:

@@ -12,6 +12,7 @@ from app.registers.reading.sorted_runs import read_value, write_value
 from app.registers.recovery import finish_merge, record_load
 from app.registers.work import Work
 from app.storage import reserve
+from app.storage.engine import Engine
 from app.storage.identity import write_identity
 from app.storage.register_store import NextGeneration, OpenRegister
 from app.storage.registers import Entry
@@ -21,11 +22,11 @@ from app.storage.tables import Kind
 # second one. If the load is killed between the two, the next load of the register records it.
 
 
-def merge(work: Work, require_lock: Callable[[], None]) -> None:
+def merge(work: Work, require_lock: Callable[[Engine], None]) -> None:
     """Change the rows of the register, and create the register if it is new.
 
     Args:
-        require_lock: raises Hindered if the register's lock has been lost.
+        require_lock: as `locked` yields it.
     """
     if work.entry is None and work.intake.loaded:
         work.entry = work.generations.add(work.load_id)
@@ -44,7 +45,7 @@ def merge(work: Work, require_lock: Callable[[], None]) -> None:
             counts = work.counts
             applied = Applied(work.intake.loaded - counts.skipped, counts.changed, counts.held)
             note_applied(opened, work.load_id, applied)
-            require_lock()
+            require_lock(opened.engine)
             # If this load is killed between its commits, the load that records it needs this.
             columns = work.columns_of_reading()
             reserve.with_reserve(work.engine, work.history.update, work.load_id, **columns)
@@ -142,8 +143,12 @@ def _fill(work: Work, opened: OpenRegister, counts: Counts, **span: str) -> None
         Table(opened, work.kind).fill(outcome.rows for outcome in outcomes)
 
 
-def publish(work: Work) -> None:
-    """Publish the next generation, and note that the load is done, in one commit."""
+def publish(work: Work, require_lock: Callable[[Engine], None]) -> None:
+    """Publish the next generation, and note that the load is done, in one commit.
+
+    Args:
+        require_lock: as `locked` yields it.
+    """
     now = clock.now()
     former = work.entry or Entry(work.register, work.load_id, "")
     published = former.with_rows(work.kind, work.counts.held)._replace(
@@ -157,4 +162,5 @@ def publish(work: Work) -> None:
         work.generations.publish(work.entry, published)
         work.history.finish(work.load_id, now, columns)
         record_load(work.engine, work.load_id, work.kind, work.entry, columns)
+        require_lock(work.engine)
     work.entry = published

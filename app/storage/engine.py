@@ -12,7 +12,8 @@ import peewee
 
 from app.setting_values import sqlite_path
 from app.storage.interface import Engine, Row
-from app.storage.postgres import COMMAND_OPTIONS, SERVING_OPTIONS, PostgresEngine
+from app.storage.postgres import COMMAND_LIMITS, SERVING_LIMITS, PostgresEngine
+from app.storage.postgres_session import forget_pooler
 from app.storage.sqlite import SqliteEngine
 
 __all__ = [
@@ -41,7 +42,10 @@ def open_engine(database_url: str, *, create: bool = False, is_serving: bool = F
     path = sqlite_path(database_url)
     if path:
         return SqliteEngine(path, create=create)
-    return PostgresEngine(database_url, SERVING_OPTIONS if is_serving else COMMAND_OPTIONS)
+    if is_serving:
+        return PostgresEngine(database_url, SERVING_LIMITS)
+    forget_pooler(database_url)
+    return PostgresEngine(database_url, COMMAND_LIMITS)
 
 
 class _Placeholder(NamedTuple):

@@ -91,6 +91,13 @@ class Engine(peewee.Database, ABC):
         Raises peewee.PeeweeException if the database cannot be read.
         """
 
+    def lost_settings(self) -> list[str]:
+        """Return a sentence for each setting of this thread's session that holds no more.
+
+        Raises peewee.PeeweeException if the database cannot be read.
+        """
+        return []
+
     @abstractmethod
     def attach_registers(
         self, registers: tuple[RegisterRef, ...], *, is_thorough: bool = False

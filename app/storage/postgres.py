@@ -7,7 +7,7 @@ The URL goes to libpq unchanged, so it can set everything that libpq knows: TLS,
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from operator import itemgetter, methodcaller
 from pathlib import Path
@@ -21,21 +21,31 @@ from app.errors import OperatorError
 from app.storage.errors import driver_errors_translated, sqlstate
 from app.storage.identity import NotOwn, require_own
 from app.storage.interface import Engine, InUse, Row
+from app.storage.postgres_session import begin_session
 from app.storage.tables import RegisterRef
 
-SERVING_OPTIONS = (
-    "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=10s"
-)
-"""Time limits of the service's statements, shorter than the time limit of a request."""
-COMMAND_OPTIONS = (
-    "-c statement_timeout=0 -c lock_timeout=0 "
-    "-c idle_in_transaction_session_timeout=0 -c idle_session_timeout=0"
+COMMAND_LIMITS: Mapping[str, str] = dict.fromkeys(
+    (
+        "statement_timeout",
+        "lock_timeout",
+        "idle_in_transaction_session_timeout",
+        "idle_session_timeout",
+        "transaction_timeout",  # of Postgres 17 and newer
+    ),
+    "0",
 )
 """Commands have no time limits, even if the server or the role sets some; nor has `pg_dump`."""
+SERVING_LIMITS: Mapping[str, str] = {
+    **COMMAND_LIMITS,
+    "statement_timeout": "10s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "10s",
+}
+"""Time limits of the service's statements, shorter than the time limit of a request."""
 
 # Dates are ISO texts, as on SQLite. The server notices within a second that a client process was
 # killed, and ends its statement. Then the locks of its migration or load are free.
-_ALWAYS_OPTIONS = "-c datestyle=ISO -c client_connection_check_interval=1s"
+_ALWAYS = {"datestyle": "ISO", "client_connection_check_interval": "1s"}
 _DEFAULTS = {
     "application_name": "verifyd",
     "client_encoding": "utf8",
@@ -79,16 +89,16 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
     because it may have taken effect.
 
     Args:
-        options: settings of the session, as libpq's `options`. Those of the URL override them.
+        limits: the time limits of the session. The URL's `options` override them.
 
     Raises OperatorError if the URL is invalid, or, while connecting, if the database is not
-    encoded as UTF-8.
+    encoded as UTF-8, the server is too old, or a pooler does not keep sessions.
     """
 
     dialect = "postgres"
     has_lateral = True
 
-    def __init__(self, database_url: str, options: str = COMMAND_OPTIONS) -> None:
+    def __init__(self, database_url: str, limits: Mapping[str, str] = COMMAND_LIMITS) -> None:
         try:
             import psycopg  # noqa: PLC0415 - an extra that only this engine needs
         except ImportError:
@@ -105,7 +115,11 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         parameters: dict[str, Any] = {
             name: text for name, text in _DEFAULTS.items() if name not in given
         }
-        parameters["options"] = f"{_ALWAYS_OPTIONS} {options} {given.get('options') or ''}".strip()
+        self._settings = {**_ALWAYS, **limits}
+        self.locks: dict[str, int] = {}
+        """The locks of registers that this engine took, each with the server's session (its pid)
+        that holds it."""
+        self._session = threading.local()
         self._unused = threading.local()
         self._compared = threading.local()
         # PERF: a threshold of 0 prepares each statement on its first use, so that the server parses
@@ -113,14 +127,19 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         super().__init__(database_url, prefer_psycopg3=True, prepare_threshold=0, **parameters)
 
     def _connect(self) -> Any:
-        connection = super()._connect()  # type: ignore[misc]
-        encoding = connection.info.parameter_status("server_encoding")
-        if encoding != "UTF8":
+        connect = super()._connect  # type: ignore[misc]
+        connection = connect()
+        try:
+            encoding = connection.info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise OperatorError(
+                    f"the database is encoded as {encoding}, which lacks characters of some names "
+                    "and plates: create one with ENCODING 'UTF8' TEMPLATE template0"
+                )
+            self._session.held = begin_session(connection, self.database, self._settings, connect)
+        except BaseException:
             connection.close()
-            raise OperatorError(
-                f"the database is encoded as {encoding}, which lacks characters of some names and "
-                "plates: create one with ENCODING 'UTF8' TEMPLATE template0"
-            )
+            raise
         return connection
 
     def _initialize_connection(self, conn: Any) -> None:
@@ -230,6 +249,18 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
                 f"database; run GRANT CREATE ON DATABASE {database} TO {role}"
             )
         return missing
+
+    def lost_settings(self) -> list[str]:
+        """Return a sentence for each setting of this thread's session that holds no more."""
+        self.connection()
+        names = list(self._session.held)
+        query = "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS asked(name)"
+        return [
+            f"{name} is {text} and not {self._session.held[name]}: a pooler in front of Postgres "
+            "has changed it"
+            for name, text in self.execute_sql(query, (names,)).fetchall()
+            if text != self._session.held[name]
+        ]
 
     def attach_registers(
         self, registers: tuple[RegisterRef, ...], *, is_thorough: bool = False

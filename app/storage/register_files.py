@@ -13,7 +13,7 @@ from pathlib import Path
 
 import peewee
 
-from app.storage.engine import closed_afterwards
+from app.storage.engine import Engine, closed_afterwards
 from app.storage.file_lock import tried
 from app.storage.files import SUFFIXES, register_file, sync
 from app.storage.register_store import NextGeneration, OpenRegister, RegisterStore
@@ -95,12 +95,12 @@ class RegisterFiles(RegisterStore):
                 opened.engine.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextmanager
-    def tried_lock(self) -> Iterator[Callable[[], None] | None]:
+    def tried_lock(self) -> Iterator[Callable[[Engine], None] | None]:
         """Try to lock the lock file of the register without waiting."""
         # `is_locked` holds a shared lock for a moment, which must not keep a load from running.
         with tried(self._lock_file, outlast_shared=True) as is_ours:
             try:
-                yield (lambda: None) if is_ours else None
+                yield (lambda _: None) if is_ours else None
             finally:
                 if is_ours and not self._is_register():
                     # The name may be a typing error: do not keep a lock file for it.

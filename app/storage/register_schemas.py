@@ -6,12 +6,15 @@ entry in the index. It is removed only later, when no reader uses its former nam
 wait for the lock of the removal.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 
 import peewee
 
+from app import clock
 from app.errors import Hindered
 from app.storage.engine import Engine, closed_afterwards
 from app.storage.postgres import PostgresEngine
@@ -23,6 +26,14 @@ READ = "register_*"
 """The pattern, for pg_dump, of the schemas that readers use."""
 UNREAD = ("next_register_*", "kept_register_*")
 """The patterns of the schemas that no reader uses."""
+IDLE_SECONDS = 60
+_HOLDERS = (
+    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+    # The list has the number of a lock in two halves.
+    "AND (classid::bigint << 32) | objid::bigint = hashtext(%s)"
+)
+_log = logging.getLogger("app.storage.register_schemas")
 
 
 class RegisterSchemas(RegisterStore):
@@ -124,43 +135,63 @@ class RegisterSchemas(RegisterStore):
         """Do nothing: the server manages its log."""
 
     @contextmanager
-    def tried_lock(self) -> Iterator[Callable[[], None] | None]:
+    def tried_lock(self) -> Iterator[Callable[[Engine], None] | None]:
         """Try to take the advisory lock of the register, without waiting.
 
-        The lock belongs to the connection, which may take it more than once.
+        The lock belongs to the connection. Within this context its engine may take it again.
         """
-        query = "SELECT pg_try_advisory_lock(hashtext(%s))"
-        (is_ours,) = self._engine.execute_sql(query, (self._lock,)).fetchone()
+        engine, locks = self._engine, self._engine.locks
+        # NOTE: a pooler that does not keep sessions gives one backend to several clients. Its lock
+        # is only ours if this engine took it there.
+        query = (
+            f"SELECT pg_backend_pid(), CASE WHEN pg_backend_pid() IN ({_HOLDERS}) "
+            "THEN NULL ELSE pg_try_advisory_lock(hashtext(%s)) END"
+        )
+        pid, is_taken = engine.execute_sql(query, (self._lock, self._lock)).fetchone()
+        is_ours = locks.get(self._lock) == pid if is_taken is None else is_taken
+        if not is_taken:
+            yield partial(self._require_held, pid) if is_ours else None
+            return
+        locks[self._lock] = pid
         try:
-            yield self._require_held() if is_ours else None
+            yield partial(self._require_held, pid)
         finally:
+            locks.pop(self._lock, None)
             # A failure here does not change the result of the load.
             with suppress(peewee.PeeweeException):
-                if is_ours:
-                    query = "SELECT pg_advisory_unlock(hashtext(%s))"
-                    self._engine.execute_sql(query, (self._lock,))
+                query = "SELECT pg_advisory_unlock(hashtext(%s))"
+                (is_released,) = engine.execute_sql(query, (self._lock,)).fetchone()
+                if not is_released:
+                    lost = "the lock of %s was lost: the session %d of the server has ended, or %s"
+                    _log.warning(lost, self._name, pid, "a pooler does not keep sessions")
 
     def is_locked(self) -> bool:
         """Tell whether a process holds the lock, by the server's list of locks."""
-        # The list has the number of a lock in two halves.
-        held = (
-            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 "
-            "AND granted AND database = "
-            "(SELECT oid FROM pg_database WHERE datname = current_database()) "
-            "AND (classid::bigint << 32) | objid::bigint = hashtext(%s)"
+        query = f"SELECT EXISTS ({_HOLDERS})"
+        return bool(self._engine.execute_sql(query, (self._lock,)).fetchone()[0])
+
+    def idle_holder(self) -> str | None:
+        """Return a clause about a session that holds the lock and has done nothing for a minute."""
+        query = (
+            "SELECT pid, coalesce(host(client_addr), 'a Unix socket'), "  # noqa: S608 - ours
+            "extract(epoch FROM state_change)::bigint FROM pg_stat_activity "
+            f"WHERE state = 'idle' AND pid IN ({_HOLDERS}) "
+            "AND state_change < clock_timestamp() - make_interval(secs => %s)"
         )
-        (count,) = self._engine.execute_sql(held, (self._lock,)).fetchone()
-        return bool(count)
+        row = self._engine.execute_sql(query, (self._lock, IDLE_SECONDS)).fetchone()
+        if row is None:
+            return None
+        pid, address, since = row
+        return (
+            f"session {pid} of the server, from {address}, idle since {clock.iso_utc(since)}; "
+            f"if nothing of verifyd runs there, end it: SELECT pg_terminate_backend({pid})"
+        )
 
-    def _require_held(self) -> Callable[[], None]:
-        connection = self._engine.connection()
-
-        def require_held() -> None:
-            self._engine.execute_sql("SELECT 1")  # This connects again if the connection was lost.
-            if self._engine.connection() is not connection:
-                raise Hindered("the connection to the database was lost; nothing was changed")
-
-        return require_held
+    def _require_held(self, pid: int, engine: Engine) -> None:
+        query = f"SELECT %s IN ({_HOLDERS})"
+        (is_held,) = engine.execute_sql(query, (pid, self._lock)).fetchone()
+        if not is_held:
+            raise Hindered("the connection to the database was lost; nothing was changed")
 
     @property
     def _lock(self) -> str:

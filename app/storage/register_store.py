@@ -141,13 +141,21 @@ class RegisterStore(ABC):
         """Free the disk space of the current generation's write-ahead log, if it has one."""
 
     @abstractmethod
-    def tried_lock(self) -> AbstractContextManager[Callable[[], None] | None]:
+    def tried_lock(self) -> AbstractContextManager[Callable[[Engine], None] | None]:
         """Try to take the register's lock without waiting. It ends with the process at the latest.
 
         Yields None if another process holds the lock. Otherwise yields a function that raises
-        Hindered if the lock has been lost since.
+        Hindered if the lock has been lost since. Call it with the engine of the transaction that
+        changes the register, last.
         """
 
     @abstractmethod
     def is_locked(self) -> bool:
         """Tell whether a process holds the lock, without keeping a load from taking it."""
+
+    def idle_holder(self) -> str | None:
+        """Return a clause about who holds the lock and does nothing; None if nobody does.
+
+        Only on Postgres can a lock outlast the load that took it.
+        """
+        return None

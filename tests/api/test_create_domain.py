@@ -407,7 +407,7 @@ class Test503:
     def test_a_database_that_stays_locked_is_503(self, world, monkeypatch, caplog):
         """If another program writes for too long, the creation is refused as a whole (D27)."""
         monkeypatch.setattr("app.storage.sqlite.BUSY_TIMEOUT_SECONDS", 0.01)
-        monkeypatch.setattr("app.storage.engine.SERVING_OPTIONS", "-c lock_timeout=10ms")
+        monkeypatch.setattr("app.storage.engine.SERVING_LIMITS", {"lock_timeout": "10ms"})
         client = world.client(world.alice_key)
         with world.engine.atomic():
             world.store.lock_writes(world.engine)

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import peewee
 import pytest
@@ -40,6 +41,19 @@ def setting(engine: PostgresEngine, name: str) -> str:
     return str(text)
 
 
+@contextmanager
+def role_setting(world, name: str) -> Iterator[None]:
+    """Limit the time of everything that the role does, if the server knows this limit."""
+    with connect(world.store.url) as operator:
+        if name == "transaction_timeout" and operator.info.server_version < 170_000:
+            pytest.skip("Postgres 17 is the first that has this limit")
+        operator.execute(f"ALTER ROLE CURRENT_USER SET {name} = '1h'")
+        try:
+            yield
+        finally:
+            operator.execute(f"ALTER ROLE CURRENT_USER RESET {name}")
+
+
 @pytest.fixture
 def opened(world) -> Iterator[Callable[..., PostgresEngine]]:
     """`opened(name="value")` opens the database with these parameters in its URL."""
@@ -67,16 +81,21 @@ class TestSession:
         assert setting(engine, "idle_in_transaction_session_timeout") == "10s"
         assert setting(engine, "application_name") == "verifyd"
 
-    @pytest.mark.parametrize("name", ["statement_timeout", "lock_timeout", "idle_session_timeout"])
+    @pytest.mark.parametrize(
+        "name",
+        ["statement_timeout", "lock_timeout", "idle_session_timeout", "transaction_timeout"],
+    )
     def test_commands_take_their_time(self, world, opened, name):
         """Commands have no such limits: a load, with its lock's idle connection, can take hours."""
-        with connect(world.store.url) as operator:
-            operator.execute(f"ALTER ROLE CURRENT_USER SET {name} = '1h'")
-            try:
-                assert setting(opened(), name) == "0"
-                assert setting(opened(options=f"-c {name}=3s"), name) == "3s"
-            finally:
-                operator.execute(f"ALTER ROLE CURRENT_USER RESET {name}")
+        with role_setting(world, name):
+            assert setting(opened(), name) == "0"
+            assert setting(opened(options=f"-c {name}=3s"), name) == "3s"
+
+    @pytest.mark.parametrize("name", ["idle_session_timeout", "transaction_timeout"])
+    def test_limits_of_the_role_end_no_connection_of_the_service(self, world, opened, name):
+        """A worker may be idle, and its own limits end what takes too long."""
+        with role_setting(world, name):
+            assert setting(opened(is_serving=True), name) == "0"
 
     def test_the_url_has_the_last_word(self, opened):
         """A parameter in the URL overrides our default; our other defaults stay."""
@@ -267,7 +286,7 @@ def test_a_read_only_server_does_not_stick(world, alice, caplog):
 @ON_POSTGRES
 def test_a_statement_that_takes_too_long_is_unavailable(world, monkeypatch, caplog):
     """A statement over its time limit gives 503, not 500, and the next request succeeds."""
-    monkeypatch.setattr("app.storage.engine.SERVING_OPTIONS", "-c statement_timeout=50ms")
+    monkeypatch.setattr("app.storage.engine.SERVING_LIMITS", {"statement_timeout": "50ms"})
     client = world.client(world.alice_key)
     assert client.get(DOMAINS).status_int == 200
     with connect(world.store.url) as operator, operator.transaction():

@@ -1,6 +1,7 @@
 """Replace: the files are the whole new content (D28)."""
 
 import random
+from collections.abc import Callable
 from functools import partial
 from unittest.mock import Mock
 
@@ -16,6 +17,7 @@ from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.reading import reader
 from app.registers.work import Work
+from app.storage.engine import Engine
 from app.storage.registers import Register
 from app.storage.stores import store_of
 from app.storage.tables import Fine, Policy
@@ -247,8 +249,8 @@ class TestGenerations:
         """Cleaning up removes only what the register index does not name."""
         replace(vehicles("FORD"))
 
-        def interrupted(work: Work) -> None:
-            replacing.publish(work)
+        def interrupted(work: Work, require_lock: Callable[[Engine], None]) -> None:
+            replacing.publish(work, require_lock)
             raise KeyboardInterrupt
 
         with monkeypatch.context() as until_then:

@@ -13,6 +13,8 @@ from app.storage.engine import Engine
 from app.storage.register_schemas import READ, UNREAD, hold_off_renames, other_schemas
 
 _KNOWS_TRANSACTION_TIMEOUT = 17
+# They belong to the administrator of the server, and this role could not create them again.
+_WITHOUT_REPLICATION = ("--no-publications", "--no-subscriptions")
 
 
 def dump(engine: Engine, target: Path, registers: Sequence[str]) -> dict[str, int]:
@@ -35,7 +37,7 @@ def dump(engine: Engine, target: Path, registers: Sequence[str]) -> dict[str, in
             # at the moment of the dump.
             hold_off_renames(engine)
         (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
-        words = ["--format=custom", "--no-owner", "--no-privileges"]
+        words = ["--format=custom", "--no-owner", "--no-privileges", *_WITHOUT_REPLICATION]
         words += [f"--snapshot={snapshot}", f"--file={target}"]
         left_out = [*UNREAD, *(other_schemas(engine, registers) if registers else [READ])]
         words += [f"--exclude-schema={schema}" for schema in left_out]
@@ -49,7 +51,8 @@ def restore(engine: Engine, source: Path, rows: dict[str, int]) -> None:
     Raises OperatorError with the message of `pg_restore`, or if the number of rows differs.
     """
     _require_fitting("pg_restore", engine)
-    words = ["--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
+    words = ["--no-owner", "--no-privileges", *_WITHOUT_REPLICATION]
+    words += ["--single-transaction", "--exit-on-error"]
     _run("pg_restore", [*words, "--dbname=", str(source)], engine.database)
     if count(engine) != rows:
         raise OperatorError(f"{source} is not what was dumped: the number of rows differs")

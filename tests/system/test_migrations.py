@@ -147,4 +147,5 @@ def test_status_shows_what_a_register_lacks(world):
     engine.execute_sql(f"DELETE FROM {table}")
     close_quietly(engine)
     after = run_command("migrate", "--status", "--json", database_url=world.store.url)
-    assert json.loads(after.stdout)["pending"] == ["native: 0001_tables", "native: 0002_identity"]
+    scripts = ["0001_tables", "0002_identity", "0003_identity_key"]
+    assert json.loads(after.stdout)["pending"] == [f"native: {name}" for name in scripts]

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,14 +49,50 @@ def dump(engine: Engine, target: Path, registers: Sequence[str]) -> dict[str, in
 def restore(engine: Engine, source: Path, rows: dict[str, int]) -> None:
     """Restore a dump into an empty database, all of it or nothing.
 
-    Raises OperatorError with the message of `pg_restore`, or if the number of rows differs.
+    Raises OperatorError with the message of `pg_restore`, if the tables would be in a schema that
+    this role does not look in, or if the number of rows differs.
     """
     _require_fitting("pg_restore", engine)
+    listed = _run("pg_restore", ["--list", str(source)], engine.database)
+    schema = re.search(r"; 1259 \d+ TABLE (.+?) installation ", listed)
+    if schema is not None and _is_there(engine, schema[1]):
+        # Somebody has created it, and the dump would create it again.
+        listed = re.sub(rf"(?m)^.* SCHEMA - {re.escape(schema[1])} .*\n", "", listed)
     words = ["--no-owner", "--no-privileges", *_WITHOUT_REPLICATION]
     words += ["--single-transaction", "--exit-on-error"]
-    _run("pg_restore", [*words, "--dbname=", str(source)], engine.database)
+    with tempfile.NamedTemporaryFile("w") as wanted:
+        wanted.write(listed)
+        wanted.flush()
+        words += [f"--use-list={wanted.name}", "--dbname=", str(source)]
+        _run("pg_restore", words, engine.database)
     if count(engine) != rows:
         raise OperatorError(f"{source} is not what was dumped: the number of rows differs")
+
+
+def _is_there(engine: Engine, schema: str) -> bool:
+    """Tell whether a schema exists.
+
+    Raises OperatorError if this role would not look for its tables in it.
+    """
+    query = "SELECT count(*) FROM pg_namespace WHERE nspname = %s"
+    (is_there,) = engine.execute_sql(query, (schema,)).fetchone()
+    with engine.atomic() as transaction:
+        if not is_there:
+            # `search_path` may name it already.
+            query = "SELECT format('CREATE SCHEMA %%I', %s::text)"
+            engine.execute_sql(*engine.execute_sql(query, (schema,)).fetchone())
+        query = (
+            "SELECT current_schema(), format('ALTER ROLE %%I IN DATABASE %%I SET search_path = %%I'"
+            ", current_user, current_database(), %s::text)"
+        )
+        current, line = engine.execute_sql(query, (schema,)).fetchone()
+        transaction.rollback()
+    if current != schema:
+        raise OperatorError(
+            f"the backup is of the schema {schema}, and this role uses {current or 'none'}: "
+            f"run {line}"
+        )
+    return bool(is_there)
 
 
 def can_restore(program: int, server: int) -> bool:

@@ -22,6 +22,7 @@ from app.audit.seal import seal
 from app.audit.trail import Trail
 from app.audit.verify import verify
 from app.backup.postgres import can_restore
+from tests.postgres import changed_url
 from tests.system.processes import environment, run_command, until
 from tests.unit.audit_trails import first_plates, look_up
 
@@ -258,6 +259,41 @@ def test_a_database_that_holds_something_is_left_alone(stocked, tmp_path):
     """A restore needs a new database; the existing one stays unchanged."""
     backup = done(stocked, tmp_path, "backup", tmp_path / "backups")["backup"]
     assert "is not empty" in refused(stocked, tmp_path, "restore", backup)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_an_installation_in_a_schema_of_its_own_is_restored(server, stocked, tmp_path, is_there):
+    """It is refused until the role looks in this schema; nothing is written before."""
+    own = changed_url(emptied(server, "own"), options=r'-c search_path="a\ b"')
+    with psycopg.connect(own) as connection:
+        connection.execute('CREATE SCHEMA "a b"')
+    done(own, tmp_path, "migrate")
+    (tmp_path / "cars.csv").write_text(CAR)
+    done(own, tmp_path, "import", tmp_path / "cars.csv")
+    backup = done(own, tmp_path, "backup", tmp_path / "backups", "--registers")["backup"]
+    other = emptied(server, "other")
+    reason = refused(other, tmp_path, "restore", backup)
+    remedy = 'run ALTER ROLE postgres IN DATABASE other SET search_path = "a b"'
+    assert remedy in reason
+    with psycopg.connect(other, autocommit=True) as connection:
+        query = "SELECT count(*) FROM pg_namespace WHERE nspname IN ('a b', 'register_native')"
+        assert connection.execute(query).fetchone() == (0,)
+        connection.execute(remedy.removeprefix("run "))
+        if is_there:
+            connection.execute('CREATE SCHEMA "a b"')
+    assert done(other, tmp_path, "restore", backup)["registers"] == ["native"]
+    assert done(other, tmp_path, "check")["ok"]
+
+
+def test_publications_stay_with_their_server(server, stocked, tmp_path):
+    """Only a superuser can create one for all tables, and verifyd's role is none."""
+    with psycopg.connect(stocked, autocommit=True) as connection:
+        connection.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    backup = done(stocked, tmp_path, "backup", tmp_path / "backups", "--registers")["backup"]
+    other = emptied(server, "other")
+    done(other, tmp_path, "restore", backup)
+    with psycopg.connect(other) as connection:
+        assert connection.execute("SELECT count(*) FROM pg_publication").fetchone() == (0,)
 
 
 def test_without_its_programs_there_is_no_backup(stocked, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from app import clock
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.restrictions import Restrictions
 from app.errors import KEY_PREFIX, SANDBOX_KEY_PREFIX
-from app.storage.engine import Engine, Prepared, parameter
+from app.storage.engine import Engine, PreparedOnPrimary, parameter
 from app.storage.registers import state_expression
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -162,7 +162,7 @@ class Authenticator:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._known = _Known(None, {})
-        self._find = Prepared(
+        self._find = PreparedOnPrimary(
             engine,
             lambda: (
                 ApiKey.select(

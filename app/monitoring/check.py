@@ -219,9 +219,10 @@ def _database_findings(config: Config) -> Findings:
     audit: AuditState | None = None
     try:
         with opened_database(config, check_schema=False) as engine:
+            # Before anything else fails because of them.
+            obstacles = [*engine.lost_settings(), *engine.missing_rights()]
+            faults += [setting_fault("database_url", each) for each in obstacles]
             found = reserve.with_reserve(engine, partial(versions, engine))
-            found_faults = [*engine.lost_settings(), *engine.missing_rights()]
-            faults += [setting_fault("database_url", each) for each in found_faults]
             unreadable = _unreadable(engine, found)
             faults += [setting_fault("database_url", str(each)) for each in unreadable]
             if found.refusal() is None and not unreadable:

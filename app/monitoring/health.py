@@ -18,7 +18,7 @@ from app.serve.http.bodies import answer
 from app.serve.http.context import Request
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore
-from app.storage.engine import Engine
+from app.storage.engine import Engine, OnStandby, require_primary
 from app.storage.registers import find_unreadable
 from app.storage.versions import Versions, versions
 
@@ -76,6 +76,7 @@ class Readiness:
     def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /readyz. 200, or 503 `not_ready`; details for local callers and monitoring."""
         try:
+            require_primary(self._engine)
             found = versions(self._engine)
             # Keys cannot be looked up in an empty database.
             may_see_details = is_local(req, self._config.trusted_proxies) or (
@@ -92,7 +93,8 @@ class Readiness:
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             self._engine.recover(error)
             req.context.has_database_error = True
-            raise Problem("not_ready", "The database cannot be reached.") from None
+            reason = "is a standby" if isinstance(error, OnStandby) else "cannot be reached"
+            raise Problem("not_ready", f"The database {reason}.") from None
         try:
             self._limits.require_usable()
         except StoreError:

@@ -17,7 +17,7 @@ from app.actions import Actor, Subject, changing, record
 from app.errors import OperatorError
 from app.people.directory import EVERYBODY, Person, person_of
 from app.roles import RIGHTS, Right, Role
-from app.storage.engine import Engine, Prepared, parameter
+from app.storage.engine import Engine, PreparedOnPrimary, parameter
 
 # Times in rows are Unix seconds.
 
@@ -184,7 +184,7 @@ class Sessions:
     def __init__(self, engine: Engine, idle_seconds: int) -> None:
         self._engine = engine
         self._idle_seconds = idle_seconds
-        self._find = Prepared(
+        self._find = PreparedOnPrimary(
             engine,
             lambda: ConsoleSession.select(*_COLUMNS).where(
                 (ConsoleSession.token_hash == parameter("token_hash"))

@@ -6,7 +6,7 @@ Models are not bound to an engine. Each query gets the engine that it runs on, a
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import peewee
 
@@ -18,12 +18,15 @@ from app.storage.sqlite import SqliteEngine
 
 __all__ = [
     "Engine",
+    "OnStandby",
     "Prepared",
+    "PreparedOnPrimary",
     "Row",
     "close_quietly",
     "closed_afterwards",
     "open_engine",
     "parameter",
+    "require_primary",
 ]
 
 
@@ -94,6 +97,50 @@ class Prepared:
         places = [(v.name, None) if isinstance(v, _Placeholder) else ("", v) for v in values]
         self._compiled = sql, places
         return self._compiled
+
+
+class OnStandby(peewee.OperationalError):
+    """The server is a standby, whose data may be old: nothing may be answered from it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the server is a standby, whose data may be old: name the primary in the URL, or all "
+            "servers with target_session_attrs=read-write"
+        )
+
+
+class PreparedOnPrimary(Prepared):
+    """A query whose answer decides who may do what, so that it must not be an old one.
+
+    A URL, or a pooler that balances reads, can lead to a standby.
+    """
+
+    def __init__(self, engine: Engine, build: Callable[[], "peewee.ModelSelect[Any]"]) -> None:
+        is_standby = engine.is_standby()
+        self._has_standbys = is_standby is not None
+        super().__init__(
+            engine, lambda: build().select_extend(is_standby) if self._has_standbys else build()
+        )
+
+    def row(self, **values: object) -> Row | None:
+        """Run the query as `Prepared.row` does. Raises OnStandby."""
+        row = super().row(**values)
+        if row is None:
+            require_primary(self._engine)
+            return None
+        if not self._has_standbys:
+            return row
+        *found, is_on_standby = row
+        if is_on_standby:
+            raise OnStandby
+        return tuple(found)
+
+
+def require_primary(engine: Engine) -> None:
+    """Raise OnStandby if this thread's connection leads to a standby."""
+    is_standby = engine.is_standby()
+    if is_standby is not None and peewee.Select(None, [is_standby]).scalar(engine):
+        raise OnStandby
 
 
 @contextmanager

@@ -121,6 +121,10 @@ class Engine(peewee.Database, ABC):
         Its text is empty if the schema does not exist. None if no statement can tell.
         """
 
+    def is_standby(self) -> peewee.Node | None:
+        """Return an expression that is true on a standby; None if there is no such server."""
+        return None
+
     @abstractmethod
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
         """Tell whether a new connection could attach all of these registers."""

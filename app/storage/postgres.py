@@ -70,6 +70,11 @@ _OTHERS = (
     "AND application_name IN (%s, current_setting('application_name')) ORDER BY 1"
 )
 """Where other sessions of verifyd in this database come from. Everybody may see that."""
+_SCHEMAS_OF_OTHERS = (
+    "SELECT quote_ident(pg_get_userbyid(nspowner)), string_agg(nspname, ', ' ORDER BY nspname) "
+    "FROM pg_namespace WHERE nspname ~ '^(next_|kept_)?register_' "
+    "AND NOT pg_has_role(nspowner, 'USAGE') GROUP BY nspowner ORDER BY 1"
+)
 _ENDING_SECONDS = 2
 """How long a session of a process that has ended may be seen."""
 _PAUSE_SECONDS = 0.05
@@ -234,9 +239,14 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         """Return the permissions that this role lacks, one sentence each."""
         query = (
             "SELECT current_setting('transaction_read_only') = 'on', "
-            "has_database_privilege(current_database(), 'CREATE'), current_user, current_database()"
+            "has_database_privilege(current_database(), 'CREATE'), "
+            "coalesce(has_schema_privilege(current_schema(), 'CREATE'), false), "
+            "quote_ident(current_user), quote_ident(current_database()), "
+            "quote_ident(coalesce(current_schema(), "
+            "trim(split_part(current_setting('search_path'), ',', 1), ' \"')))"
         )
-        is_read_only, may_create, role, database = self.execute_sql(query).fetchone()
+        row = self.execute_sql(query).fetchone()
+        is_read_only, may_create, may_create_tables, role, database, schema = row
         missing = []
         if is_read_only:
             missing.append(
@@ -248,6 +258,18 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
                 f"no register can be loaded: the role {role} may not create schemas in the "
                 f"database; run GRANT CREATE ON DATABASE {database} TO {role}"
             )
+        if not may_create_tables:
+            missing.append(
+                f"no database can be created or upgraded: the role {role} may not create tables in "
+                f"the schema {schema}; run CREATE SCHEMA IF NOT EXISTS {schema}; "
+                f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}"
+            )
+        missing += [
+            f"the role {role} may not use what belongs to the role {owner}: {schemas}; to let both "
+            f"use everything, run GRANT {role} TO {owner}; ALTER ROLE {owner} SET role = {role}; "
+            f"REASSIGN OWNED BY {owner} TO {role}"
+            for owner, schemas in self.execute_sql(_SCHEMAS_OF_OTHERS).fetchall()
+        ]
         return missing
 
     def lost_settings(self) -> list[str]:
@@ -277,6 +299,10 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         # PERF: 3 us per register. The server looks the table up in its cache, without a lock.
         table = fn.to_regclass(schema.concat(".vehicle"))
         return fn.COALESCE(table.cast("oid").cast("text"), "")
+
+    def is_standby(self) -> peewee.Node:
+        """Return an expression that is true on a standby."""
+        return fn.pg_is_in_recovery()
 
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:
         """Return True: every connection can read all schemas."""

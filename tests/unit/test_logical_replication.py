@@ -1,4 +1,4 @@
-"""Loads work while all tables are published, for change capture or an upgrade of Postgres (D153)."""
+"""Loads work while all tables are published, as for change capture or an upgrade (D153)."""
 
 from collections.abc import Iterator
 

@@ -1,5 +1,6 @@
 """The connection to Postgres: its settings, its loss and recovery (D45)."""
 
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,9 +8,11 @@ from contextlib import contextmanager
 import peewee
 import pytest
 
+from app.accounts.authentication import new_token
 from app.accounts.models import Account
 from app.config import Config
 from app.errors import OperatorError
+from app.people.sessions import TOKEN_CHARACTERS, Sessions
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
 from tests.conftest import ON_POSTGRES, STORAGE
@@ -133,12 +136,36 @@ class TestSession:
             assert [sql for sql in prepared if table in sql], table
 
 
+@pytest.fixture
+def roles(postgres_server) -> Iterator[Callable[[int], list[str]]]:
+    """`roles(N)` creates roles; they and what they own are gone afterwards."""
+    made: list[str] = []
+    with connect(postgres_server) as operator:
+        require_superuser(operator)
+
+        def make(count: int) -> list[str]:
+            for _ in range(count):
+                made.append(f"verifyd_{secrets.token_hex(4)}")
+                operator.execute(f"CREATE ROLE {made[-1]}")
+            return made
+
+        yield make
+        query = (
+            "SELECT DISTINCT datname FROM pg_database d JOIN pg_shdepend ON d.oid IN (dbid, objid) "
+            "JOIN pg_roles r ON r.oid = refobjid WHERE rolname = ANY(%s)"
+        )
+        for (database,) in operator.execute(query, (made,)).fetchall():
+            with connect(database_url(postgres_server, database)) as owner:
+                owner.execute(f"DROP OWNED BY {', '.join(made)}")
+        operator.execute(f"DROP ROLE {', '.join(made)}")
+
+
 @ON_POSTGRES
 class TestCheck:
     """`verifyd check` reports in advance what would fail later."""
 
     def test_a_server_that_may_only_be_read(self, cli, store, monkeypatch):
-        """A standby alone answers look-ups, but cannot create domains."""
+        """Nothing can be written there, and look-ups are answered by the primary only."""
         url = changed_url(store.url, options="-c default_transaction_read_only=on")
         monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
         assert "the server is read-only: name the primary" in cli.refusal("check")
@@ -149,7 +176,49 @@ class TestCheck:
             require_superuser(operator)
         url = changed_url(store.url, options="-c role=pg_read_all_data")
         monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
-        assert "the role pg_read_all_data may not create schemas" in cli.refusal("check")
+        refusal = cli.refusal("check")
+        assert "the role pg_read_all_data may not create schemas" in refusal
+        assert "GRANT USAGE, CREATE ON SCHEMA public TO pg_read_all_data" in refusal
+
+    def test_what_another_login_owns(self, cli, store, monkeypatch, roles):
+        """Of two logins that alternate, each is told how both can use everything."""
+        roles_of_both = roles(2)
+        one, other = roles_of_both
+        with connect(store.url) as operator:
+            for role in roles_of_both:
+                operator.execute(f"GRANT ALL ON DATABASE {operator.info.dbname} TO {role}")
+                operator.execute(f"GRANT ALL ON SCHEMA public TO {role}")
+                operator.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}")
+                operator.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}")
+
+            def use(role: str) -> None:
+                url = changed_url(store.url, options=f"-c role={role}")
+                monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
+
+            use(other)
+            cli.run("import", cli.file("cars.csv", "registration,make", "AB12CDE,FORD"))
+            assert "all settings are right" in cli.run("check").stdout
+            use(one)
+            refusal = cli.refusal("check")
+            told = f"the role {one} may not use what belongs to the role {other}: register_native"
+            assert told in refusal
+            (remedy,) = re.findall(r"run (GRANT .+)", refusal)
+            operator.execute(remedy)
+            assert "all settings are right" in cli.run("check").stdout
+            assert cli.json("lookup", "AB12CDE")
+
+
+def test_an_empty_database_that_may_not_be_filled(bare_cli, empty_postgres, monkeypatch, roles):
+    """The remedy works, also for a schema of its own that does not exist yet."""
+    (role,) = roles(1)
+    options = f"-c role={role} -c search_path=own"
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", changed_url(empty_postgres, options=options))
+    refusal = bare_cli.refusal("check")
+    with connect(empty_postgres) as operator:
+        for remedy in re.findall("run (.+)", refusal)[:2]:
+            operator.execute(remedy)
+    bare_cli.run("migrate")
+    assert "all settings are right" in bare_cli.run("check").stdout
 
 
 @pytest.mark.parametrize("words", ["check", "migrate", "imports list"])
@@ -281,6 +350,17 @@ def test_a_read_only_server_does_not_stick(world, alice, caplog):
     assert (refused.status_int, refused.json["code"]) == (503, "database_unavailable")
     assert int(refused.headers["Retry-After"]) >= 1
     assert alice.post(DOMAINS, {"name": "a.example"}).status_int == 201
+
+
+@ON_POSTGRES
+def test_a_standby_answers_nobody(world, monkeypatch, caplog):
+    """Its data may be old: a key may have been revoked meanwhile, or made, or a session ended."""
+    monkeypatch.setattr(PostgresEngine, "is_standby", lambda _: peewee.SQL("true"))
+    for key in (world.alice_key, new_token("000000").text):
+        refused = world.client(key).get(DOMAINS)
+        assert (refused.status_int, refused.json["code"]) == (503, "database_unavailable")
+    with pytest.raises(peewee.OperationalError, match="the server is a standby"):
+        Sessions(world.engine, 0).find("x" * TOKEN_CHARACTERS)
 
 
 @ON_POSTGRES

@@ -9,6 +9,7 @@ import peewee
 
 from app import clock
 from app.errors import RETRY_AFTER_SECONDS, Problem
+from app.nouns import counted
 from app.serve.http.authentication import unauthorized
 from app.serve.http.context import Request
 from app.serve.http.paths import closest_path, correction
@@ -40,6 +41,7 @@ def install(
         paths: the path templates that can be suggested, each with its methods.
         imagined: templates that do not exist but are often tried, and which one is meant.
     """
+    failures = _CountedFailures()
 
     def database_failed(
         req: Request, resp: falcon.Response, error: Exception, params: object
@@ -47,8 +49,7 @@ def install(
         engine.recover(error)
         req.context.has_database_error = True
         # SEC: the whole message could quote a value of the request.
-        message = message_of(error)
-        _log.error("database error: %s: %s", type(error).__name__, message, extra=_extra(req))
+        failures.failed(f"{type(error).__name__}: {message_of(error)}", req.context.request_id)
         detail = f"The database cannot be reached now. Retry in {RETRY_AFTER_SECONDS} s."
         _write(req, resp, Problem("database_unavailable", detail))
 
@@ -116,6 +117,28 @@ def _write(req: Request, resp: falcon.Response, problem: Problem) -> None:
 
 def _extra(req: Request) -> dict[str, str]:
     return {"request_id": req.context.request_id}
+
+
+class _CountedFailures:
+    """Logs failures of the database, at most one each second, and counts the others.
+
+    While the database is away, every request fails. The access log has the id of each.
+    """
+
+    def __init__(self) -> None:
+        self._untold = 0
+        self._logged_at_ns = -SECOND_NS
+
+    def failed(self, reason: str, request_id: str) -> None:
+        """Log a failure, and how many there were since the last line."""
+        now_ns = clock.monotonic_ns()
+        if now_ns - self._logged_at_ns < SECOND_NS:
+            self._untold += 1
+            return
+        others = f"; {counted(self._untold, 'more request')} failed since the last such line"
+        message = f"database error: {reason}{others if self._untold else ''}"
+        self._untold, self._logged_at_ns = 0, now_ns
+        _log.error("%s", message, extra={"request_id": request_id})
 
 
 _REMINDER_SECONDS = 60

@@ -130,10 +130,9 @@ class PreparedOnPrimary(Prepared):
             return None
         if not self._has_standbys:
             return row
-        *found, is_on_standby = row
-        if is_on_standby:
+        if row[-1]:
             raise OnStandby
-        return tuple(found)
+        return row[:-1]
 
 
 def require_primary(engine: Engine) -> None:

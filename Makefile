@@ -22,7 +22,7 @@ DEMO := $(CURDIR)/.demo
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-samples test-system test-pythons check bench bench-intake bench-peers screenshots findings pins binary release clean
+.PHONY: help run test test-samples test-system test-postgres test-pythons check bench bench-intake bench-peers screenshots findings pins binary release clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
@@ -50,6 +50,11 @@ test-system: $(DEV_READY) $(BINARY_READY) ## Run all other tests: memory, hostil
 
 test-pythons: $(DEV_READY) ## Run the tests of every change with each Python; part of test-system
 	@$(BIN)/python -m pytest -m system_long tests/system/test_pythons.py $(PYTEST_ARGS)
+
+test-postgres: $(DEV_READY) ## Run the tests with PgBouncer, Patroni and other Postgres; part of test-system
+	@$(BIN)/python -m pytest -m '' tests/unit/test_postgres.py tests/unit/test_poolers.py tests/unit/test_logical_replication.py \
+	    tests/system/test_poolers.py tests/system/test_lagging_standby.py tests/system/test_patroni.py \
+	    tests/system/test_postgres_versions.py $(PYTEST_ARGS)
 
 check: $(DEV_READY) ## Check lint, format, types and import contracts
 	@$(BIN)/ruff check

@@ -19,12 +19,13 @@ SUITES = ["bookworm", "trixie", "sid"]
 ENTER = Path(__file__).with_name("enter.sh")
 KEPT_LINES = 100
 SECONDS_MAX = 120
-# It does not run as root.
+# It does not run as root. NOTE: the shell must stay, because it ends with this process; what runs as
+# another user does not.
 RUN = (
     "run='setpriv --reuid=postgres --regid=postgres --clear-groups'; "
     "bin=$(echo /usr/lib/postgresql/*/bin); cd /; "
     "$run $bin/initdb -D /tmp/data -A trust -E UTF8 -U postgres && "
-    "exec $run $bin/postgres -D /tmp/data -k /tmp -h 127.0.0.1 -p {port} -F"
+    "$run $bin/postgres -D /tmp/data -k /tmp -h 127.0.0.1 -p {port} -F & wait"
 )
 
 

@@ -64,6 +64,8 @@ class Facts(NamedTuple):
     is_replace: bool
     change: Change
     baseline: Baseline
+    day_before: frozenset[str]
+    """The members whose dates in the files are the first day without."""
     request: LoadRequest
     insured_by: Callable[[Sequence[str]], Mapping[str, int]]
     """Returns how many rows in force each of these insurers had before."""
@@ -259,8 +261,15 @@ def _variety(facts: Facts) -> str | None:
 
 def _dates(facts: Facts) -> str | None:
     names = [member.name for member in MEMBERS[facts.kind] if member.is_expiry]
+    # Agencies write the first day without; of policies only a mapping says so.
+    may_be_sooner = facts.kind == Kind.VEHICLES or facts.day_before.issuperset(names)
+    count_of = attrgetter("misplaced") if may_be_sooner else _misplaced_or_sooner
     what = f"would have a date that moved back, or is over {FAR_YEARS} years away"
-    return _of_rows(facts, "dates", names, attrgetter("misplaced"), what)
+    return _of_rows(facts, "dates", names, count_of, what)
+
+
+def _misplaced_or_sooner(member: MemberChange) -> int:
+    return member.misplaced + member.day_sooner
 
 
 def _identity(facts: Facts) -> str | None:

@@ -201,6 +201,11 @@ class Work:
             is_replace=self.is_replace,
             change=change,
             baseline=self.intake.baseline or Baseline(),
+            day_before=frozenset(
+                column.member
+                for column in self.intake.format.known_columns(self.kind).columns
+                if column.is_day_before
+            ),
             request=self.request,
             insured_by=insured_by,
             count_known=count_known,

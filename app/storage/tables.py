@@ -105,8 +105,8 @@ class Member:
     is_expiry: bool = False
     """Whether it is the last day of something, which seldom moves back."""
     is_of_agencies: bool = False
-    """Whether agencies write the first day without, which 1.0.0 stored. A rollback brings it back,
-    so such a day may move back by one day (D157)."""
+    """Whether agencies write the first day without, which 1.0.0 stored, or a mapping can say so. A
+    rollback brings it back, so such a day may move back by one day (D157)."""
     explained_by: str = ""
     """The column that explains the loss of this one if it changes as well."""
     column: str = ""
@@ -196,7 +196,9 @@ class PolicyRow(NamedTuple):
     insurer: Annotated[str, Member(is_key=True)]
     number: Annotated[str, Member(is_key=True)]
     valid_from: Annotated[str, Member(shape=Shape.DAY, is_key=True, is_noted=True)]
-    valid_to: Annotated[str, Member(shape=Shape.DAY, is_noted=True, is_expiry=True)]
+    valid_to: Annotated[
+        str, Member(shape=Shape.DAY, is_noted=True, is_expiry=True, is_of_agencies=True)
+    ]
     type: Annotated[str | None, Member()] = None
     cancelled_on: Annotated[str | None, Member(shape=Shape.DAY, is_noted=True)] = None
     updated: Annotated[int | None, _TIME] = None

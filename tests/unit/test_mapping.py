@@ -56,11 +56,23 @@ def test_page_example(cli) -> None:
     }
 
 
+def other_examples() -> list[str]:
+    """Return the parts of mappings that the page shows: months, first days, times and words."""
+    return [textwrap.dedent(each) for each in re.findall(r"(?ms)^  ```toml\n(.*?)^  ```", CHAPTER)]
+
+
+def test_what_days_mean(mapped) -> None:
+    """What the page shows for the first day without and for times can be added to its mapping."""
+    _, without, times, _ = other_examples()
+    text = example("csv").replace("28.02.2027", "01.03.2027 00:00")
+    for toml in (f"{without}{example('toml')}", f"{example('toml')}{times}"):
+        first, *_ = read(text, mapped(toml)).changes
+        assert PolicyRow._make(first).valid_to == "2027-02-28"
+
+
 def test_the_other_examples_of_the_page_are_read(mapped) -> None:
     """What the page shows for months and for words can be added to a mapping as it stands."""
-    months, words = (
-        textwrap.dedent(each) for each in re.findall(r"(?ms)^  ```toml\n(.*?)^  ```", CHAPTER)
-    )
+    months, _, _, words = other_examples()
     form, table = months.split("\n", 1)
     format_ = mapped(
         f"{form}\n{VEHICLES}motExpiry = 'HU'\ninsured = 'V'\nfirstRegistered = 'EZ'\n{table}{words}"

@@ -410,7 +410,7 @@ class TestADaySooner:
         assert broken(unpaid, mode=mode) == ["tax"]
 
     def test_policies_do(self, load, broken, mode):
-        """No agency writes their days."""
+        """No agency writes their days, and no mapping says that they are the first day without."""
         load(policies(100))
         sooner = policies(100).replace("2026-12-31", "2026-12-30")
         assert broken(sooner, mode=mode) == ["dates"]

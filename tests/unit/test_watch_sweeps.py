@@ -418,12 +418,13 @@ class TestADaySooner:
         load_papers(mot, "2027-12-31")
         assert [each.held for each in watched.sweep()] == [40]
 
-    def test_policies_are_held(self, world, watched):
-        """No agency writes their days."""
+    @pytest.mark.parametrize(("last", "held"), [("2027-03-19", 0), ("2027-03-18", 40)])
+    def test_policies(self, world, watched, last, held):
+        """A mapping can say of them, too, that their days are the first day without."""
         load(world, [policy("2027-03-20", plate) for plate in MANY])
         watched.watch(*MANY)
-        load(world, [policy("2027-03-19", plate) for plate in MANY])
-        assert [each.held for each in watched.sweep()] == [40]
+        load(world, [policy(last, plate) for plate in MANY])
+        assert [each.held for each in watched.sweep()] == [held]
 
 
 class TestTimes:

@@ -20,6 +20,8 @@ CHECKS = {
 POLICIES_MAX = 100
 HELD_SHARE = 0.05
 HELD_MIN = 20
+SLACK = 1
+"""By how many days a last day may move back without being a change by a load."""
 
 
 class Fact(NamedTuple):
@@ -68,8 +70,6 @@ class Told(NamedTuple):
     fact: Fact
     day: str
     """The day that it was true on."""
-    slack: int = 0
-    """By how many days an agency's last day may move back without being a change by a load."""
     reported: tuple[str, int] | None = None
     """The last day that was reported as near, and the smallest lead day."""
 
@@ -82,7 +82,7 @@ class Told(NamedTuple):
         lead = now.ends_within(day, leads)
         if lead is None or self.reported is None or self.reported[1] > lead:
             return lead
-        same = {_shifted(self.reported[0], days) for days in range(-self.slack, self.slack + 1)}
+        same = {_shifted(self.reported[0], days) for days in range(-SLACK, SLACK + 1)}
         return None if str(now.last_day) in same else lead
 
     def is_due(self, now: Fact, day: str, leads: Sequence[int]) -> bool:
@@ -140,8 +140,8 @@ class ModelWatch:
     def _waits(self, name: str, judge: Judge, now: dict[str, Fact], today: str) -> bool:
         assert self.told
         told = self.told[name]
-        if told.slack and told.fact.last_day:
-            day_before = _shifted(told.fact.last_day, -told.slack)
+        if told.fact.last_day:
+            day_before = _shifted(told.fact.last_day, -SLACK)
             before = judge(self.plate, day_before)
             if before and before[name].last_day == day_before:
                 return False
@@ -173,7 +173,7 @@ class ModelWatch:
         lead = told.ending(now, today, self.leads)
         due = ["changed"] * told.changed(now) + ["ending"] * (lead is not None)
         reported = told.reported if lead is None else (str(now.last_day), lead)
-        self.told[name] = Told(now, today, told.slack, reported)
+        self.told[name] = Told(now, today, reported)
         answers = told.fact.answer(), now.answer()
         return [Event(f"{name}.{each}", self.plate, self.reference, *answers) for each in due]
 
@@ -216,8 +216,7 @@ class ModelAccount:
 def _told(facts: Facts, day: str) -> dict[str, Told] | None:
     if facts is None:
         return None
-    slack = {"mot": 1, "tax": 1}
-    return {name: Told(fact, day, slack.get(name, 0)) for name, fact in facts.items()}
+    return {name: Told(fact, day) for name, fact in facts.items()}
 
 
 def _shifted(day: str, days: int) -> str:

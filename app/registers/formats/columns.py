@@ -116,6 +116,8 @@ class Column:
     """The native member, in native and mapped files."""
     date_form: str = ""
     """The form of its dates, such as `YYYY-MM-DD`; empty if it has no dates."""
+    is_day_before: bool = False
+    """Whether its dates are the first day without, so that the day before is stored."""
 
     @classmethod
     def named(

@@ -7,8 +7,9 @@ import re
 from calendar import monthrange
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import cache, partial
+from typing import NamedTuple
 
 from app.clock import parse_iso_date, shifted_day
 from app.registers.formats.columns import RowFault
@@ -35,8 +36,15 @@ _PART = re.compile("(YYYY|MM?|DD?)")
 # Spreadsheets and databases write midnight, or the decimals of a number, after a day.
 _MIDNIGHT = r"(?:[ T]0?0:00(?::00(?:\.0+)?)?| 12:00(?::00)? ?[Aa][Mm])"
 _DECIMALS = r"(?:\.0+)"
+_ZONE = r"(?: ?(?:[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))"
 _IN_COMMON_FORM = re.compile(
-    rf"[0-9]{{1,4}}[./-]?[0-9]{{1,4}}(?:[./-]?[0-9]{{1,4}})?(?:{_MIDNIGHT}|{_DECIMALS})?"
+    r"[0-9]{1,4}[./-]?[0-9]{1,4}(?:[./-]?[0-9]{1,4})?"
+    rf"(?:{_MIDNIGHT}{_ZONE}?|{_DECIMALS})?"
+)
+_TIMED = re.compile(
+    r"(?P<day>[0-9./-]{6,10})"
+    r"(?P<time>[ Tt][0-2]?[0-9]:[0-5][0-9](?::[0-6][0-9](?:[.,][0-9]+)?)?(?: ?[AaPp][Mm])?)"
+    rf"(?P<zone>{_ZONE}?)"
 )
 _SHAPE_CHARACTERS_MAX = 20
 _YEAR_MIN, _YEAR_MAX = 1885, 9999
@@ -46,7 +54,7 @@ _YEAR_MIN, _YEAR_MAX = 1885, 9999
 def pattern_of(form: str) -> re.Pattern[str]:
     """Return the pattern of a form. `M` and `D` also read one digit. Raises ValueError.
 
-    A day may be followed by midnight, and one without separators by `.0`.
+    A day may be followed by midnight, also in a zone, and one without separators by `.0`.
     """
     parts = _PART.split(form)
     letters, others = parts[1::2], parts[::2]
@@ -55,7 +63,8 @@ def pattern_of(form: str) -> re.Pattern[str]:
     is_clear = {"D", "M"}.isdisjoint(letters) or all(others[1:-1])
     if not has_once or not is_clear or re.search("[A-Za-z0-9]", "".join(others)):
         raise ValueError(form)
-    midnight = f"|{_MIDNIGHT}" if len(letters) > 2 else ""
+    # Programs that have no days, only times, write a day as its midnight in their own zone.
+    midnight = f"|{_MIDNIGHT}{_ZONE}?" if len(letters) > 2 else ""
     decimals = "" if any(others) else f"|{_DECIMALS}"
     day = "".join(_PARTS.get(part, re.escape(part)) for part in parts)
     return re.compile(f"{day}(?:{midnight}{decimals})")
@@ -77,6 +86,37 @@ def iso_day(text: str, form: str, *, is_last: bool = False) -> str | None:
     if is_last and "day" not in match.groupdict():
         return first.replace(day=monthrange(first.year, first.month)[1]).isoformat()
     return first.isoformat()
+
+
+class TimedDay(NamedTuple):
+    """A day with a time of day, as a file writes it."""
+
+    day: str
+    time: str
+    zone: str
+    """Such as ` +02:00` or `Z`; empty if there is none."""
+
+    @property
+    def is_midnight(self) -> bool:
+        """Whether the time is midnight in the zone that is written there."""
+        return re.fullmatch(_MIDNIGHT, self.time) is not None
+
+
+def timed_day(text: str) -> TimedDay | None:
+    """Return the parts of a day with a time of day; None for any other text."""
+    match = _TIMED.fullmatch(text)
+    return TimedDay(*match.groups()) if match else None
+
+
+def time_fault(text: str) -> str:
+    """Return why a day with a time is no date; empty for any other text, and for midnights."""
+    timed = timed_day(text)
+    if timed is None or timed.is_midnight:
+        return ""
+    if timed.zone:
+        zone = timed.zone.strip()
+        return f"a time in the zone {zone} that is no midnight there; export days without times"
+    return "a day with a time; [times] of a mapping can say what the time means"
 
 
 def fits(text: str, form: str) -> bool:
@@ -140,11 +180,12 @@ def _parts(match: re.Match[str]) -> tuple[int, int, int]:
 
 _TIMES_OF_DAY_MAX = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_DAY = date.min.isoformat()
+_FIRST_DAY, NO_END = date.min.isoformat(), date.max.isoformat()
 _YEAR = re.compile(r"([0-9]+)(?:[.,]0+)?")
 _COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:\.0+)?")
 _AMERICAN = re.compile(r"([0-9]{2})/([0-9]{2})/([0-9]{4})")
 _ISO_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?")
+_ZONE_WORD = re.compile(r" ?(?:UTC|GMT)\Z|(?<=[0-9]) (?=[Z+-])")
 # Matches many times, one per line, in the most frequent form.
 _UTC_TIMES = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
@@ -166,6 +207,8 @@ class DateFault(RowFault):
 
 
 def _not_a_date(text: str, expected: str) -> str:
+    if fault := time_fault(text):
+        return fault
     forms = likely_forms([text])
     if fits(text, expected) or (not forms and is_written_as(text, expected)):
         return no_such_day(expected)
@@ -199,8 +242,10 @@ def american_date(text: str) -> str | None:
 
 def day_before(day: str | None) -> str | None:
     """Return the last day with something, of the first day without; None for no day."""
-    # The first day of the calendar has none before it.
-    return shifted_day(day, -1) if day is not None and day != _FIRST_DAY else None
+    # The first day of the calendar has none before it, and the last one means that there is no end.
+    if day is None or day == NO_END:
+        return day
+    return shifted_day(day, -1) if day != _FIRST_DAY else None
 
 
 def iso_time_date(text: str) -> str | None:
@@ -235,15 +280,20 @@ def year_of(text: str) -> int | None:
     return number if _YEAR_MIN <= number <= _YEAR_MAX else None
 
 
-def moment(label: str) -> Callable[[str], int | None]:
+def moment(label: str, zone: tzinfo | None = None) -> Callable[[str], int | None]:
     """Return a parser of ISO 8601 times, which returns Unix seconds.
 
-    A time needs a time zone. A date alone, or with a midnight without one, means midnight UTC. An
-    invalid text counts as unknown.
+    An invalid text counts as unknown. Without a zone, a time is unknown, and a date alone or with
+    midnight means midnight UTC.
+
+    Args:
+        zone: that of times and dates without one. A time that the clock skips in it is read by the
+            offset before, and of one that it repeats the first counts, as in RFC 5545 (3.3.5).
     """
     # PERF: times rarely repeat, but dates and times of day do. With a cache for each, parsing takes
     # 1 us instead of 4 us.
-    midnights, times_of_day = BoundedCache(_midnight), BoundedCache(_time_of_day, _TIMES_OF_DAY_MAX)
+    midnights = BoundedCache(_midnight)
+    times_of_day = BoundedCache(partial(_time_of_day, is_local=zone is not None), _TIMES_OF_DAY_MAX)
 
     def parse_moment(text: str) -> int | None:
         if not text:
@@ -251,15 +301,19 @@ def moment(label: str) -> Callable[[str], int | None]:
         midnight, seconds = midnights[text[:10]], times_of_day[text[10:]]
         if midnight is not None and seconds is not None:
             return midnight + seconds
+        if midnight is not None and zone is not None:
+            local = _seconds(text[:10], text[10:], zone)
+            if local is not None:
+                return local
         value = stored_text(label, text)
         return None if value is None or value == text else parse_moment(value)
 
     return parse_moment
 
 
-def moments(label: str) -> Callable[[list[str]], list[int | None]]:
+def moments(label: str, zone: tzinfo | None = None) -> Callable[[list[str]], list[int | None]]:
     """Return a parser of many ISO 8601 times at once, with the results of `moment`."""
-    parse = moment(label)
+    parse = moment(label, zone)
 
     def parse_many(texts: list[str]) -> list[int | None]:
         # PERF: nearly all files write their times in this form. It takes 0.8 us per time; one by
@@ -278,17 +332,37 @@ def _midnight(text: str) -> int | None:
     return None if parsed is None else (parsed - _EPOCH.date()).days * 86_400
 
 
-def _time_of_day(text: str) -> int | None:
+def _time_of_day(text: str, *, is_local: bool) -> int | None:
     """Return the seconds since midnight UTC of a text such as `T07:30:00+02:00`.
 
-    An empty text is midnight. Return None for an invalid text.
+    Return None for an invalid text.
+
+    Args:
+        is_local: whether days and midnights without a zone are not those of UTC.
     """
     if not text or re.fullmatch(_MIDNIGHT, text):
-        return 0
-    if text[0] not in "Tt ":
+        return None if is_local else 0
+    return _seconds("1970-01-01", text)
+
+
+def _plain_zone(match: re.Match[str]) -> str:
+    return "Z" if match[0].strip() else ""
+
+
+def _seconds(day: str, time: str, zone: tzinfo | None = None) -> int | None:
+    """Return a valid day and a time of day in Unix seconds; None for an invalid time.
+
+    Args:
+        zone: that of a time without one, which is invalid if this is None.
+    """
+    if re.fullmatch(_MIDNIGHT, time):
+        time = ""
+    if time and time[0] not in "Tt ":
         return None
-    try:
-        time = datetime.fromisoformat("1970-01-01" + text.upper())
-    except ValueError:
-        return None
-    return None if time.tzinfo is None else (time - _EPOCH) // timedelta(seconds=1)
+    with suppress(ValueError):
+        found = datetime.fromisoformat(day + _ZONE_WORD.sub(_plain_zone, time.upper()))
+        if found.tzinfo is None and zone is not None:
+            found = found.replace(tzinfo=zone)
+        if found.tzinfo is not None:
+            return (found - _EPOCH) // timedelta(seconds=1)
+    return None

@@ -24,7 +24,7 @@ from app.registers.formats.columns import (
     RowFault,
 )
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.dates import DateFault, iso_day
+from app.registers.formats.dates import DateFault, day_before, iso_day, timed_day
 from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.native import LAYOUTS, SHAPES, layout_with_deletions
 from app.registers.formats.report import Report
@@ -38,11 +38,17 @@ _AMOUNT = "amount"
 _LAST_DAYS = frozenset(
     each.name for members in COLUMNS.values() for each in members if each.is_expiry
 )
-"""The dates that hold until the end of a month if the file has no day."""
+"""The last days of something. They hold until the end of a month if the file has no day."""
 _MEMBERS = frozenset(
-    "kind register delimiter encoding date_format date_formats decimal columns constants "
-    "words".split()
+    "kind register delimiter encoding timezone date_format date_formats first_day_without times "
+    "decimal columns constants words".split()
 )
+_CUT, _END = "cut", "end"
+_TIMES = {
+    _CUT: "the time is left out",
+    _END: "what ends at midnight ends with the day before",
+}
+"""What a time of day can mean in a date."""
 _NO_DELIMITERS = '"\r\n'
 
 
@@ -63,6 +69,10 @@ class FileMapping:
     date_format: str
     date_formats: Mapping[str, str]
     """The forms of dates that differ from `date_format`."""
+    first_day_without: frozenset[str]
+    """The members whose dates in the file are the first day without."""
+    times: Mapping[str, str]
+    """What a time of day means in the dates of a member, as `_TIMES` has it."""
     decimal: str
     """The decimal separator of amounts: a point or a comma."""
 
@@ -87,14 +97,17 @@ class FileMapping:
             blanks=self._blanks_of(native),
             member=native.label,
             date_form=self._form_of(native.label) if native.date_form else "",
+            is_day_before=native.label in self.first_day_without,
         )
 
     def _parser(self, native: Column) -> Parse:
         """Return a parser that first replaces words and dates in the file by native ones."""
         parse = native.parse
-        form = self._form_of(native.label)
-        if native.label in _DATES and form != dates.ISO:
-            parse = _with_dates(form, parse, is_last=native.label in _LAST_DAYS)
+        label, form = native.label, self._form_of(native.label)
+        is_without, time = label in self.first_day_without, self.times.get(label, "")
+        if label in _DATES and (form != dates.ISO or is_without or time):
+            is_last = label in _LAST_DAYS and not is_without
+            parse = _with_dates(form, parse, time, is_last=is_last, is_without=is_without)
         if native.label == _AMOUNT:
             parse = cents(_AMOUNT, self.decimal)
         words = self.words.get(native.label)
@@ -117,20 +130,29 @@ def folded_name(name: str) -> str:
     return name.strip().casefold()
 
 
-def _with_dates(form: str, parse: Parse, *, is_last: bool = False) -> Parse:
+def _with_dates(form: str, parse: Parse, time: str, *, is_last: bool, is_without: bool) -> Parse:
     """Return a parser that turns dates of a form into native ones before it parses them.
 
     Args:
+        time: what a time of day means; empty if a date has none.
         is_last: whether a month without a day means its last day, not its first one.
+        is_without: whether a date is the first day without.
     """
 
     def parse_date(text: str) -> object:
         trimmed = text.strip()
-        native = iso_day(trimmed, form, is_last=is_last)
+        timed = timed_day(trimmed) if time else None
+        ends_before = is_without
+        if timed is not None:
+            ends_before = ends_before or (time == _END and timed.is_midnight)
+        # Of another time in a zone nobody knows which day it is here.
+        day = timed.day if timed is not None and not timed.zone else trimmed
+        native = iso_day(day, form, is_last=is_last) or iso_day(day, dates.ISO)
         try:
-            return parse(native or text)
+            parsed = parse(native or text)
         except DateFault as fault:
             raise DateFault(fault.label, trimmed, form) from None
+        return day_before(parsed) if ends_before else parsed
 
     return cached(parse_date)
 
@@ -243,6 +265,8 @@ class _Checker:
             words=self._words(columns),
             date_format=self._date_form("date_format", self._document.get("date_format")),
             date_formats=self._date_formats(columns),
+            first_day_without=self._first_day_without(columns),
+            times=self._times(columns),
             decimal=self._text("decimal") or ".",
         )
 
@@ -260,6 +284,35 @@ class _Checker:
             if field not in _DATES:
                 self._fail(f"date_formats.{field}", f"{field} is no date")
         return {field: self._date_form(f"date_formats.{field}", forms[field]) for field in forms}
+
+    def _first_day_without(self, columns: Mapping[str, str]) -> frozenset[str]:
+        members = self._document.get("first_day_without", [])
+        if not isinstance(members, list) or not all(isinstance(each, str) for each in members):
+            self._fail("first_day_without", 'must be a list of members, such as ["validTo"]')
+        for field in members:
+            if field not in columns:
+                self._fail("first_day_without", f"{field} has no column; name it in [columns]")
+            if field not in _LAST_DAYS:
+                known = ", ".join(sorted(_LAST_DAYS.intersection(self._native)))
+                self._fail("first_day_without", f"{field} is no last day; use {known}")
+        return frozenset(members)
+
+    def _times(self, columns: Mapping[str, str]) -> dict[str, str]:
+        times = self._table("times")
+        for field, meaning in times.items():
+            member = f"times.{field}"
+            if field not in columns:
+                self._fail(member, "has no column; name it in [columns]")
+            if SHAPES.get(field) != Shape.DAY:
+                self._fail(member, f"{field} is no day")
+            if not isinstance(meaning, str) or meaning not in _TIMES:
+                known = " or ".join(f'"{word}" ({means})' for word, means in _TIMES.items())
+                self._fail(member, f"must be {known}")
+            if meaning == _END and field not in _LAST_DAYS:
+                self._fail(member, f'{field} is no last day; use "{_CUT}"')
+            if meaning == _END and field in self._document.get("first_day_without", ()):
+                self._fail(member, f'first_day_without has {field}, too; use "{_CUT}"')
+        return times
 
     def _date_form(self, member: str, form: object) -> str:
         if form is None:

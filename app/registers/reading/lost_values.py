@@ -151,6 +151,8 @@ def _hint(found: _Found, column: Column | None) -> str:
 
 def _date_hint(texts: Sequence[str], column: Column) -> str:
     form = column.date_form
+    if _are_most(lambda text, _: bool(dates.time_fault(text)), texts, form):
+        return next(filter(None, map(dates.time_fault, texts)))
     if _are_most(dates.fits, texts, form):
         return dates.no_such_day(form)
     forms = dates.likely_forms(texts)

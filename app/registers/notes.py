@@ -112,6 +112,23 @@ def day_sooner_notes(counts: Counts) -> list[str]:
     ]
 
 
+def unnamed_insurer_notes(stored: int) -> list[str]:
+    r"""Return a sentence if a merge has policies without insurer beside those of an insurer `\N`.
+
+    1.0.0 stored the word, which is a part of the key.
+
+    Args:
+        stored: how many of these are in force.
+    """
+    if not stored:
+        return []
+    are = "policy in force is" if stored == 1 else "policies in force are"
+    return [
+        rf"{stored:,} {are} stored with the insurer \N, which now means none; a merge leaves them "
+        "beside those of the file, and a load with --mode replace removes them"
+    ]
+
+
 def repeat_notes(kind: Kind, known: KnownColumns, rows: int, keys: int, files: int) -> list[str]:
     """Return a sentence if rows of native or mapped files repeat keys.
 

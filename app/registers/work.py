@@ -25,6 +25,7 @@ from app.registers.notes import (
     repeat_notes,
     shared_date_notes,
     uniform_notes,
+    unnamed_insurer_notes,
     unread_notes,
 )
 from app.registers.reading.reader import Progress
@@ -160,9 +161,11 @@ class Work:
         """
         self.change = change_by(self.counts)
         known, counts = self.intake.format.known_columns(self.kind), self.counts
+        facts = self._facts(self.change)
         files = len(self.request.files)
         self.intake.rejects.notes += [
-            *require_rules(self._facts(self.change)),
+            *require_rules(facts),
+            *unnamed_insurer_notes(self._count_unnamed(facts)),
             *unread_notes(counts.answers.unread),
             *uniform_notes(self.request, counts),
             *calendar_notes(counts),
@@ -174,6 +177,13 @@ class Work:
                 self.engine, self.register, self.kind, self.intake.format.name, self.intake.checksum
             ),
         ]
+
+    def _count_unnamed(self, facts: Facts) -> int:
+        r"""Return how many policies of an insurer `\N` are in force, if files to merge have it."""
+        has_word = self.intake.rejects.lost.count_nothing("insurer")
+        if self.is_replace or not has_word:
+            return 0
+        return sum(facts.insured_by([r"\N"]).values())
 
     def _rows_read(self) -> int:
         """Return how many rows of native and mapped files were read that remove no row."""

@@ -22,6 +22,7 @@ class Heard:
         self.names: list[str] = []
         self.unread: dict[str, int] = {}
         self.unreadable_line: dict[str, int] = {}
+        self.nothing: dict[str, int] = {}
 
     def reject(self, line: int, reason: str, record: str) -> None:
         self.rejects.append((line, reason))
@@ -34,6 +35,8 @@ class Heard:
         self.notes.append(text)
 
     def unreadable(self, column: str, found: Unreadable) -> None:
+        if found.nothing:
+            self.nothing[column] = found.nothing
         if found.values:
             self.unread[column] = found.values
             self.unreadable_line[column] = found.line

@@ -108,10 +108,12 @@ class Column:
     is_constant: bool = False
     """Whether every row has the same value, which comes from the mapping file."""
     blanks: frozenset[str] = frozenset()
-    """The texts that mean no value, in lower case, if `parse` also returns None for other texts.
+    """The texts that mean no value, in lower case. Others without a value are counted.
 
-    Those other texts are counted.
+    Empty if no text without a value is counted.
     """
+    nothing: frozenset[str] = frozenset()
+    """Those of the blanks that are counted in a note: words of other programs."""
     member: str = ""
     """The native member, in native and mapped files."""
     date_form: str = ""

@@ -13,7 +13,14 @@ from typing import NamedTuple
 
 from app.clock import parse_iso_date, shifted_day
 from app.registers.formats.columns import RowFault
-from app.registers.formats.values import BoundedCache, cached, quoted, stored_text
+from app.registers.formats.values import (
+    DAY_NOTHING,
+    MISSING,
+    BoundedCache,
+    cached,
+    quoted,
+    stored_text,
+)
 
 # The forms of dates that a mapping can name, such as `DD.MM.YYYY`.
 
@@ -193,6 +200,11 @@ _UTC_TIMES = re.compile(
 )
 
 
+OPEN_END = "; if the policy has no end"
+"""Part of the reason of a reject for want of an end."""
+_OPEN_ENDS = MISSING | DAY_NOTHING | {"infinity"}
+
+
 class DateFault(RowFault):
     """A text is not a date.
 
@@ -256,19 +268,30 @@ def iso_time_date(text: str) -> str | None:
 
 def strict_day(label: str, *, required: bool) -> Callable[[str], str | None]:
     """Return a parser of the dates of policies. An invalid date rejects the row (formats 0.8)."""
+    missing = MISSING | DAY_NOTHING
 
     def parse_day(text: str) -> str | None:
-        value = stored_text(label, text)
+        value = stored_text(label, text, missing)
         if value is None:
             if required:
-                raise RowFault(f"no {label}")
+                raise RowFault(f"no {label}{_open_end(label, text)}")
             return None
         parsed = native_date(value)
         if parsed is None:
+            if _open_end(label, value):
+                raise RowFault(f"{label}: not a date{_open_end(label, value)}: {quoted(value)}")
             raise DateFault(label, value)
         return parsed
 
     return cached(parse_day)
+
+
+def _open_end(label: str, text: str) -> str:
+    """Return how a mapping says that this text means no end; empty for any other text."""
+    word = text.strip()
+    if label != "validTo" or word.lower() not in _OPEN_ENDS:
+        return ""
+    return f'{OPEN_END}, [words.validTo] of a mapping can say so with "{word}" = "{NO_END}"'
 
 
 def year_of(text: str) -> int | None:

@@ -95,6 +95,7 @@ class FileMapping:
             parse,
             presence,
             blanks=self._blanks_of(native),
+            nothing=native.nothing.difference(self.words.get(native.label, ())),
             member=native.label,
             date_form=self._form_of(native.label) if native.date_form else "",
             is_day_before=native.label in self.first_day_without,

@@ -40,14 +40,23 @@ SHAPES: Mapping[str, Shape] = {
     name: shape for name, shape in _SHAPES.items() if shape not in (Shape.TEXT, Shape.WORD)
 }
 """The shapes of members; all others are texts."""
+_NOTHING: Mapping[Shape, frozenset[str]] = {
+    **dict.fromkeys((Shape.DAY, Shape.TIME, Shape.YEAR), values.DAY_NOTHING),
+    **dict.fromkeys((Shape.FLAG, Shape.MONEY, Shape.WORD), values.NOTHING),
+    # PERF: texts have one such word only, and looking for it in all of them takes time.
+    Shape.TEXT: frozenset(),
+}
+"""The words of other programs for missing values that are counted."""
+_MISSING = {shape: values.MISSING | words for shape, words in _NOTHING.items()}
+_STATUSES = {word: word for word in TAX_STATUSES}
 _PARSERS: Mapping[Shape, Callable[[str], Parse]] = {
-    Shape.DAY: lambda label: values.parser(label, dates.native_date),
+    Shape.DAY: lambda label: values.parser(label, dates.native_date, _MISSING[Shape.DAY]),
     Shape.TIME: dates.moment,
-    Shape.YEAR: lambda label: values.parser(label, dates.year_of),
+    Shape.YEAR: lambda label: values.parser(label, dates.year_of, _MISSING[Shape.YEAR]),
     Shape.FLAG: lambda label: values.boolean(label, _BOOLEANS),
     Shape.MONEY: values.cents,
-    Shape.WORD: lambda label: values.known_word(label, {word: word for word in TAX_STATUSES}),
-    Shape.TEXT: values.text,
+    Shape.WORD: lambda label: values.known_word(label, _STATUSES, _MISSING[Shape.WORD]),
+    Shape.TEXT: lambda label: values.text(label, values.MISSING | values.TEXT_NOTHING),
 }
 _LENIENT = (Shape.DAY, Shape.TIME, Shape.YEAR, Shape.WORD)
 """The shapes whose parsers do not reject the row if they cannot read a text."""
@@ -134,10 +143,15 @@ def policy_layout() -> Layout:
     """Return the columns of policies, in the order of PolicyRow."""
     columns = (
         _REGISTRATION,
-        _column("insurer"),
+        _column("insurer", nothing=values.TEXT_NOTHING),
         _key_column("number"),
         *(
-            _column(label, dates.strict_day(label, required=True), presence=Presence.REQUIRED)
+            _column(
+                label,
+                dates.strict_day(label, required=True),
+                presence=Presence.REQUIRED,
+                nothing=frozenset(),
+            )
             for label in ("validFrom", "validTo")
         ),
         _column("type"),
@@ -153,7 +167,9 @@ def fine_layout() -> Layout:
         _REGISTRATION,
         _key_column("reference"),
         *map(_column, ("issuedOn", "amount")),
-        _column("currency", values.currency("currency"), is_strict=False),
+        _column(
+            "currency", values.currency("currency"), nothing=values.DAY_NOTHING, is_strict=False
+        ),
         _column("settledOn"),
     )
     return Layout(columns, _fine, build_many=_fines)
@@ -208,15 +224,19 @@ def _column(
     parse_many: ParseMany | None = None,
     *,
     presence: Presence = Presence.OPTIONAL,
+    nothing: frozenset[str] | None = None,
     is_strict: bool = True,
 ) -> Column:
     """Return a column.
 
     Args:
         parse: None: the parser of the shape of its values.
+        nothing: the words for missing values that are counted. None: those of the shape.
         is_strict: whether `parse` rejects the row if it cannot read the text of this column.
     """
     shape = _SHAPES[label]
+    if nothing is None:
+        nothing = _NOTHING[shape]
     if shape == Shape.TIME:
         parse_many = dates.moments(label)
     is_lenient = not is_strict or (parse is None and shape in _LENIENT)
@@ -226,7 +246,8 @@ def _column(
         parse or _PARSERS[shape](label),
         presence,
         parse_many,
-        blanks=values.MISSING if is_lenient else frozenset(),
+        blanks=values.MISSING | nothing if is_lenient or nothing else nothing,
+        nothing=nothing,
         member=label,
         date_form=dates.ISO if is_lenient and shape == Shape.DAY else "",
     )
@@ -260,8 +281,7 @@ def _policies(columns: ValueColumns) -> list[Any]:
     _, insurers, _, firsts, lasts, *_ = columns
     if any(map(lt, lasts, firsts)):
         raise RowFault("validTo is before validFrom")
-    columns[1] = [insurer or "" for insurer in insurers]
-    return _as_rows(columns)
+    return _as_rows([columns[0], [insurer or "" for insurer in insurers], *columns[2:]])
 
 
 def _fines(columns: ValueColumns) -> list[Row]:

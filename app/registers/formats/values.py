@@ -75,6 +75,11 @@ def is_known(word: str) -> bool:
 
 
 MISSING = frozenset({"", "null"})
+TEXT_NOTHING = frozenset({r"\n"})
+NOTHING = TEXT_NOTHING.union("nan nat <nil> <na> (null)".split())
+DAY_NOTHING = NOTHING.union("na n/a #n/a none nil - --".split())
+"""Words of other programs, in lower case, that can only mean that a value is missing: in texts; in
+flags, statuses and amounts, where `-` can be zero and `N/A` exempt; in days, times and years."""
 AMOUNTS: Mapping[str, re.Pattern[str]] = {
     ".": re.compile(r"(-?)([0-9]+)(?:\.([0-9]{1,2}))?"),
     ",": re.compile("(-?)([0-9]+|[0-9]{1,3}(?:[. \u00a0\u202f][0-9]{3})+)(?:,([0-9]{1,2}))?"),
@@ -165,9 +170,10 @@ def key_text(label: str) -> Callable[[str], str]:
 
     It raises RowFault if the text is missing.
     """
+    missing = MISSING | TEXT_NOTHING
 
     def parse(text: str) -> str:
-        value = stored_text(label, text)
+        value = stored_text(label, text, missing)
         if value is None:
             raise RowFault(f"no {label}")
         return value
@@ -186,8 +192,10 @@ def key_texts(label: str) -> Callable[[list[str]], list[str]]:
         # PERF: nearly all texts are stored unchanged. The check of all of them takes 0.2 us per
         # text; one by one it takes 1.2 us.
         lines = "\n".join(texts)
-        if _PLAIN_LINES.fullmatch(lines) and "null" not in lines.lower():
-            return texts
+        if _PLAIN_LINES.fullmatch(lines):
+            folded = lines.lower()
+            if "null" not in folded and r"\n" not in folded:
+                return texts
         return list(map(parse, texts))
 
     return parse_many
@@ -232,7 +240,7 @@ def boolean(label: str, words: Mapping[str, bool]) -> Callable[[str], bool | Non
             raise RowFault(_unknown_flag(label, value))
         return words[value.lower()]
 
-    return parser(label, parse)
+    return parser(label, parse, MISSING | NOTHING)
 
 
 def _unknown_flag(label: str, word: str) -> str:
@@ -263,10 +271,12 @@ def cents(label: str, decimal: str = ".") -> Callable[[str], int | None]:
             raise RowFault(f"{label}: too large: {quoted(value)}")
         return -amount if sign else amount
 
-    return parser(label, parse)
+    return parser(label, parse, MISSING | NOTHING)
 
 
 def _not_an_amount(text: str, decimal: str) -> str:
+    if text.lower() in DAY_NOTHING:
+        return "not a decimal; [words.amount] of a mapping can say what the word means"
     if decimal == ",":
         return "not a decimal with a comma and at most two places"
     can_be_mapped = AMOUNTS[","].fullmatch(text)
@@ -276,7 +286,7 @@ def _not_an_amount(text: str, decimal: str) -> str:
 
 def currency(label: str) -> Callable[[str], str | None]:
     """Return a parser of three-letter codes. Any other text counts as unknown."""
-    return parser(label, _currency_code)
+    return parser(label, _currency_code, MISSING | DAY_NOTHING)
 
 
 def _currency_code(text: str) -> str | None:

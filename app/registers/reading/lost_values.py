@@ -1,6 +1,6 @@
 """Tells the operator which values of a load cannot be read and count as missing (D100, D101)."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from app.errors import OperatorError
@@ -45,6 +45,15 @@ class LostValues:
             name = former.file if former.values.values else file
             self._found[column] = _Found(name, former.values.plus(values))
 
+    def count_nothing(self, column: str) -> int:
+        """Return how many values of a column are words of other programs for no value.
+
+        Args:
+            column: its key.
+        """
+        found = self._found.get(column)
+        return found.values.nothing if found else 0
+
     def notes(self, columns: Iterable[Column]) -> list[str]:
         """Return a note for each column that has values that cannot be read.
 
@@ -57,7 +66,8 @@ class LostValues:
             for key, found in self._found.items()
             if found.values.values
         ]
-        return _with_one_legend(sorted(lines))
+        words = {column.label: self.count_nothing(key) for key, column in known.items()}
+        return [*_with_one_legend(sorted(lines)), *_nothing(words)]
 
     def require_readable(self, columns: Iterable[Column], allowed: Collection[str]) -> None:
         """Refuse a load if most dates or tax statuses of a column cannot be read (D101).
@@ -116,6 +126,16 @@ def _not_utf8(found: _Found) -> str:
         "if these letters are wrong, name the encoding of a CSV file with --encoding, or save the "
         "file as UTF-8"
     )
+
+
+def _nothing(words: Mapping[str, int]) -> list[str]:
+    """Return a note on words such as `NA`, if there are any.
+
+    Args:
+        words: how many each column has.
+    """
+    counts = ", ".join(f"{many:,} of {label}" for label, many in sorted(words.items()) if many)
+    return [f"words such as NA, None or - count as missing: {counts}"] if counts else []
 
 
 def _share(values: Unreadable) -> str:

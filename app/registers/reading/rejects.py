@@ -18,6 +18,7 @@ from app.errors import Hindered, OperatorError
 from app.nouns import counted
 from app.printable import printable
 from app.registers.formats import Format
+from app.registers.formats.dates import OPEN_END
 from app.registers.formats.format import RECORD_BYTES_MIN
 from app.registers.formats.report import Unreadable
 from app.registers.formats.values import without_value
@@ -85,13 +86,21 @@ class TooManyRejects(OperatorError):
         more = rejected - len(reasons)
         so_far = " so far" if rows is None else ""
         rest = [f"and {more:,} more{so_far}"] if more else []
-        super().__init__("\n".join([sentence, *map(str, reasons), *rest, _remedy(rejected, rows)]))
+        remedy = _OPEN_END if any(OPEN_END in each.reason for each in reasons) else ""
+        remedy = remedy or _remedy(rejected, rows)
+        super().__init__("\n".join([sentence, *map(str, reasons), *rest, remedy]))
         self._sentence = sentence
 
     @property
     def sentence(self) -> str:
         """The message without the reasons of the first rejects and without the advice."""
         return self._sentence
+
+
+_OPEN_END = (
+    "Without these policies their vehicles would be uninsured. If an empty or open validTo means "
+    "that a policy has no end, say so in a mapping."
+)
 
 
 def _remedy(rejected: int, rows: int | None) -> str:

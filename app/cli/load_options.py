@@ -21,6 +21,7 @@ from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.registers.rules import RULES
 from app.storage.tables import Kind
+from app.time_zones import require_zone
 
 
 def _encoding(text: str) -> str:
@@ -95,6 +96,12 @@ OPTIONS = (
         "column of native files that is true in the rows to remove [none]",
         type=_column_of_deletions,
     ),
+    Argument(
+        "--timezone NAME",
+        "zone of times in native and mapped files that name none, such as Europe/London "
+        "[they cannot be read]",
+        type=require_zone,
+    ),
     # Checks that refuse a load by default.
     flag(
         "--allow-shrink",
@@ -149,10 +156,10 @@ def request_of(
     if options.rejects:
         _require_place(options.rejects)
     formats: dict[str, Format] = formats_of(
-        options.state or DEFAULT_STATE, options.encoding, options.deleted
+        options.state or DEFAULT_STATE, options.encoding, options.deleted, options.timezone
     )
     if options.map:
-        mapped = MappedCsv(read_mapping(options.map), options.encoding)
+        mapped = MappedCsv(read_mapping(options.map), options.encoding, options.timezone)
         formats = {mapped.name: mapped}
         register = register or mapped.register
         if not register:

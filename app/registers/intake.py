@@ -13,6 +13,7 @@ from app.registers.formats.changes import Columns, order_of
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.encodings import is_utf_16, require_encoding
 from app.registers.formats.json_splitter import is_empty_array
+from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.native import Native
 from app.registers.history import REPLACE
 from app.registers.reading.missing_columns import ColumnsSeen
@@ -228,6 +229,8 @@ def _require_options(format_: Format, request: LoadRequest) -> None:
         refused = "--encoding is only for CSV"
     elif request.deleted is not None and not isinstance(format_, Native):
         refused = "--deleted is only for native files; a mapping names the column in [columns]"
+    elif request.timezone is not None and not isinstance(format_, (MappedCsv, Native)):
+        refused = "--timezone is only for native and mapped files"
     if refused:
         raise FileFault(f"The file is read as {format_.name}; {refused}.")
 

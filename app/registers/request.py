@@ -1,6 +1,7 @@
 """The request for a load, and its result."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,6 +70,8 @@ class LoadRequest(NamedTuple):
     """The state whose plates are read; `formats` reads it. None if the operator names none."""
     deleted: str | None = None
     """The column of native files that marks the rows to remove; `formats` know it, too."""
+    timezone: tzinfo | None = None
+    """The zone of times in native and mapped files that name none; `formats` know it, too."""
     mode: str = MERGE
     max_rejects: RejectLimit = RejectLimit.parse(DEFAULT_MAX_REJECTS)
     rejects: Path | None = None

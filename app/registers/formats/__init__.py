@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import tzinfo
 from typing import NamedTuple
 
 from app.registers.formats.columns import FileFault, Presence, normalised
@@ -42,7 +43,10 @@ OF_STATES = (NycCsv.name, NycJson.name)
 
 
 def formats_of(
-    state: str = DEFAULT_STATE, encoding: str | None = None, deleted: str | None = None
+    state: str = DEFAULT_STATE,
+    encoding: str | None = None,
+    deleted: str | None = None,
+    timezone: tzinfo | None = None,
 ) -> dict[str, Format]:
     """Return all formats by name.
 
@@ -51,6 +55,7 @@ def formats_of(
         encoding: the encoding of CSV files. None: UTF-8, or Windows-1252 for each record that is
             not UTF-8.
         deleted: the column of native files that marks the rows to remove.
+        timezone: the zone of times in native files that name none. None: they cannot be read.
     """
     # The first format that recognises a file is used. The native formats come last, because other
     # sources have columns of the same names.
@@ -71,6 +76,7 @@ def formats_of(
             each.encoding = encoding
         if isinstance(each, Native):
             each.deleted = deleted
+            each.timezone = timezone
     return {each.name: each for each in formats}
 
 

@@ -7,7 +7,7 @@ are reported before a register file is opened.
 import tomllib
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, tzinfo
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -26,11 +26,12 @@ from app.registers.formats.columns import (
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import DateFault, day_before, iso_day, timed_day
 from app.registers.formats.encodings import encoding_fault
-from app.registers.formats.native import LAYOUTS, SHAPES, layout_with_deletions
+from app.registers.formats.native import LAYOUTS, SHAPES, layout_with_deletions, with_zone
 from app.registers.formats.report import Report
 from app.registers.formats.values import AMOUNTS, cached, cents, quoted
 from app.setting_values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import COLUMNS, Kind, Row, Shape
+from app.time_zones import require_zone
 from app.vehicles.compliance import TAX_STATUSES
 
 _DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))
@@ -43,7 +44,7 @@ _MEMBERS = frozenset(
     "kind register delimiter encoding timezone date_format date_formats first_day_without times "
     "decimal columns constants words".split()
 )
-_CUT, _END = "cut", "end"
+_CUT, _END, _KEEP = "cut", "end", "keep"
 _TIMES = {
     _CUT: "the time is left out",
     _END: "what ends at midnight ends with the day before",
@@ -60,6 +61,7 @@ class FileMapping:
     register: str | None
     delimiter: str | None
     encoding: str | None
+    timezone: tzinfo | None
     columns: Mapping[str, str]
     """The column in the file for each member."""
     constants: Mapping[str, str]
@@ -106,6 +108,8 @@ class FileMapping:
         parse = native.parse
         label, form = native.label, self._form_of(native.label)
         is_without, time = label in self.first_day_without, self.times.get(label, "")
+        if SHAPES.get(label) == Shape.TIME:
+            time = _KEEP if form != dates.ISO else ""
         if label in _DATES and (form != dates.ISO or is_without or time):
             is_last = label in _LAST_DAYS and not is_without
             parse = _with_dates(form, parse, time, is_last=is_last, is_without=is_without)
@@ -135,7 +139,7 @@ def _with_dates(form: str, parse: Parse, time: str, *, is_last: bool, is_without
     """Return a parser that turns dates of a form into native ones before it parses them.
 
     Args:
-        time: what a time of day means; empty if a date has none.
+        time: what a time of day means; `keep` if it is one, empty if a date has none.
         is_last: whether a month without a day means its last day, not its first one.
         is_without: whether a date is the first day without.
     """
@@ -143,6 +147,8 @@ def _with_dates(form: str, parse: Parse, time: str, *, is_last: bool, is_without
     def parse_date(text: str) -> object:
         trimmed = text.strip()
         timed = timed_day(trimmed) if time else None
+        if timed is not None and time == _KEEP:
+            return parse(f"{iso_day(timed.day, form) or timed.day}{timed.time}{timed.zone}")
         ends_before = is_without
         if timed is not None:
             ends_before = ends_before or (time == _END and timed.is_midnight)
@@ -175,17 +181,20 @@ class MappedCsv(CsvFormat):
     looked_for = "a CSV header"
     is_partial = True
 
-    def __init__(self, mapping: FileMapping, encoding: str | None = None) -> None:
+    def __init__(
+        self, mapping: FileMapping, encoding: str | None = None, timezone: tzinfo | None = None
+    ) -> None:
         """Read files by a mapping.
 
         Args:
-            encoding: takes precedence over the encoding in the mapping.
+            encoding, timezone: take precedence over those in the mapping.
         """
         self._mapping = mapping
         self.register = mapping.register or ""
         self.kinds = frozenset([mapping.kind])
         self.separator = mapping.delimiter
         self.encoding = encoding or mapping.encoding
+        self._timezone = timezone or mapping.timezone
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
         """Return the kind that the mapping file names, for any names."""
@@ -193,7 +202,7 @@ class MappedCsv(CsvFormat):
 
     def layout(self, kind: Kind) -> Layout:
         """Return the columns that the mapping file names."""
-        native = _native_layout(kind, self._mapping.columns)
+        native = with_zone(_native_layout(kind, self._mapping.columns), self._timezone)
         columns = tuple(map(self._mapping.column, native.columns))
         return replace(native, columns=columns, fold=folded_name)
 
@@ -261,6 +270,7 @@ class _Checker:
             register=self._text("register"),
             delimiter=self._text("delimiter"),
             encoding=self._text("encoding"),
+            timezone=self._timezone(),
             columns=columns,
             constants=self._constants(columns),
             words=self._words(columns),
@@ -276,6 +286,10 @@ class _Checker:
         if kind not in list(Kind):
             self._fail("kind", f"must be one of {', '.join(Kind)}")
         return Kind(kind)
+
+    def _timezone(self) -> tzinfo | None:
+        name = self._text("timezone")
+        return None if name is None else require_zone(name)
 
     def _date_formats(self, columns: Mapping[str, str]) -> dict[str, str]:
         forms = self._table("date_formats")
@@ -439,10 +453,19 @@ def _encoding_fault(text: str) -> str:
     return f"{quoted(text)}: {fault}" if fault else ""
 
 
+def _zone_fault(text: str) -> str:
+    try:
+        require_zone(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 _TEXT_FAULTS: Mapping[str, Callable[[str], str]] = {
     "register": lambda text: "" if is_register_name(text) else f"must be {REGISTER_NAME_RULE}",
     "delimiter": _delimiter_fault,
     "encoding": _encoding_fault,
+    "timezone": _zone_fault,
     "decimal": lambda text: "" if text in ("", *AMOUNTS) else 'must be "." or ","',
 }
 """Returns the fault of the text of a member; empty if the text is valid."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import tzinfo
 from operator import lt
 from typing import Any
 
@@ -71,6 +72,8 @@ class Native(NamedFormat):
     is_partial = True
     deleted: str | None = None
     """The column that marks the rows to remove. None: no column does."""
+    timezone: tzinfo | None = None
+    """The zone of times that name none. None: they cannot be read."""
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
         """Return the kind by the names that only one kind has; None without a registration.
@@ -91,10 +94,10 @@ class Native(NamedFormat):
     def layout(self, kind: Kind) -> Layout:
         """Return the columns of a kind, and the one that marks the rows to remove."""
         if self.deleted is None:
-            return LAYOUTS[kind]()
+            return with_zone(LAYOUTS[kind](), self.timezone)
         # Programs leave out members without a value, so that no JSON row has it if none is marked.
         presence = Presence.EXPECTED if self.header_lines else Presence.OPTIONAL
-        return layout_with_deletions(kind, self.deleted, presence)
+        return with_zone(layout_with_deletions(kind, self.deleted, presence), self.timezone)
 
 
 class NativeCsv(Native, CsvFormat):
@@ -203,6 +206,23 @@ def layout_with_deletions(
     )
     optional = (replace(column, presence=Presence.OPTIONAL) for column in others)
     return replace(layout, columns=(*key, *optional, deleted), key_columns=keys)
+
+
+def with_zone(layout: Layout, zone: tzinfo | None) -> Layout:
+    """Return a layout that reads times without a zone as those of this one; None: not at all."""
+    if zone is None:
+        return layout
+    columns = (
+        replace(
+            column,
+            parse=dates.moment(column.label, zone),
+            parse_many=dates.moments(column.label, zone),
+        )
+        if SHAPES.get(column.member) == Shape.TIME
+        else column
+        for column in layout.columns
+    )
+    return replace(layout, columns=tuple(columns))
 
 
 _OWN_NAMES = {

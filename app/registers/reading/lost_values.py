@@ -165,7 +165,10 @@ def _hint(found: _Found, column: Column | None) -> str:
         shown = f'"{word}" is an example; ' if word else ""
         return f"{shown}[words.taxStatus] of a mapping can translate words"
     if column.member == "lastUpdated":
-        return "a time needs a time zone, such as 2026-11-01T06:00:00Z"
+        return (
+            "a time needs a time zone, such as 2026-11-01T06:00:00Z; --timezone, or timezone in a "
+            "mapping, names that of times without one"
+        )
     return ""
 
 

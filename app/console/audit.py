@@ -56,7 +56,7 @@ from app.jobs.results import KEPT_SECONDS, Question, Results
 from app.jobs.tasks import DONE
 from app.serve.http.bodies import FileBody
 from app.storage.engine import Engine
-from app.vehicles.registration import recorded_registration
+from app.vehicles.registration import recorded_registration, typed_registration
 
 PLACE = "audit"
 """The first segment of the paths of these pages."""
@@ -233,7 +233,7 @@ def _criteria(form: Form) -> Criteria:
         wanted[values["by"]] = values["value"]
     plate = wanted.get("plate") or values.get("plate")
     if plate:
-        wanted["plate"] = recorded_registration(plate)
+        wanted["plate"] = recorded_registration(typed_registration(plate))
     return Criteria(
         **wanted,
         since=first_moment(since) if since else None,

@@ -10,7 +10,11 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from app.vehicles.registration import canonical_registration, is_registration_name
+from app.vehicles.registration import (
+    canonical_registration,
+    is_registration_name,
+    typed_registration,
+)
 
 ALL_CELLS = "all"
 """The choice of every cell of a table."""
@@ -78,16 +82,18 @@ class Table(NamedTuple):
         """Return the cells of a choice that are not empty, line by line."""
         lines = self.lines[has_heading:]
         if choice == ALL_CELLS:
-            return [cell for line in lines for cell in line if cell]
+            return [typed_registration(cell) for line in lines for cell in line if cell]
         if choice not in self.choices:
             return []
         place = int(choice) - 1
-        return [line[place] for line in lines if place < len(line) and line[place]]
+        return [
+            typed_registration(line[place]) for line in lines if place < len(line) and line[place]
+        ]
 
 
 def plates_of(text: str) -> list[str]:
     """Split a list into plates; they can contain spaces."""
-    return [plate for each in _DIVIDERS.split(text) if (plate := each.strip())]
+    return [typed_registration(plate) for each in _DIVIDERS.split(text) if (plate := each.strip())]
 
 
 def table_of(text: str) -> Table | None:
@@ -141,7 +147,7 @@ def _split(text: str, delimiter: str) -> list[list[str]]:
 
 
 def _looks_like_plate(cell: str) -> bool:
-    plate = canonical_registration(cell)
+    plate = canonical_registration(typed_registration(cell))
     return plate is not None and _has_digit(plate) and not plate.isdecimal()
 
 

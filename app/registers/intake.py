@@ -29,9 +29,10 @@ NO_SNAPSHOT = (
     "The file contains changes, so it cannot replace a register; load it with --mode merge."
 )
 _UNTERMINATED = (
-    "The last line has no line end, but that of the previous file had one, so the file may be cut "
-    "off. If the file is complete, repeat the load with --allow-unterminated."
+    "The last record looks complete, but has no line end, and the previous file ended with one: it "
+    "may be cut off within its last value. If not, repeat the load with --allow-unterminated."
 )
+_NO_LINE_END = "the last record looks complete, but has no line end; some programs leave it out"
 _NOTHING_READ = (
     "no row was read, so the register does not count as updated; if the source can have no rows, "
     "repeat the load with --empty-ok"
@@ -168,7 +169,7 @@ class Intake:
         if not is_terminated and baseline.is_terminated and not self.request.allow_unterminated:
             raise FileFault(_UNTERMINATED, file.name)
         if not is_terminated:
-            self.rejects.note("the last line has no line end: it may be cut off")
+            self.rejects.note(_NO_LINE_END)
 
     def _show_and_check_space(self, progress: Progress) -> None:
         if self._space is not None:

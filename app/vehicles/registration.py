@@ -11,14 +11,18 @@ _TEXT_CHARACTERS_MAX = 100
 # No letter is composed of more than four characters, so no plate of more than 48.
 _PARTS_MAX = 4 * REGISTRATION_CHARACTERS_MAX
 _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
-# Every space (Zs) and hyphen, and what NFKC turns into one.
+# Every space (Zs) and hyphen, and what NFKC turns into one; and the point at half height between
+# the letters and digits of Swiss plates (Verkehrszulassungsverordnung, article 85).
 _SEPARATORS = dict.fromkeys(
     map(
         ord,
         " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
-        "\u3000-\u2010\u2011\u2012\u2013\u2014\u207b\u208b\u2212\ufe31\ufe32\ufe58\ufe63\uff0d",
+        "\u3000-\u2010\u2011\u2012\u2013\u2014\u207b\u208b\u2212\ufe31\ufe32\ufe58\ufe63\uff0d\xb7",
     )
 )
+
+# What people also type between the parts of a plate. In files these are signs of damage.
+_TYPED = dict.fromkeys(map(ord, "._/\u2022\u2027\u2219\u22c5\u25cf"))
 
 _NAMES = frozenset(
     "registration registrationnumber registrationno registrationmark registrationplate "
@@ -34,8 +38,8 @@ _NAMES = frozenset(
 def canonical_registration(text: str) -> str | None:
     """Return the form in which a registration is stored, looked up and answered, or None.
 
-    NFKC, upper case, spaces and hyphens dropped; what is left must be 1 to 12 letters or
-    decimal digits of any script (D19). Letters are never swapped for look-alikes. The
+    NFKC, upper case, spaces, hyphens and Swiss points dropped; what is left must be 1 to 12 letters
+    or decimal digits of any script (D19). Letters are never swapped for look-alikes. The
     canonical form of a canonical form is itself.
 
     A text may have 100 characters. Decomposed, and without spaces and hyphens, it may have 48:
@@ -55,6 +59,12 @@ def canonical_registration(text: str) -> str | None:
 def recorded_registration(text: str) -> str:
     """Return a text as the audit trail has it: the canonical form, or the beginning of the text."""
     return canonical_registration(text) or invalid_plate(text).plate
+
+
+def typed_registration(text: str) -> str:
+    """Return a text that a person typed, without points and slashes if it then is a plate."""
+    plain = text.translate(_TYPED)
+    return plain if canonical_registration(plain) else text
 
 
 def registration_fault(text: str) -> str:

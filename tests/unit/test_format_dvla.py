@@ -60,10 +60,16 @@ def test_tax_due(due: str, last_day: str | None) -> None:
     assert answer(taxDueDate=due) == VehicleRow("AB1", tax_due=last_day)
 
 
-@each_row("month", ["2019-13", "2019", "03/2019", "2019-03-14", 201903, "<1 YEAR FROM NOW>", ""])
+@each_row("month", ["2019-13", "2019", "03/2019", "2019-02-29", 201903, "<1 YEAR FROM NOW>", ""])
 def test_invalid_months(month: object) -> None:
     """The month of first registration is YYYY-MM; anything else is unknown."""
     assert answer(monthOfFirstRegistration=month) == VehicleRow("AB1")
+
+
+def test_a_whole_date_of_first_registration() -> None:
+    """Clients that store answers as objects of Python write the month as a date."""
+    row = answer(monthOfFirstRegistration="2019-03-14")
+    assert row == VehicleRow("AB1", first_registered="2019-03-14")
 
 
 def test_nothing_but_the_key_is_required() -> None:

@@ -27,6 +27,7 @@ WIDE = ",".join(f"A{n}" for n in range(COLUMNS_MAX))
         ("Kenteken\nAB12 CDE\n\nZZ9\n", "1", True, ["AB12 CDE", "ZZ9"]),
         ("Plate\t\r\nAB12\t\r\nZZ9\t", "1", True, ["AB12", "ZZ9"]),
         ("Our vehicles\nAB12\nGONE\nZZ9", "1", True, ["AB12", "GONE", "ZZ9"]),
+        ("Kfz;Tag\nB.XY/12;01.02.2026\nM_A\u20229;03.04.2026", "1", True, ["BXY12", "MA9"]),
         (f"{WIDE}\n{WIDE}", ALL_CELLS, False, [*WIDE.split(","), *WIDE.split(",")]),
     ],
 )
@@ -36,6 +37,11 @@ def test_the_likely_column_of_a_table(text, choice, has_heading, plates):
     assert table is not None
     assert (table.likely_choice(), table.looks_headed()) == (choice, has_heading)
     assert table.plates(choice, has_heading=has_heading) == plates
+
+
+def test_signs_that_people_type():
+    """Points, slashes and bullets in a plate are ignored; what is no plate stays as it is."""
+    assert plates_of("AB.12 CDE\nZH·1/2_3\n.../;AB1?.") == ["AB12 CDE", "ZH·123", ".../", "AB1?."]
 
 
 @pytest.mark.parametrize(

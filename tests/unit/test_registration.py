@@ -38,6 +38,8 @@ class TestAccepted:
             ("\uff21\uff22\uff11\uff12", "AB12"),
             ("AB\u00a012\u3000CD", "AB12CD"),
             ("AB\u201012\u2011CD\u2013E\u2212F\uff0dG", "AB12CDEFG"),
+            ("ZH\u00b7123 456", "ZH123456"),
+            ("ZH\u0387123456", "ZH123456"),
             ("京A12345", "京A12345"),
             ("א٣", "א٣"),
             ("weiß1", "WEISS1"),

@@ -1,6 +1,7 @@
 """The zone of times that name none: `--timezone`, and `timezone` in a mapping."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ lastUpdated = "lastUpdated"
 def updated(text: str, format_) -> str | None:
     """Return the time that a row has, in UTC."""
     (row,) = read(f"registration,lastUpdated\nA1,{text}\n", format_).changes
-    seconds = row[-1]
+    seconds: Any = row[-1]
     return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M}"
 
 

@@ -104,7 +104,8 @@ class Column:
     parse_many: ParseMany | None = None
     """PERF: parses many texts at once. Raises RowFault if any value is invalid."""
     is_whole: bool = False
-    """Whether to reject JSON numbers with a fraction or an exponent, which may lack digits."""
+    """Whether to reject JSON numbers with a fraction or an exponent, which may lack digits, and -0.
+    """
     is_constant: bool = False
     """Whether every row has the same value, which comes from the mapping file."""
     blanks: frozenset[str] = frozenset()

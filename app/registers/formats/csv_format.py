@@ -71,9 +71,9 @@ class DelimitedRecords:
     If `read_block` is set, it reads whole blocks of lines, and the iteration also yields the tuples
     of rows that it returns.
 
-    Blank lines are ignored. Malformed records, and records with too few or too many fields, are
-    rejected (formats 0.4). FileFault is raised for an incomplete last record, and for a quote
-    that is not closed within `LINE_BYTES_MAX`.
+    Blank lines are ignored, also those of separators. Malformed records, and records with too few
+    or too many fields, are rejected (formats 0.4). FileFault is raised for an incomplete last
+    record, and for a quote that is not closed within `LINE_BYTES_MAX`.
     """
 
     def __init__(
@@ -162,7 +162,9 @@ class DelimitedRecords:
         return self._line
 
     def reject(self, reason: str) -> None:
-        """Reject the record that was yielded last."""
+        """Reject the record that was yielded last, unless it has nothing but separators."""
+        if not self._text.strip(f'{self.separator}" \t'):
+            return
         text = "\n".join([self._text, *self._continued]) if '"' in self._text else self._text
         self._report.reject(self._line, reason, self.decoder.fields([text])[0])
 
@@ -175,9 +177,12 @@ class DelimitedRecords:
 
     def _reject_ragged(self, found: int) -> None:
         last_line = self._line + (len(self._continued) if '"' in self._text else 0)
+        ragged = f"{counted(found, 'field')} where the header has {len(self.header)}"
         if found < len(self.header) and last_line == self._unended_line:
-            raise cut_off_fault(self._line, is_padded=self._text.endswith("\0"))
-        self.reject(f"{counted(found, 'field')} where the header has {len(self.header)}")
+            raise cut_off_fault(
+                self._line, f"has {ragged}, and", is_padded=self._text.endswith("\0")
+            )
+        self.reject(ragged)
 
     def _lines(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
         """Yield lines with their numbers and without line ends; `_READ_BLOCK` for a read block."""

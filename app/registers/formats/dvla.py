@@ -65,8 +65,11 @@ class Dvla(JsonFormat):
 
 
 def _first_day(month: str) -> str | None:
-    """Return the first day of a month such as 2012-12: it is in use from then on, at the latest."""
-    return iso_day(month, "YYYY-MM")
+    """Return the first day of a month such as 2012-12: it is in use from then on, at the latest.
+
+    Stored answers that clients wrote as objects of Python have a whole date.
+    """
+    return iso_day(month, "YYYY-MM") or iso_date(month)
 
 
 def _last_taxed_day(text: str) -> str | None:

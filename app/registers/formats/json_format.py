@@ -1,6 +1,7 @@
 """Files of JSON objects: one per line (NDJSON), one after the other, or in an array."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -34,6 +35,7 @@ from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 
 _EXPONENT_MAX = 30
+_MINUS_ZERO = re.compile(rb":\s*+-0[\s,}]")
 _NAMES_MAX = 10_000
 
 
@@ -48,7 +50,7 @@ class JsonFormat(NamedFormat):
         """Yield one row or deletion per valid object; reject each invalid object."""
         layout = self.layout(kind)
         objects = JsonObjects(stream, report, only_lines=self.header_lines is not None)
-        texts_of = _Members(layout.columns, report).texts
+        texts_of = _Members(layout.columns, report, objects).texts
         return rows_of(objects, texts_of, layout, report, UnreadableValues(layout.columns))
 
     def ends_with_line(self, head: bytes) -> bool:
@@ -59,7 +61,8 @@ class JsonFormat(NamedFormat):
 class _Members:
     """Finds the texts of columns in objects, in the form that a CSV file would have."""
 
-    def __init__(self, columns: tuple[Column, ...], report: Report) -> None:
+    def __init__(self, columns: tuple[Column, ...], report: Report, objects: "JsonObjects") -> None:
+        self._objects = objects
         self._columns = columns
         self._report = report
         self._seen: set[str] = set()
@@ -83,11 +86,16 @@ class _Members:
             elif not position:
                 # A number may have lost its leading zeros (formats 0.2).
                 raise RowFault(f"{label}: not a JSON string")
-            elif self._columns[position].is_whole and isinstance(value, JsonNumber):
-                raise RowFault(f"{label}: not digits only: {quoted(value)}")
+            elif self._columns[position].is_whole and self._has_lost(value):
+                raise RowFault(f"{label}: not digits only: {quoted(str(value))}")
             else:
                 texts[position] = text_of(label, value)
         return texts
+
+    def _has_lost(self, value: object) -> bool:
+        """Tell whether a number was written otherwise than with its digits only."""
+        is_zero = type(value) is int and value == 0
+        return isinstance(value, JsonNumber) or (is_zero and self._objects.has_minus_zero())
 
     def _learn(self, members: Iterable[str]) -> None:
         # SEC: a file with new names in every object must not fill the memory.
@@ -164,6 +172,10 @@ class JsonObjects:
     def names(self) -> Iterable[str]:
         """The names of all members of the object that was yielded last."""
         return find_object(self._text) or ()
+
+    def has_minus_zero(self) -> bool:
+        """Return whether the object that was yielded last has `-0`, which decodes as 0."""
+        return _MINUS_ZERO.search(self._text) is not None
 
     def reject(self, reason: str) -> None:
         """Reject the object that was yielded last."""

@@ -59,6 +59,8 @@ _PARSERS: Mapping[Shape, Callable[[str], Parse]] = {
     Shape.WORD: lambda label: values.known_word(label, _STATUSES, _MISSING[Shape.WORD]),
     Shape.TEXT: lambda label: values.text(label, values.MISSING | values.TEXT_NOTHING),
 }
+_KEY_TEXTS = ("number", "insurer", "reference")
+"""Texts that tell rows apart."""
 _LENIENT = (Shape.DAY, Shape.TIME, Shape.YEAR, Shape.WORD)
 """The shapes whose parsers do not reject the row if they cannot read a text."""
 
@@ -266,6 +268,7 @@ def _column(
         parse or _PARSERS[shape](label),
         presence,
         parse_many,
+        is_whole=label in _KEY_TEXTS,
         blanks=values.MISSING | nothing if is_lenient or nothing else nothing,
         nothing=nothing,
         member=label,

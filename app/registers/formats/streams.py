@@ -66,13 +66,16 @@ def decoded_text(record: bytes) -> str:
         return windows_1252(record)
 
 
-def cut_off_fault(line: int, *, is_padded: bool = False) -> FileFault:
+def cut_off_fault(
+    line: int, lack: str = "is incomplete and", *, is_padded: bool = False
+) -> FileFault:
     """Return the fault of a file whose last record, which begins on this line, is incomplete.
 
     Args:
+        lack: what it lacks besides its line end.
         is_padded: whether the file ends in NULs.
     """
-    reason = "is incomplete and has no line end, so the file is cut off; get the complete file."
+    reason = f"{lack} has no line end, so the file is cut off; get the complete file."
     if is_padded:
         reason = (
             "ends in NUL bytes: the upload is incomplete, or another program padded the file. "

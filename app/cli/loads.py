@@ -30,6 +30,7 @@ from app.jobs.job import is_attended, run
 from app.jobs.loads import Load
 from app.jobs.sweeping import sweep_after_load
 from app.nouns import counted
+from app.printable import printable
 from app.registers import change_words
 from app.registers.change import Change
 from app.registers.formats.columns import Presence
@@ -166,14 +167,22 @@ def _load_files(args: argparse.Namespace) -> None:
     try:
         result = run(job)
     except OperatorError as error:
-        change = error.details.get("change")
-        if isinstance(change, Change) and not args.json:
-            print("\n".join(change_words.lines(change, args.mode)), file=sys.stderr)
+        if not args.json:
+            _print_failure(error, args.mode)
         raise
     item = result._asdict()
     print_item(args, item, result_sentence(result), item_lines(in_words(item)))
     if not result.dry_run:
         sweep_after_load()
+
+
+def _print_failure(error: OperatorError, mode: str) -> None:
+    """Print on stderr what a refused load would have changed, and the notes on its files."""
+    change, notes = error.details.get("change"), error.details.get("notes")
+    if isinstance(change, Change):
+        print("\n".join(change_words.lines(change, mode)), file=sys.stderr)
+    if isinstance(notes, list):
+        print("\n".join(f"note: {printable(each)}" for each in notes), file=sys.stderr)
 
 
 def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:

@@ -76,9 +76,11 @@ class Attempt:
             self.columns["notes"] = unopened_notes(is_attended=self._is_attended)
 
     def details(self) -> dict[str, object]:
-        """Return the load's number, its first rejects and its change, to report with a failure."""
+        """Return the load's number, its first rejects, notes and change, to report a failure."""
         reasons = self.rejects.reasons if self.rejects else []
-        details = {"load": self.load_id, "reasons": reasons}
+        notes = self.rejects.notes if self.rejects else []
+        details: dict[str, object] = {"load": self.load_id, "reasons": reasons}
+        details |= {"notes": notes} if notes else {}
         return details | ({"change": self.change} if self.change else {})
 
 

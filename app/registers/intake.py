@@ -126,16 +126,19 @@ class Intake:
         missing, or the disk has too little space.
         """
         self._space, self.baseline = space, baseline
-        for file in self._files:
-            # The last page of an API is an empty array, which has no kind.
-            if self.loaded and is_empty_array(file.head):
-                continue
-            self._require_same(file)
-            self._reader.read(file)
-            self._check_end(file, baseline)
-        self.request.require_whole()
         columns = self.format.known_columns(self.kind).columns
-        self.rejects.notes += self.rejects.lost.notes(columns)
+        try:
+            for file in self._files:
+                # The last page of an API is an empty array, which has no kind.
+                if self.loaded and is_empty_array(file.head):
+                    continue
+                self._require_same(file)
+                self._reader.read(file)
+                self._check_end(file, baseline)
+        finally:
+            # They may explain why the load is refused.
+            self.rejects.notes += self.rejects.lost.notes(columns)
+        self.request.require_whole()
         self._columns.require_expected(self.loaded)
         self.rejects.require_few(self.loaded)
         self.rejects.lost.require_readable(columns, self.request.allow_loss)

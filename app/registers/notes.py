@@ -15,6 +15,7 @@ from app.registers.change_words import count_of
 from app.registers.formats.columns import Column, KnownColumns
 from app.registers.formats.native import SHAPES
 from app.registers.history import REPLACE
+from app.registers.intake import Intake
 from app.registers.request import LoadRequest
 from app.storage.tables import Kind, Shape
 
@@ -109,6 +110,17 @@ def day_sooner_notes(counts: Counts) -> list[str]:
         f"{member.name} moved back by one day in {rows:,} rows"
         for member, rows in members
         if rows >= DAY_SOONER_ROWS_MIN
+    ]
+
+
+def page_notes(intake: Intake, held_before: int) -> list[str]:
+    """Return a sentence if a first load may be only the first page of an API."""
+    rows = intake.loaded + intake.rejects.rejected + intake.rejects.skipped
+    if held_before or rows not in intake.format.page_rows:
+        return []
+    return [
+        f"the files have exactly {rows:,} rows, as many as a page of the agency's API: if this is "
+        "only the first page, get the others with $limit and $offset, or download the whole file"
     ]
 
 

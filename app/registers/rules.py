@@ -43,6 +43,8 @@ RULES: Mapping[str, str] = {
     "mot": f"over {ANSWERS_PERCENT} % of the vehicles would lose their MOT",
     "tax": f"over {ANSWERS_PERCENT} % of the vehicles would lose their road tax",
     "fines": f"over {ANSWERS_PERCENT} % of the vehicles would fail because of fines",
+    "spreadsheet": "in the first load of a kind, at least half of the registrations are days, or "
+    "of the numbers, insurers or references have exponents",
 }
 """By name: what breaks the rule."""
 _UNVARIED = frozenset("validFrom validTo motExpiry taxDue cancelledOn issuedOn".split())
@@ -64,8 +66,12 @@ class Facts(NamedTuple):
     is_replace: bool
     change: Change
     baseline: Baseline
+    rows: int
+    """How many rows the files have."""
     day_before: frozenset[str]
     """The members whose dates in the files are the first day without."""
+    altered: Mapping[str, int]
+    """By member: how many values of the files a spreadsheet has changed."""
     request: LoadRequest
     insured_by: Callable[[Sequence[str]], Mapping[str, int]]
     """Returns how many rows in force each of these insurers had before."""
@@ -115,9 +121,30 @@ def broken_rules(facts: Facts) -> dict[str, str]:
     change = facts.change
     if not change.held[0]:
         nothing = facts.is_replace and not change.held[1]
-        return {"rows": f"the files hold no {facts.kind}"} if nothing else {}
+        if nothing:
+            return {"rows": f"the files hold no {facts.kind}"}
+        altered = altered_by_spreadsheet(facts)
+        return {"spreadsheet": ", ".join(altered)} if altered else {}
     broken = {name: told for name, judge in _JUDGES.items() if (told := judge(facts))}
     return broken | dict(_answers(facts))
+
+
+def altered_by_spreadsheet(facts: Facts) -> list[str]:
+    """Return what is told of members of which a spreadsheet has changed at least half."""
+    rows = facts.rows
+    told = []
+    for member, many in facts.altered.items():
+        if rows >= _MANY and 2 * many >= rows:
+            what = (
+                "are days such as 9999-99-99, perhaps made of plates such as 11-12-13"
+                if member == "registration"
+                else "have an exponent such as 9.99E+99, and have lost their last digits"
+            )
+            told.append(
+                f"{many:,} of {rows:,} values of {member} {what}: make the column text in the "
+                "spreadsheet before the values are entered or imported, and export it again"
+            )
+    return told
 
 
 def require_rules(facts: Facts) -> list[str]:

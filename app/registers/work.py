@@ -22,6 +22,7 @@ from app.registers.notes import (
     calendar_notes,
     day_sooner_notes,
     exchanged_notes,
+    page_notes,
     repeat_notes,
     shared_date_notes,
     uniform_notes,
@@ -30,7 +31,7 @@ from app.registers.notes import (
 )
 from app.registers.reading.reader import Progress
 from app.registers.request import LoadResult
-from app.registers.rules import Facts, require_rules
+from app.registers.rules import Facts, altered_by_spreadsheet, require_rules
 from app.storage.engine import Engine
 from app.storage.identity import new_stamp
 from app.storage.register_store import OpenRegister
@@ -165,7 +166,9 @@ class Work:
         files = len(self.request.files)
         self.intake.rejects.notes += [
             *require_rules(facts),
+            *(altered_by_spreadsheet(facts) if self.counts.held_before else ()),
             *unnamed_insurer_notes(self._count_unnamed(facts)),
+            *page_notes(self.intake, self.counts.held_before),
             *unread_notes(counts.answers.unread),
             *uniform_notes(self.request, counts),
             *calendar_notes(counts),
@@ -211,6 +214,8 @@ class Work:
             is_replace=self.is_replace,
             change=change,
             baseline=self.intake.baseline or Baseline(),
+            rows=self.intake.loaded,
+            altered=self.intake.rejects.lost.count_altered(),
             day_before=frozenset(
                 column.member
                 for column in self.intake.format.known_columns(self.kind).columns

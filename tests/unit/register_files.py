@@ -23,6 +23,7 @@ class Heard:
         self.unread: dict[str, int] = {}
         self.unreadable_line: dict[str, int] = {}
         self.nothing: dict[str, int] = {}
+        self.altered: dict[str, int] = {}
 
     def reject(self, line: int, reason: str, record: str) -> None:
         self.rejects.append((line, reason))
@@ -35,6 +36,8 @@ class Heard:
         self.notes.append(text)
 
     def unreadable(self, column: str, found: Unreadable) -> None:
+        if found.altered:
+            self.altered[column] = found.altered
         if found.nothing:
             self.nothing[column] = found.nothing
         if found.values:

@@ -57,6 +57,8 @@ ValueColumns = list[list[Any]]
 """The values of many records, column by column."""
 SOCRATA_COLUMNS = frozenset({"id", "created_at", "updated_at", "version"})
 """Normalised names of the columns that Socrata, the platform of RDW and NYC, adds on request."""
+SOCRATA_PAGES = frozenset({1_000, 50_000})
+"""How many rows its API sends at most: without a limit in the request, and with the greatest."""
 DELETED = "deleted"
 """The member of native and mapped files that marks the rows to remove. Rows do not have it."""
 SPARSE_ROWS_MIN = 100
@@ -119,6 +121,8 @@ class Column:
     """The native member, in native and mapped files."""
     date_form: str = ""
     """The form of its dates, such as `YYYY-MM-DD`; empty if it has no dates."""
+    is_altered: Callable[[str], bool] | None = None
+    """Tells whether a spreadsheet has changed a text; such texts are loaded, and counted."""
     is_day_before: bool = False
     """Whether its dates are the first day without, so that the day before is stored."""
 

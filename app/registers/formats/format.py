@@ -44,6 +44,8 @@ class Format(ABC):
     Set this if each record is a line. Large files are then cut into pieces, each with these lines
     before it, and read in parallel. None: a file is read as a whole, by one process.
     """
+    page_rows: frozenset[int] = frozenset()
+    """How many rows a page of the source's API has: a file with as many may be one page only."""
     shortest_record = "A\n"
     """The shortest record that is not rejected, with its line end if it needs one."""
 
@@ -181,26 +183,29 @@ def rows_of(
     build, not_utf8 = layout.build, ValuesNotUtf8(layout.columns)
     key_columns = layout.key_columns
     is_deleted = parsers.pop() if key_columns else bool
-    for record in records:
-        if type(record) is tuple:
-            yield from record
-            continue
-        try:
-            texts = texts_of(record)
-            if key_columns and is_deleted(texts[-1]):
-                # Only the key is read: the other values of a row to remove can be anything.
-                key = map(call, parsers[:key_columns], texts)
-                yield RowDeletion((*(value or "" for value in key), ()))
+    try:
+        for record in records:
+            if type(record) is tuple:
+                yield from record
                 continue
-            row = build(map(call, parsers, texts))
-        except RowFault as fault:
-            records.reject(str(fault))
-        except RowSkip:
-            report.skip()
-        else:
-            unreadable.add_record(texts, records.line)
-            if not records.is_record_utf8:
-                not_utf8.add_record(texts, records.line)
-            yield row
-    unreadable.report_to(report)
-    not_utf8.report_to(report)
+            try:
+                texts = texts_of(record)
+                if key_columns and is_deleted(texts[-1]):
+                    # Only the key is read: the other values of a row to remove can be anything.
+                    key = map(call, parsers[:key_columns], texts)
+                    yield RowDeletion((*(value or "" for value in key), ()))
+                    continue
+                row = build(map(call, parsers, texts))
+            except RowFault as fault:
+                records.reject(str(fault))
+            except RowSkip:
+                report.skip()
+            else:
+                unreadable.add_record(texts, records.line)
+                if not records.is_record_utf8:
+                    not_utf8.add_record(texts, records.line)
+                yield row
+    finally:
+        # They may explain why there are too many rejects.
+        unreadable.report_to(report)
+        not_utf8.report_to(report)

@@ -96,10 +96,12 @@ class FileMapping:
             names,
             parse,
             presence,
+            native.parse_many if parse is native.parse else None,
             blanks=self._blanks_of(native),
             nothing=native.nothing.difference(self.words.get(native.label, ())),
             member=native.label,
             date_form=self._form_of(native.label) if native.date_form else "",
+            is_altered=native.is_altered,
             is_day_before=native.label in self.first_day_without,
         )
 

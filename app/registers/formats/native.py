@@ -135,6 +135,7 @@ _REGISTRATION = Column(
     values.registration,
     Presence.REQUIRED,
     values.registrations,
+    is_altered=values.is_day,
 )
 
 
@@ -269,6 +270,7 @@ def _column(
         presence,
         parse_many,
         is_whole=label in _KEY_TEXTS,
+        is_altered=values.has_exponent if label in _KEY_TEXTS else None,
         blanks=values.MISSING | nothing if is_lenient or nothing else nothing,
         nothing=nothing,
         member=label,

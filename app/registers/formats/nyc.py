@@ -6,6 +6,7 @@ from collections.abc import Callable
 from app.registers.formats import dates, values
 from app.registers.formats.columns import (
     SOCRATA_COLUMNS,
+    SOCRATA_PAGES,
     Column,
     Layout,
     Presence,
@@ -40,6 +41,7 @@ class _Nyc(NamedFormat):
     register = "nyc"
     kinds = frozenset([Kind.FINES])
     ignored_names = _IGNORED
+    page_rows = SOCRATA_PAGES
 
     def __init__(self, state: str = DEFAULT_STATE) -> None:
         self._state = state

@@ -5,6 +5,7 @@ import re
 from app.registers.formats import dates, values
 from app.registers.formats.columns import (
     SOCRATA_COLUMNS,
+    SOCRATA_PAGES,
     Column,
     Layout,
     Presence,
@@ -70,6 +71,7 @@ class _Rdw(NamedFormat):
     register = "rdw"
     kinds = frozenset([Kind.VEHICLES])
     ignored_names = OTHER_COLUMNS | SOCRATA_COLUMNS
+    page_rows = SOCRATA_PAGES
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
         """Return vehicles if Kenteken is among the names, else None."""

@@ -25,6 +25,8 @@ class Unreadable(NamedTuple):
     """The first of these values, trimmed. SEC: only their form may be shown (D70)."""
     nothing: int = 0
     """How many values are words of other programs for no value, such as `NA`."""
+    altered: int = 0
+    """How many values a spreadsheet has changed, which are loaded as they are."""
 
     def plus(self, later: "Unreadable") -> "Unreadable":
         """Return the counts of this part and of a later one together."""
@@ -34,6 +36,7 @@ class Unreadable(NamedTuple):
             self.line if self.values else later.line,
             (*self.texts, *later.texts)[:TEXTS_MAX],
             self.nothing + later.nothing,
+            self.altered + later.altered,
         )
 
     def moved(self, lines: int) -> "Unreadable":
@@ -107,6 +110,12 @@ class UnreadableValues:
             for position, column in enumerate(columns)
             if column.blanks and position not in lacking
         ]
+        self._alterable = [
+            (position, column, column.is_altered)
+            for position, column in enumerate(columns)
+            if column.is_altered and position not in lacking
+        ]
+        self._altered = dict.fromkeys((column.key for _, column, _ in self._alterable), 0)
         self._readable = [0] * len(columns)
         self._nothing = [0] * len(columns)
         self._found: dict[str, Unreadable] = {}
@@ -117,6 +126,9 @@ class UnreadableValues:
         Args:
             line_of: returns the line of the record.
         """
+        for position, column, is_altered in self._alterable:
+            if is_altered(texts[position]):
+                self._altered[column.key] += 1
         for position, column, blanks in self._columns:
             text = texts[position]
             # PERF: the parsers cache what they return, so this takes 0.1 us per column.
@@ -138,6 +150,10 @@ class UnreadableValues:
             texts, values: the texts and their values, column by column.
             line: the line of the first record.
         """
+        for position, column, is_altered in self._alterable:
+            # PERF: the parser of many texts returns them as they are if they are of the usual form.
+            if values[position] is not texts[position]:
+                self._altered[column.key] += sum(map(is_altered, texts[position]))
         for position, column, blanks in self._columns:
             missing = values[position].count(None)
             self._readable[position] += len(values[position]) - missing
@@ -157,6 +173,9 @@ class UnreadableValues:
 
     def report_to(self, report: Report) -> None:
         """Report all columns that have values."""
+        for key, altered in self._altered.items():
+            if altered:
+                report.unreadable(key, Unreadable(0, altered=altered))
         for position, column, _ in self._columns:
             found = self._found.get(column.key, Unreadable(0))
             found = found._replace(

@@ -86,6 +86,8 @@ AMOUNTS: Mapping[str, re.Pattern[str]] = {
 }
 """The forms of amounts, by their decimal separator: sign, whole part, hundredths."""
 _CENTS_MAX = 2**63 - 1
+_DAY = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
+_WITH_EXPONENT = re.compile(r"[0-9](?:[.,][0-9]+)?[Ee]\+[0-9]{1,3}")
 _NO_DIGIT = re.compile("[^0-9]")
 _QUOTED_CHARACTERS = 40
 _QUOTED = re.compile(r""": ['"].*""", re.DOTALL)
@@ -109,6 +111,16 @@ def shortened(names: Sequence[str], most: int) -> str:
 def without_value(reason: str) -> str:
     """Return the reason of a reject without the value at its end that `quoted` wrote."""
     return _QUOTED.sub("", reason)
+
+
+def is_day(text: str) -> bool:
+    """Tell whether a spreadsheet has turned a plate such as `11-12-13` into a day."""
+    return len(text) == len("2011-12-13") and _DAY.fullmatch(text) is not None
+
+
+def has_exponent(text: str) -> bool:
+    """Tell whether a spreadsheet has turned a long number into one with an exponent."""
+    return "+" in text and _WITH_EXPONENT.fullmatch(text.strip()) is not None
 
 
 def registration(text: str) -> str:
@@ -194,7 +206,8 @@ def key_texts(label: str) -> Callable[[list[str]], list[str]]:
         lines = "\n".join(texts)
         if _PLAIN_LINES.fullmatch(lines):
             folded = lines.lower()
-            if "null" not in folded and r"\n" not in folded:
+            # What has an exponent is returned as another list, which `UnreadableValues` looks at.
+            if "null" not in folded and r"\n" not in folded and "e+" not in folded:
                 return texts
         return list(map(parse, texts))
 

@@ -54,6 +54,11 @@ class LostValues:
         found = self._found.get(column)
         return found.values.nothing if found else 0
 
+    def count_altered(self) -> dict[str, int]:
+        """Return by column how many values a spreadsheet has changed, if there are any."""
+        found = {key: each.values.altered for key, each in self._found.items()}
+        return {key: altered for key, altered in found.items() if altered}
+
     def notes(self, columns: Iterable[Column]) -> list[str]:
         """Return a note for each column that has values that cannot be read.
 

@@ -1,6 +1,7 @@
 """Reads all files of a load into sorted runs, and checks their content."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
@@ -31,6 +32,9 @@ NO_SNAPSHOT = (
 _UNTERMINATED = (
     "The last record looks complete, but has no line end, and the previous file ended with one: it "
     "may be cut off within its last value. If not, repeat the load with --allow-unterminated."
+)
+_MARKUP = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*+<(\?xml|workbook|!doctype|html|head|body|table|meta)\b", re.IGNORECASE
 )
 _NO_LINE_END = "the last record looks complete, but has no line end; some programs leave it out"
 _NOTHING_READ = (
@@ -213,6 +217,10 @@ def detect(file: InputFile, request: LoadRequest) -> tuple[Format, Kind]:
     if is_utf_16(file.head):
         # Read as a single-byte encoding, its columns would only seem to be missing.
         raise FileFault("The file is UTF-16; save it as UTF-8.", file.name)
+    if markup := _MARKUP.match(file.head):
+        what = "XML" if markup[1].lower() in (b"?xml", b"workbook") else "HTML"
+        hint = ", also if its name ends in .xls" if what == "HTML" else ""
+        raise FileFault(f"The file is {what}{hint}; save it as CSV.", file.name)
     try:
         format_, detected_kind = _format_of(file.head, request)
         kind = _kind_of(file.head, request, format_, detected_kind)

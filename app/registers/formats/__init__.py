@@ -6,7 +6,7 @@ from datetime import tzinfo
 from typing import NamedTuple
 
 from app.registers.formats.columns import FileFault, Presence, normalised
-from app.registers.formats.csv_format import CsvFormat
+from app.registers.formats.csv_format import SEPARATORS, CsvFormat
 from app.registers.formats.dvla import Dvla
 from app.registers.formats.dvsa import Dvsa
 from app.registers.formats.format import Format
@@ -131,6 +131,12 @@ def _csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
         return (
             "Its first line does not look like names of columns. Make the names of the columns its "
             "first line, then write a mapping file for it."
+        )
+    if sample.separator not in SEPARATORS:
+        return (
+            f"Its columns are separated by {quoted(sample.separator)}, which only a mapping file "
+            f'reads: write delimiter = "{sample.separator}" into it. "verifyd import --suggest-map '
+            'FILE" writes a first one.'
         )
     close = _closest(sample, formats)
     columns = list(map(quoted, sample.header))

@@ -61,6 +61,11 @@ def header_of(data: bytes) -> bytes:
     return data[:end] if data[begin:end].removeprefix(BYTE_ORDER_MARK).strip() else b""
 
 
+_ESCAPE = re.compile(r"\\[tnr\\]")
+_ESCAPED = (
+    r"values have \t, \n, \r or \\, as some programs write tabs, line ends and backslashes in TSV; "
+    "they are stored as written: export CSV with quotes instead"
+)
 _READ_BLOCK = "\n"
 """Marks a block of lines that was read at once. No line is equal to it."""
 
@@ -113,6 +118,8 @@ class DelimitedRecords:
         It returns None if any record is invalid. The records are then yielded one by one.
         """
         self._block: tuple[Row, ...] = ()
+        self.separator = separator or ""
+        self._has_escapes = False
         self._numbered = self._lines(stream)
         self._next_header_line()
         declared = declared_separator(self._text)
@@ -201,6 +208,7 @@ class DelimitedRecords:
                     start = end + 1
                     number += 1
                 text = text[start:]
+                self._note_escapes(text)
                 if self._try_block(text, number):
                     yield number, _READ_BLOCK
                     number += text.count("\n")
@@ -212,6 +220,14 @@ class DelimitedRecords:
                     lines.pop()
             yield from enumerate(lines, number)
             number += len(lines)
+
+    def _note_escapes(self, text: str) -> None:
+        """Note that values have the escapes of TSV; they are stored as they are."""
+        # PERF: nearly all files have no backslash, which shows in 0.1 ms per MB.
+        is_tsv = self.separator == "\t" and not self._has_escapes
+        if is_tsv and "\\" in text and _ESCAPE.search(text):
+            self._has_escapes = True
+            self._report.note(_ESCAPED)
 
     def _try_block(self, text: str, line: int) -> bool:
         """Read a block of lines at once if each line is a valid record without quotes.

@@ -173,7 +173,9 @@ class RejectsFile:
 
     def note(self, text: str) -> None:
         """Keep a note about the current file for the operator."""
-        self.notes.append(f"{self.file_name}: {text}")
+        told = f"{self.file_name}: {text}"
+        if told not in self.notes:  # Each piece of a file can tell the same.
+            self.notes.append(told)
 
     def unreadable(self, column: str, found: Unreadable) -> None:
         """Count values of a column that cannot be read and count as missing."""

@@ -73,8 +73,13 @@ _UNREAD_METHODS = {
     95: "xz",
     98: "PPMd",
 }
-_WORKBOOK = "xl/workbook.xml"
-"""The member of every Excel workbook."""
+_SPREADSHEETS = {
+    "xl/workbook.xml": "an Excel workbook",
+    "xl/workbook.bin": "an Excel workbook",
+    "content.xml": "an OpenDocument spreadsheet, such as LibreOffice's .ods",
+    "Index/Document.iwa": "a spreadsheet of Apple's Numbers",
+}
+"""What a zip is that has this member."""
 _NAMES_SHOWN = 5
 
 
@@ -132,8 +137,9 @@ def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipIn
     ]
     if not data and len(files) == 1:
         return files
-    if not data and any(info.filename == _WORKBOOK for info in files):
-        raise FileFault("The file is an Excel workbook; save it as CSV.", printable(path))
+    found = _spreadsheet(files)
+    if found and not data:
+        raise FileFault(f"The file is {found}; save it as CSV.", printable(path))
     if not data:
         shown = ", ".join(printable(info.filename) for info in files[:_NAMES_SHOWN])
         endings = ", ".join(_DATA_ENDINGS)
@@ -143,6 +149,12 @@ def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipIn
             printable(path),
         )
     return sorted_by_date(data, lambda info: info.filename)
+
+
+def _spreadsheet(files: Sequence[zipfile.ZipInfo]) -> str | None:
+    """Return what a zip is if it is the file of a spreadsheet program, else None."""
+    kinds = (_SPREADSHEETS.get(info.filename) for info in files)
+    return next(filter(None, kinds), None)
 
 
 def _is_ignored(member_name: str) -> bool:
@@ -165,6 +177,10 @@ _UNREADABLE = {
     b"\xfd7zXZ\x00": _COMPRESSED.format("xz"),
     b"\x28\xb5\x2f\xfd": _COMPRESSED.format("zstd"),
     b"7z\xbc\xaf\x27\x1c": _COMPRESSED.format("7-Zip"),
+    b"PAR1": "The file is Parquet; write it as CSV.",
+    b"ARROW1\0\0": "The file is Arrow or Feather; write it as CSV.",
+    b"SQLite format 3\0": "The file is an SQLite database; write a table of it as CSV.",
+    b"%PDF-": "The file is a PDF; get the data as CSV.",
 }
 """What is wrong with a stream that begins with these bytes, as a container that is not read."""
 _LINE_ENDS = (b"\n", b"\r")

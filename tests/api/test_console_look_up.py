@@ -572,7 +572,7 @@ class TestSuggestions:
             assert len(page.html.select(".suggestions")) == count
 
     def test_at_most_ten_of_very_many_variants(self, world, browser):
-        """Twelve confusable characters have 630 variants; the list is short, and quick."""
+        """Twelve confusable characters have 656 variants at most; the list is short, and quick."""
         plates = ["0" * n + "D" + "0" * (11 - n) for n in range(12)]
         world.load([{"registration": each} for each in plates])
         page = ask(browser, "\n".join(["0" * 12, *["O" + "0" * 11] * 9]))

@@ -7,7 +7,7 @@ import pytest
 
 from app.accounts.administration import set_plan
 from tests.enquiry import set_suggest
-from tests.unit.test_plate_variants import GROUPS
+from tests.unit.test_plate_variants import SHAPES as GROUPS
 
 BRITISH = "LLDDLLL LDDDLLL LLLDDDL".split(), "ABCDEFGHJKLMNOPRSTUVWXYZ"
 DUTCH = (

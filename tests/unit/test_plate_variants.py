@@ -10,19 +10,21 @@ from app.vehicles.registration import canonical_registration
 from app.vehicles.suggestions import SUGGESTED_MAX, suggestions, variants_of
 from tests.rows import each_row
 
-GROUPS = ("0ODQ", "1I", "2Z", "5S", "8B", "6G")
+SHAPES = ("0ODQ", "1I", "2Z", "5S", "8B", "6G")
+ACCENTS = ("AÄÅ", "OÖØ", "UÜ")
 
 
 def model(plate, changes):
     """Return all texts of the same length that differ in so many confusable characters."""
-    choices = [next((group for group in GROUPS if c in group), c) for c in plate]
+    groups = SHAPES + ACCENTS * (changes == 1)
+    choices = ["".join({c, *"".join(g for g in groups if c in g)}) for c in plate]
     texts = ("".join(each) for each in product(*choices))
     return sorted(t for t in texts if sum(a != b for a, b in zip(t, plate, strict=True)) == changes)
 
 
 @each_row(
     "plate",
-    ["AB12CDE", "O0", "SO15RNN", "Q", "ACHJ34", "ŁÓDŹ1", "\u041c\u041e0", "8BB8", "1234567"],
+    ["AB12CDE", "OL0", "SO15RNN", "Q", "ACHJ34", "ŁÓDŹ1", "8BJ8", "1234567"],
 )
 def test_variants_are_those_of_a_model(plate):
     """One change before two, each in alphabetical order, every one once, never the plate itself."""
@@ -30,10 +32,32 @@ def test_variants_are_those_of_a_model(plate):
     assert variants_of(plate, 2) == model(plate, 1) + model(plate, 2)
 
 
-@pytest.mark.parametrize(("changes_max", "count"), [(1, 36), (2, 36 + 594)])
+@each_row(
+    ("plate", "others"),
+    [
+        ("FUSAB123", ["FÜSAB123"]),
+        ("FÜSÅB1", ["FUSAB1"]),
+        ("AA1234BB", ["\u0410\u04101234\u0412\u0412", "\u0391\u03911234\u0392\u0392"]),
+        ("\u0410\u04101234\u0412\u0412", ["AA1234BB", "\u0391\u03911234\u0392\u0392"]),
+        ("\u0391\u0391\u03961", ["AAZ1"]),
+        ("\u0410Z1", ["AZ1"]),
+        # Nothing else has its letters.
+        ("\u04161", []),
+    ],
+)
+def test_the_plate_in_other_letters(plate, others):
+    """A plate that a camera or a program wrote in plain letters, or in those of another script."""
+    variants = variants_of(plate, 1)
+    assert [each for each in others if each not in variants] == []
+    assert plate not in variants
+    assert {*variants}.isdisjoint({"\u0410Z1", "A\u04101234BB"})
+    assert [canonical_registration(each) for each in variants] == variants
+
+
+@pytest.mark.parametrize(("changes_max", "count"), [(1, 62), (2, 62 + 594)])
 def test_twelve_confusable_characters_are_the_most(changes_max, count):
     """A registration has 12 characters, so the number of variants is bounded."""
-    variants = variants_of("0ODQ" * 3, changes_max)
+    variants = variants_of("O" * 12, changes_max)
     assert len(set(variants)) == len(variants) == count
     assert [canonical_registration(each) for each in variants] == variants
 
@@ -70,8 +94,8 @@ def test_all_plates_are_looked_up_at_once():
 
 def test_without_a_confusable_character_nothing_is_looked_up():
     """Most plates have one; the others cost nothing."""
-    known = Known("CAR")
-    assert suggested(["CAT", "ŁW"], 2, known) == {"CAT": [], "ŁW": []}
+    known = Known("CLF")
+    assert suggested(["CLW", "ŁW"], 2, known) == {"CLW": [], "ŁW": []}
     assert suggested([], 2, known) == {}
     assert known.calls == []
 

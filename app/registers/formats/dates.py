@@ -43,7 +43,8 @@ _PART = re.compile("(YYYY|MM?|DD?)")
 # Spreadsheets and databases write midnight, or the decimals of a number, after a day.
 _MIDNIGHT = r"(?:[ T]0?0:00(?::00(?:\.0+)?)?| 12:00(?::00)? ?[Aa][Mm])"
 _DECIMALS = r"(?:\.0+)"
-_ZONE = r"(?: ?(?:[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))"
+# Go writes the name of a zone after its offset, which says it all.
+_ZONE = r"(?: ?(?:[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?(?: [A-Z]{3,5})?))"
 _IN_COMMON_FORM = re.compile(
     r"[0-9]{1,4}[./-]?[0-9]{1,4}(?:[./-]?[0-9]{1,4})?"
     rf"(?:{_MIDNIGHT}{_ZONE}?|{_DECIMALS})?"
@@ -192,7 +193,9 @@ _YEAR = re.compile(r"([0-9]+)(?:[.,]0+)?")
 _COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:\.0+)?")
 _AMERICAN = re.compile(r"([0-9]{2})/([0-9]{2})/([0-9]{4})")
 _ISO_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?")
-_ZONE_WORD = re.compile(r" ?(?:UTC|GMT)\Z|(?<=[0-9]) (?=[Z+-])")
+_ZONE_WORD = re.compile(
+    r"(?<=[+-][0-9]{4}) [A-Z]{3,5}\Z|(?<=[0-9])(?P<utc> ?(?:UTC|GMT)\Z)|(?<=[0-9]) (?=[Z+-])"
+)
 # Matches many times, one per line, in the most frequent form.
 _UTC_TIMES = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
@@ -369,7 +372,7 @@ def _time_of_day(text: str, *, is_local: bool) -> int | None:
 
 
 def _plain_zone(match: re.Match[str]) -> str:
-    return "Z" if match[0].strip() else ""
+    return "Z" if match["utc"] else ""
 
 
 def _seconds(day: str, time: str, zone: tzinfo | None = None) -> int | None:

@@ -94,6 +94,7 @@ Name = Literal[
     "domains.activate",
     "imports.load",
     "imports.accept",
+    "imports.reject",
     "imports.rollback",
     "imports.drop",
     "imports.undrop",

@@ -237,13 +237,14 @@ def _held_conditions(holds: Sequence[HeldLoad]) -> Iterator[Condition]:
             since=held[0].since,
             remedy=f"sudo verifyd imports show {shown.id}",
             occurrence=str(held[-1].id),
+            load=shown.id,
             details=(
                 *(
                     f"Load {each.id}: {explained(each.broken)}"
                     for each in held[-_FAILED_SHOWN_MAX:]
                 ),
-                f'Accept it with "sudo verifyd imports accept {shown.id}", or remove its file from '
-                f"{shown.directory}.",
+                f'Accept it with "sudo verifyd imports accept {shown.id}", or reject it with "sudo '
+                f'verifyd imports reject {shown.id}". Its files are in {shown.directory}.',
             ),
         )
 
@@ -274,6 +275,7 @@ def _load_condition(
         remedy=_remedy(facts, is_loaded=loaded_at is not None),
         # Not from `failed`: a later success must not make an older failure a new event.
         occurrence=str(last_failed.id),
+        load=facts.failed[0].id,
         details=(*map(_line, facts.failed), *_more(facts), _note(facts, loaded_at)),
     )
 

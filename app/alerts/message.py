@@ -32,6 +32,8 @@ class Condition(msgspec.Struct, frozen=True):
     """A value that changes when it happens again, such as the number of the failed load."""
     details: tuple[str, ...] = ()
     """More lines for an alert."""
+    load: int | None = None
+    """The number of the load that it is about, whose page in the console has the next step."""
 
     @property
     def kind(self) -> str:

@@ -223,7 +223,10 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
         if args.json and job.is_complete:
             print_items(args, job.items, ())
     if not args.json:
-        print_sentence(f"{counted(len(job.items), 'load')} done from {directory}")
+        loaded = sum(item["status"] == "loaded" for item in job.items)
+        waiting = len(job.items) - loaded  # Only of scheduled runs.
+        more = f"; waiting for a decision: {waiting:,}" if waiting else ""
+        print_sentence(f"{counted(loaded, 'load')} done from {directory}{more}")
     sweep_after_load()
 
 

@@ -10,7 +10,7 @@ from app.cli.output import Table, confirm, item_lines, print_item, waiting_for
 from app.cli.parser import YES, Argument, Group, flag, limit, number_of, register_name, whole_number
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.acceptance import Acceptance
+from app.jobs.decisions import Acceptance, Rejection
 from app.jobs.job import run
 from app.jobs.register_tasks import Tasks
 from app.jobs.sweeping import sweep_after_load
@@ -40,7 +40,7 @@ from app.storage.engine import Engine
 from app.storage.session import opened_database
 from app.storage.tables import Kind
 
-commands = Group("imports", "list and accept loads; roll back, drop and undrop registers")
+commands = Group("imports", "list, accept and reject loads; roll back, drop and undrop registers")
 _CHECKSUM_DIGITS_SHOWN = 12
 _COLUMNS = (
     "id register kind mode status rows loaded change rejected skipped held started_at seconds "
@@ -121,7 +121,10 @@ def _sentence(load: PastLoad) -> str:
     """Return how an attempt ended."""
     number, register = f"load {load.id}", f"register {load.register}"
     if load.status == HELD:
-        return f'{number} is held; load its files with "verifyd imports accept {load.id}"'
+        return (
+            f'{number} is held; load its files with "verifyd imports accept {load.id}", or reject '
+            f'them with "verifyd imports reject {load.id}"'
+        )
     if load.accepted_as:
         return f"{number} was held; load {load.accepted_as} has loaded its files"
     verbs = {"running": "is running", "failed": "failed", INTERRUPTED: "was interrupted"}
@@ -150,6 +153,18 @@ def _accept(args: argparse.Namespace) -> None:
     item = result._asdict()
     print_item(args, item, result_sentence(result), item_lines(in_words(item)))
     sweep_after_load()
+
+
+@commands.command(
+    "reject",
+    "end the hold of a load whose files are wrong; the same files are refused from then on",
+    Argument("ID", "number of the held load in the list", type=number_of("a load")),
+    examples=["imports reject 42"],
+)
+def _reject(args: argparse.Namespace) -> None:
+    held = run(Rejection(load_id=args.id, waiting=partial(waiting_for, args)))
+    item = {"rejected": held.id, "register": held.register, "files": held.files}
+    print_item(args, item, f"load {held.id} rejected; its files stay in {held.directory}")
 
 
 @commands.command(
@@ -231,7 +246,11 @@ def _undrop(args: argparse.Namespace) -> None:
 
 
 def _carry_out(task_id: int) -> None:
-    run(TaskJob(lambda engine, config: Tasks(engine, config, held_request), task_id))
+    run(
+        TaskJob(
+            lambda engine, config: Tasks(engine, config, held_request), task_id, is_alerted=True
+        )
+    )
     sweep_after_load()
 
 

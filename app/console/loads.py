@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import falcon
+import msgspec
 import peewee
 
 from app import clock
+from app.alerts.loads import numbers_of_failed
 from app.console.forms import refresh
 from app.console.listing import Condition, Listing
 from app.console.registers import drop_directory
@@ -19,7 +21,7 @@ from app.jobs.tasks import DONE, FAILED, RUNNING
 from app.registers.attempts import PastLoad, State, find_rejects, past_load, states_of_loads
 from app.registers.change_words import sections
 from app.registers.diff import require_comparable
-from app.registers.history import INTERRUPTED, RegisterLoad, find_load
+from app.registers.history import INTERRUPTED, RegisterLoad, find_load, moved_to
 from app.registers.holds import ACCEPTED, HELD
 from app.registers.reading.rejects import Rejected, first_rejected
 from app.registers.request import allowed_in_words
@@ -79,6 +81,7 @@ class LoadPage(Resource):
         may_read = req.session.may(Right.CHANGE)
         return {
             "load": load,
+            "next_step": _next_step(self.engine, found),
             "change": load.change and sections(load.change, load.mode),
             "allowed": allowed_in_words(load.accepted),
             "can_compare": may_read and _can_compare(self.engine, load),
@@ -89,6 +92,25 @@ class LoadPage(Resource):
             "task": self.services.tasks.of_load(load.id),
             "refreshes": refresh(req, resp, is_running=load.status == RUNNING),
         }
+
+
+def _next_step(engine: Engine, load: RegisterLoad) -> str:
+    """Return what to do about a load that failed, as sentences; empty if nothing is left to do."""
+    if load.status != "failed" or load.hold or load.id not in numbers_of_failed(engine):
+        return ""
+    moved = moved_to(load)
+    if moved is not None:
+        step = (
+            f"Correct the file in {moved}, or ask for a right one, and put it into {moved.parent}: "
+            "the next night loads it."
+        )
+    elif load.broken:
+        rules = " ".join(f"--accept {rule}" for rule in msgspec.json.decode(load.broken))
+        step = f"If the file is right, repeat the command with {rules}."
+    else:
+        step = "Correct the cause, and load the file again."
+    success = f"a load of {load.register} succeeds" if load.register else "the file is loaded"
+    return f"{step} The warning about it ends when {success}."
 
 
 def _can_compare(engine: Engine, load: PastLoad) -> bool:

@@ -59,6 +59,7 @@ PAGES: tuple[Page, ...] = (
         _CHANGE,
     ),
     Page("/registers/{name}/accept/{load_id}", register_changes.RegisterAcceptance, _CHANGE),
+    Page("/registers/{name}/reject/{load_id}", register_changes.RegisterRejection, _CHANGE),
     Page("/registers/{name}/drop", register_changes.RegisterDrop, _CHANGE),
     Page("/registers/{name}/undrop", register_changes.RegisterUndrop, _CHANGE),
     Page("/registers/{name}/purge", register_changes.RegisterPurge, _CHANGE),

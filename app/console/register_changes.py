@@ -1,11 +1,11 @@
-"""Rollback, drop, undrop and purge of a register, and accepting a load, each after a question.
+"""Rollback, drop, undrop and purge of a register, accepting and rejecting a load: each a question.
 
 Each starts a process of its own, and opens the page of its task. The task has the name of the
 person in the console: `Wanted.asked_by`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import falcon
 
@@ -15,11 +15,12 @@ from app.console.registers import PLACE, require_state
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, missing, number_in_path, redirect, view
 from app.errors import OperatorError
-from app.jobs.register_tasks import ACCEPT, Wanted
+from app.jobs.register_tasks import ACCEPT, REJECT, Wanted
 from app.registers.generations import is_being_loaded
-from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
-from app.registers.holds import explained, require_acceptable
+from app.registers.history import DROP, MERGE, PURGE, ROLLBACK, UNDROP
+from app.registers.holds import HeldLoad, explained, require_acceptable, require_rejectable
 from app.registers.snapshots import RegisterState
+from app.storage.engine import Engine
 
 _TITLES: Mapping[str, str] = {
     ROLLBACK: "Roll {register} back to load {to_load}",
@@ -27,6 +28,7 @@ _TITLES: Mapping[str, str] = {
     UNDROP: "Bring {register} back",
     PURGE: "Remove {register} for good",
     ACCEPT: "Accept load {to_load} of {register}",
+    REJECT: "Reject load {to_load} of {register}",
 }
 _VERSION_CHARACTERS = 16
 
@@ -58,7 +60,7 @@ class _RegisterAction(Resource, ABC):
         """Return the question. Raises PageError if the action is pointless in this state.
 
         Args:
-            to: the load that the path names: to go back to, or to accept; None if it names none.
+            to: the load in the path: to go back to, or to decide about; None if it names none.
         """
 
     def on_get(
@@ -141,14 +143,7 @@ class RegisterAcceptance(_RegisterAction):
     action = ACCEPT
 
     def _question(self, state: RegisterState, to: int | None) -> Question:
-        try:
-            held = require_acceptable(self.engine, to or 0)
-        except (OperatorError, OSError) as error:
-            text = str(error)
-            heading = "This load cannot be accepted now"
-            raise _impossible(state, heading, f"{text[:1].upper()}{text[1:]}.") from error
-        if held.register != state.name:
-            raise missing("load", "This register has no such load.", PLACE, state.name)
+        held = _undecided(self.engine, state, to, require_acceptable)
         return Question(
             f"Accept load {to} of {state.name}?",
             f"It breaks rules: {explained(held.broken)}. Its {held.kind} are loaded all the same, "
@@ -156,6 +151,45 @@ class RegisterAcceptance(_RegisterAction):
             "named here is still checked.",
             "Accept and load it",
         )
+
+
+class RegisterRejection(_RegisterAction):
+    """GET, POST /console/registers/{name}/reject/{load_id}. The files of a held load are wrong."""
+
+    action = REJECT
+
+    def _question(self, state: RegisterState, to: int | None) -> Question:
+        held = _undecided(self.engine, state, to, require_rejectable)
+        waiting = " Later files that wait for it are loaded from the next night on."
+        return Question(
+            f"Reject load {to} of {state.name}?",
+            "It changes nothing, and is not held any more. The same files are refused from now on. "
+            f"These stay in {held.directory} for as long as those of other failed loads."
+            f"{waiting if held.mode == MERGE else ''}",
+            "Reject",
+        )
+
+
+def _undecided(
+    engine: Engine,
+    state: RegisterState,
+    load_id: int | None,
+    require: Callable[[Engine, int], HeldLoad],
+) -> HeldLoad:
+    """Return a held load of a register that can be decided about. Raises PageError.
+
+    Args:
+        require: raises OperatorError if it cannot be.
+    """
+    try:
+        held = require(engine, load_id or 0)
+    except (OperatorError, OSError) as error:
+        text = str(error).removesuffix(".")
+        heading = "Nothing can be decided about this load now"
+        raise _impossible(state, heading, f"{text[:1].upper()}{text[1:]}.") from error
+    if held.register != state.name:
+        raise missing("load", "This register has no such load.", PLACE, state.name)
+    return held
 
 
 class RegisterDrop(_RegisterAction):

@@ -90,6 +90,8 @@ class DropDirectory(Job[None]):
         """Prepare what runs the loads."""
         self._loads = LoadProcess(waiting, shown)
         self._warnings: set[str] = set()
+        self._undecided: set[str] = set()
+        """The warnings about loads that are held, or wait for a held one."""
         self._stopped_by = 0
 
     @contextmanager
@@ -122,7 +124,11 @@ class DropDirectory(Job[None]):
                 yield
 
     def do(self) -> None:
-        """Load all files. Raises NotAllLoaded at the end if a load failed or was skipped."""
+        """Load all files. Raises NotAllLoaded at the end if a load failed or was skipped.
+
+        A scheduled run succeeds if all others wait for a decision: what a unit failed for should
+        not be over only with its next run, and alerts report these loads until they are decided.
+        """
         config = Config.from_env()
         with self._stoppable():
             if self.is_scheduled:
@@ -138,7 +144,7 @@ class DropDirectory(Job[None]):
         self.is_complete = True
         if self._loads.is_stopped:
             raise KeyboardInterrupt(self._stopped_by)
-        if self._warnings:
+        if self._warnings - (self._undecided if self.is_scheduled else set()):
             raise NotAllLoaded(
                 f"not everything in {self.directory} was loaded; the reasons are above"
             )
@@ -180,7 +186,7 @@ class DropDirectory(Job[None]):
             (keep if config.keep_loaded else remove)(batch, self._skip)
         elif ended.is_held_back:
             # An alert about the held load lasts as long as files wait for it.
-            self._warn(f"{batch}: left for the next run: {ended.reason}")
+            self._wait(f"{batch}: left for the next run: {ended.reason}")
         elif ended.broken and ended.status == "failed":
             ended = self._held(batch, ended, request.option_words)
         else:
@@ -225,13 +231,17 @@ class DropDirectory(Job[None]):
             aside = put_aside(batch, self._warn, announce=note)
         except (OperatorError, peewee.PeeweeException) as error:
             self._warn(f"{batch}: its load cannot be held: {error}")
-        where = "left for the next run"
+        warn, where = self._warn, "left for the next run"
         if aside:
-            where = f'held in {aside}; accept it with "verifyd imports accept {load_id}"'
+            warn = self._wait
+            where = (
+                f'held in {aside}; accept it with "verifyd imports accept {load_id}", or reject it '
+                f'with "verifyd imports reject {load_id}"'
+            )
         names = [file.path.name for file in batch.files]
         self.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
         reason = f"the load breaks rules: {explained(ended.broken)}"
-        self._warn(f"{reason}\n{batch}: not loaded; {where}")
+        warn(f"{reason}\n{batch}: not loaded; {where}")
         status: Literal["held", "hindered"] = "held" if aside else "hindered"
         return msgspec.structs.replace(ended, status=status, reason=reason)
 
@@ -257,6 +267,11 @@ class DropDirectory(Job[None]):
         if sentence not in self._warnings:
             self._warnings.add(sentence)
             _log.warning("%s", sentence)
+
+    def _wait(self, sentence: str) -> None:
+        """Log a warning about a load that waits for a decision."""
+        self._undecided.add(sentence)
+        self._warn(sentence)
 
     def _skip(self, sentence: str) -> None:
         """Report a file that was not loaded and stays where it is."""

@@ -17,15 +17,16 @@ from app.actions import Actor
 from app.clock_steps import old_times
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.acceptance import MakeRequest, accept
+from app.jobs.decisions import MakeRequest, accept
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
+from app.registers.holds import reject
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage import reserve
 from app.storage.engine import Engine
 
-ACCEPT = "accept"
+ACCEPT, REJECT = "accept", "reject"
 
 
 class RegisterTask(TaskModel):
@@ -45,9 +46,9 @@ class Wanted(NamedTuple):
 
     register: str
     action: str
-    """`rollback`, `drop`, `undrop`, `purge` or `accept`."""
+    """`rollback`, `drop`, `undrop`, `purge`, `accept` or `reject`."""
     to_load: int | None
-    """The load to roll back to, or the held load to accept; None for other actions."""
+    """The load to roll back to, or the held load to decide about; None for other actions."""
     seen: str
     """The version of the register that the form showed."""
     asked_by: str
@@ -109,6 +110,8 @@ class Tasks(TaskTable[Task]):
         """
         is_of_register = RegisterTask.register == wanted.register
         is_same = (RegisterTask.seen == wanted.seen) & (RegisterTask.action == wanted.action)
+        # A rejection leaves the version of the register as it was.
+        is_same &= RegisterTask.to_load == wanted.to_load
         is_done = is_of_register & is_same & (RegisterTask.status == DONE)
         # A drop frees space, so it can begin on a full disk, too (D57).
         return reserve.with_reserve(
@@ -137,6 +140,9 @@ class Tasks(TaskTable[Task]):
         if task.action == ACCEPT and self._make_request is not None:
             result = accept(task.to_load or 0, actor, self._make_request)
             self._finish(task.id, load_id=result.load)
+            return
+        if task.action == REJECT:
+            reject(self._engine, task.to_load or 0, actor, partial(self._finish, task.id))
             return
         changes[task.action](self._engine, task.register, actor=actor, noted=noted)
         with suppress(OperatorError):  # A purge may find nothing left to do.

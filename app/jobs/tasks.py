@@ -248,13 +248,21 @@ class TaskJob(Job[None]):
 
     Args:
         tasks: returns the tasks of an installation.
+        is_alerted: whether the task can begin or end what alerts report.
     """
 
     niceness = NICENESS
 
-    def __init__(self, tasks: Callable[[Engine, Config], TaskTable[Any]], task_id: int) -> None:
+    def __init__(
+        self,
+        tasks: Callable[[Engine, Config], TaskTable[Any]],
+        task_id: int,
+        *,
+        is_alerted: bool = False,
+    ) -> None:
         self._tasks = tasks
         self._task_id = task_id
+        self.is_alerted = is_alerted
 
     def do(self) -> None:
         """Carry the task out."""

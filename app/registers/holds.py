@@ -2,29 +2,43 @@
 
 A hold is over once a later load of the register and kind succeeds, unless it merges older files of
 the DVSA; once the register is rolled back, dropped, undropped or purged; or once a file of the load
-is gone from `failed/`.
+is gone from `failed/`. An operator ends it, too, who rejects the load.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 from peewee import fn
 
+from app import clock
+from app.actions import Actor, of_command, record
 from app.errors import Hindered, OperatorError
 from app.registers.dropped.kept import FAILED, are_there, list_names
 from app.registers.dropped.uploads import is_marker
 from app.registers.formats import FileFault
+from app.registers.generations import locked
 from app.registers.history import MERGE, REPLACE, RegisterLoad, find_load, json_list, json_text
 from app.registers.reading.sources import DATED_PART, date_of, sorted_by_date
+from app.registers.recovery import subject_of
+from app.storage import reserve
 from app.storage.engine import Engine
 
 HELD, ACCEPTED = "held", "accepted"
 """How lists show the status of a load whose hold is not over, or whose files were loaded since."""
 
 
-class Hold(msgspec.Struct, frozen=True):
+class Rejection(msgspec.Struct, frozen=True):
+    """The decision that the files of a held load are wrong."""
+
+    by: str
+    """The name of the operator."""
+    at: int
+    """When it was made, in Unix seconds."""
+
+
+class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the files of a held load wait, and how to load them again; a column of the history."""
 
     drop: str
@@ -36,6 +50,7 @@ class Hold(msgspec.Struct, frozen=True):
     markers: list[str]
     options: list[str]
     """The words of the option file."""
+    rejected: Rejection | None = None
 
 
 class HeldLoad(NamedTuple):
@@ -122,7 +137,11 @@ def open_holds(engine: Engine) -> list[HeldLoad]:
     rows = load.select().where(load.hold.is_null(False) & ~ended).order_by(load.id)
     # Files that were refused again are held by the last line: nothing in `failed/` is overwritten.
     holds = {(each.directory, *each.hold.files): each for each in map(_held, rows.execute(engine))}
-    return [each for each in holds.values() if each.is_there and _ended_by(engine, each) is None]
+    return [
+        each
+        for each in holds.values()
+        if not each.hold.rejected and each.is_there and _ended_by(engine, each) is None
+    ]
 
 
 def accepted_holds(engine: Engine) -> dict[int, int]:
@@ -220,7 +239,8 @@ def require_not_held_back(
     before = f"; before that, load {', '.join(older)} without the later files" if older else ""
     raise HeldBack(
         f"load {held.id} of the register {register} is held, and must be decided first: accept it "
-        f'with "verifyd imports accept {held.id}", or remove its file from {held.directory}{before}'
+        f'with "verifyd imports accept {held.id}", or reject it with "verifyd imports reject '
+        f'{held.id}"{before}'
     )
 
 
@@ -230,35 +250,31 @@ def _is_older(files: Iterable[str], others: Iterable[str]) -> bool:
     return all(each is not None and each < max(latest) for each in dates)
 
 
+def require_not_rejected(engine: Engine, register: str, kind: str, checksum: str) -> None:
+    """Raise FileFault if the same content was rejected and not loaded since.
+
+    Args:
+        checksum: SHA-256 of the decompressed content of all files.
+    """
+    load = RegisterLoad
+    is_same = (load.register == register) & (load.kind == kind) & (load.checksum == checksum)
+    for line in load.select().where(is_same).order_by(load.id.desc()).execute(engine):
+        if line.status == "done":
+            return
+        held = _held(line) if line.hold else None
+        if held and held.hold.rejected:
+            raise FileFault(
+                f"The content is that of load {held.id}, which {held.hold.rejected.by} has "
+                f"rejected. {_cure(held)}"
+            )
+
+
 def require_acceptable(engine: Engine, load_id: int) -> HeldLoad:
     """Return a held load that can be accepted now. Raises OperatorError.
 
     Only under the register's lock it stays so.
     """
-    line = find_load(engine, load_id)
-    if line is None:
-        raise OperatorError(f'there is no load {load_id}; see "verifyd imports list"')
-    if line.status != "failed" or not line.broken:
-        raise OperatorError(
-            f"load {load_id} was not refused by rules, so there is nothing to accept; "
-            f'"verifyd imports show {load_id}" shows how it ended'
-        )
-    if not line.hold:
-        rules = " ".join(f"--accept {rule}" for rule in msgspec.json.decode(line.broken))
-        raise OperatorError(
-            f"load {load_id} is not held, because it did not come from the drop directory; repeat "
-            f"its command with {rules}"
-        )
-    held = _held(line)
-    ended_by = _ended_by(engine, held)
-    if ended_by is not None:
-        raise OperatorError(f"load {load_id} cannot be accepted any more: {_why(held, ended_by)}")
-    again = RegisterLoad.select().where(RegisterLoad.accepts == load_id, RegisterLoad.hold != "")
-    later = again.order_by(RegisterLoad.id.desc()).first(engine)
-    if later is not None:
-        raise OperatorError(
-            f"load {load_id} was held again, with further rules; accept load {later.id} instead"
-        )
+    held = _require_undecided(engine, load_id, "accept")
     if not Path(held.hold.drop).is_dir():
         raise OperatorError(
             f"{held.hold.drop} is not on this host; accept load {load_id} where it is"
@@ -277,18 +293,108 @@ def require_acceptable(engine: Engine, load_id: int) -> HeldLoad:
     return held
 
 
+def require_rejectable(engine: Engine, load_id: int) -> HeldLoad:
+    """Return a held load that can be rejected now, whether its files are there or not.
+
+    Raises OperatorError. Only under the register's lock it stays so.
+    """
+    return _require_undecided(engine, load_id, "reject")
+
+
+def reject(
+    engine: Engine,
+    load_id: int,
+    actor: Actor | None = None,
+    noted: Callable[[], object] = lambda: None,
+) -> HeldLoad:
+    """End the hold of a load whose files are wrong, and return it; its files stay in `failed/`.
+
+    Later loads of the drop directory with the same content fail (`require_not_rejected`).
+
+    Args:
+        actor: who rejects it; by default whoever runs this process.
+        noted: called in the transaction that ends the hold.
+
+    Raises OperatorError if the load cannot be rejected, or if one of its register runs, such as its
+    acceptance.
+    """
+    by = actor or of_command()
+
+    def rejected() -> HeldLoad:
+        held = require_rejectable(engine, load_id)
+        hold = msgspec.structs.replace(held.hold, rejected=Rejection(by.name, clock.now()))
+        columns = {"hold": json_text(hold), "reason": f"rejected by {by.name}: {held.reason}"}
+        with engine.atomic():
+            RegisterLoad.update(**columns).where(RegisterLoad.id == load_id).execute(engine)
+            subject, after = subject_of(held.register), {"rejects": load_id}
+            record(engine, by, "imports.reject", subject, {}, after)
+            noted()
+        return held
+
+    with locked(engine, require_rejectable(engine, load_id).register):
+        return reserve.with_reserve(engine, rejected)
+
+
+def _require_undecided(engine: Engine, load_id: int, decide: str) -> HeldLoad:
+    """Return a load whose hold no operator and no later load has ended. Raises OperatorError.
+
+    Args:
+        decide: `accept` or `reject`.
+    """
+    line = find_load(engine, load_id)
+    if line is None:
+        raise OperatorError(f'there is no load {load_id}; see "verifyd imports list"')
+    if line.status != "failed" or not line.broken:
+        raise OperatorError(
+            f"load {load_id} was not refused by rules, so there is nothing to {decide}; "
+            f'"verifyd imports show {load_id}" shows how it ended'
+        )
+    if not line.hold:
+        rules = " ".join(f"--accept {rule}" for rule in msgspec.json.decode(line.broken))
+        cure = f"repeat its command with {rules}" if decide == "accept" else "it changed nothing"
+        raise OperatorError(
+            f"load {load_id} is not held, because it did not come from the drop directory; {cure}"
+        )
+    held = _held(line)
+    if held.hold.rejected:
+        cure = f". {_cure(held)}" if decide == "accept" else ""
+        raise OperatorError(f"load {load_id} was rejected before, by {held.hold.rejected.by}{cure}")
+    ended_by = _ended_by(engine, held)
+    if ended_by is not None:
+        cure = (
+            f"; to load its files all the same, move them from {held.directory} to the directory "
+            "above it"
+        )
+        is_loaded = ended_by.accepts == held.id or decide == "reject"
+        raise OperatorError(
+            f"load {load_id} cannot be {decide}ed any more: {_why(held, ended_by)}"
+            f"{'' if is_loaded else cure}"
+        )
+    again = RegisterLoad.select().where(RegisterLoad.accepts == load_id, RegisterLoad.hold != "")
+    later = again.order_by(RegisterLoad.id.desc()).first(engine)
+    if later is not None:
+        raise OperatorError(
+            f"load {load_id} was held again, with further rules; {decide} load {later.id} instead"
+        )
+    return held
+
+
+def _cure(held: HeldLoad) -> str:
+    """Return how files that were rejected can be loaded all the same."""
+    rules = " ".join(f"--accept {rule}" for rule in held.broken)
+    return (
+        f'To load it all the same, run "verifyd import FILE --register {held.register} --mode '
+        f'{held.mode} {rules}" with its further options.'
+    )
+
+
 def _why(held: HeldLoad, ended_by: Any) -> str:
     """Return why a later line of the history ended a hold."""
     if ended_by.accepts == held.id:
         return f"it was accepted before, and loaded as load {ended_by.id}"
     if ended_by.mode in (MERGE, REPLACE):
-        what = f"load {ended_by.id} of the register {held.register} succeeded since"
-    else:
-        what = f"load {ended_by.id}, a {ended_by.mode} of the register {held.register}, came since"
-    return (
-        f"{what}; to load its files all the same, move them from {held.directory} to the directory "
-        "above it"
-    )
+        return f"load {ended_by.id} of the register {held.register} succeeded since"
+    return f"load {ended_by.id}, a {ended_by.mode} of the register {held.register}, came since"
 
 
 def _older_delta(engine: Engine, held: HeldLoad) -> str | None:

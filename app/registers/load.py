@@ -18,7 +18,7 @@ from app.registers.baseline import baseline_of
 from app.registers.change_words import brief
 from app.registers.generations import locked
 from app.registers.history import insert_line, json_text, list_running, prune_history
-from app.registers.holds import require_acceptable, require_not_held_back
+from app.registers.holds import require_acceptable, require_not_held_back, require_not_rejected
 from app.registers.intake import opened_intake
 from app.registers.modes import build, merge, publish, record
 from app.registers.reading.reader import Show
@@ -89,6 +89,9 @@ def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
             _read(work)
             if held:
                 held.require_same(work.intake.checksum)
+            if work.request.waits_for_holds:
+                checksum = work.intake.checksum
+                require_not_rejected(work.engine, work.register, work.kind, checksum)
             if work.is_replace:
                 build(work)
                 require_lock(work.engine)  # This connects again, to say what happened.

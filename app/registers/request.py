@@ -98,7 +98,8 @@ class LoadRequest(NamedTuple):
     option_words: Sequence[str] = ()
     """The words of the option file in the drop directory, to load held files in the same way."""
     waits_for_holds: bool = False
-    """Whether a held merge of the register and kind holds this load back (D158)."""
+    """Whether a held merge of the register and kind holds this load back, and whether it is refused
+    if its content was rejected before (D158)."""
     repeats: int | None = None
     """The number of the held load that this one loads again."""
     basis: Basis | None = None

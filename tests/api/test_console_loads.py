@@ -128,6 +128,24 @@ class TestDetail:
         assert "It failed, and changed nothing." in notice
         assert "the file is empty" in notice
 
+    def test_a_failed_load_names_the_next_step(self, world, several, browser):
+        """By what is known of its files, for as long as nothing has been loaded since."""
+        for columns, step in (
+            (
+                {"notes": json_text(["moved to /drop/failed"])},
+                "Correct the file in /drop/failed, or ask for a right one",
+            ),
+            ({"broken": '{"rows":"x"}', "notes": None}, "repeat the command with --accept rows."),
+            ({"broken": None}, "Correct the cause, and load the file again."),
+        ):
+            RegisterLoad.update(**columns).where(RegisterLoad.id == 3).execute(world.engine)
+            notice = browser.get(f"{LOADS}/3").html.select_one(".notice.bad").text
+            assert step in notice
+            assert "The warning about it ends when a load of native succeeds." in notice
+        RegisterLoad.delete().where(RegisterLoad.id == 4).execute(world.engine)
+        loaded(world, vehicles("FORD"))
+        assert "Correct" not in browser.get(f"{LOADS}/3").html.select_one(".notice.bad").text
+
     def test_a_killed_load_is_not_called_running(self, several, browser):
         """Its page does not load itself again, and says what comes next."""
         page = browser.get(f"{LOADS}/4")

@@ -169,7 +169,8 @@ class TestOverview:
         page = browser.get(ROOT)
         link = page.html.select_one(".findings a")
         assert link["href"] == f"console/loads/{load_id}"
-        assert link.parent.text == f"Load {load_id}: too many rejects"
+        assert link.text == f"See load {load_id} and what to do"
+        assert f"Load {load_id}: too many rejects" in page.html.select_one(".findings").text
         row = page.html.select_one("section[aria-labelledby=loads] tbody tr")
         cells = {cell.get("data-title"): cell.text for cell in row.select("td")}
         assert (cells["Rows"], cells["Change"].strip()) == ("3,000", "\u2013")

@@ -5,10 +5,13 @@ from functools import partial
 import pytest
 
 from app.actions import list_actions
+from app.alerts.spool import Spool
+from app.config import Config
 from app.console.rendering import ROOT
+from app.jobs.job import queue_alert
 from app.jobs.register_tasks import RegisterTask, Tasks
 from app.registers.generations import is_being_loaded, locked
-from app.registers.history import History, RegisterLoad, list_loads
+from app.registers.history import History, RegisterLoad, insert_line, list_loads
 from app.registers.undo import drop_register, roll_back
 from app.roles import Role
 from app.storage.engine import close_quietly, open_engine
@@ -380,7 +383,8 @@ class TestAcceptance:
         assert page.html.select_one("#change").text == "What it would change"
         assert page.html.select_one("dt code").text == "insurer"
         assert "40 of 60 policies in force would be gone" in page.html.select_one(".notice").text
-        (button,) = page.html.select(".notice a.button")
+        button, other = page.html.select(".notice a.button")
+        assert other["href"].endswith("console/registers/fleet/reject/2")
         assert button["href"].endswith("console/registers/fleet/accept/2")
         question = browser.get(self.ACCEPT).html.select_one("section.message").text
         assert "rows: 40 of 60" in question
@@ -405,6 +409,54 @@ class TestAcceptance:
         again = browser.get(self.ACCEPT)
         assert (again.status_int, "it was accepted before" in again.text) == (409, True)
 
+    def test_a_held_load_is_rejected(self, world, browser, do, monkeypatch):
+        """The alert about it is solved at once, and the page says who did it."""
+        monkeypatch.setenv("VERIFYD_NOTIFY", "exec:/bin/true")
+        config = Config.from_env()
+        file = held_load(world)
+        queue_alert(config, ())
+        question = browser.get(f"{REGISTERS}/fleet/reject/2").html.select_one("section.message")
+        assert f"These stay in {file.parent}" in question.text
+        page = do(f"{REGISTERS}/fleet/reject/2")
+        assert facts_of(page)["Status"] == "done", page.text
+        assert file.exists()
+        spool = Spool(config.data_dir)
+        until(lambda: len(list(spool.entries())) == 2, "the second message")
+        alert, solved = (each.message for each in spool.entries())
+        assert (alert.type, solved.type) == ("verifyd.alert", "verifyd.solved")
+        action = list_actions(world.engine)[0]
+        assert (action.action, action.via, action.actor) == ("imports.reject", "console", "ann")
+        page = browser.get(f"{ROOT}/loads/2")
+        assert facts_of(page)["Status"] == "failed"
+        assert "rejected by ann: the load breaks rules" in page.html.select_one(".notice").text
+        assert "reject load 2" in browser.get(f"{REGISTERS}/fleet").text
+        for decision in ("accept", "reject"):
+            again = browser.get(f"{REGISTERS}/fleet/{decision}/2")
+            assert (again.status_int, "was rejected before, by ann" in again.text) == (409, True)
+
+    def test_of_two_held_loads_both_can_be_rejected(self, world, browser, do):
+        """The second form is not taken for the first one again."""
+        held_load(world)
+        line = list_loads(world.engine)[0]
+        hold = line.hold.replace("next.csv", "other.csv")
+        (world.directory / "drop" / "fleet" / "failed" / "other.csv").touch()
+        columns = {each: getattr(line, each) for each in ("kind", "mode", "format", "files")}
+        insert_line(
+            world.engine,
+            **columns,
+            register="fleet",
+            status="failed",
+            reason=line.reason,
+            broken=line.broken,
+            checksum=line.checksum,
+            hold=hold,
+            finished_at=1,
+        )
+        for number in (2, 3):
+            do(f"{REGISTERS}/fleet/reject/{number}")
+        actions = [each.after for each in list_actions(world.engine)[:2]]
+        assert actions == [{"rejects": 3}, {"rejects": 2}]
+
     def test_lists_show_that_it_waits(self, world, browser):
         """The list of loads, its filter, the register and the overview."""
         held_load(world)
@@ -419,14 +471,18 @@ class TestAcceptance:
         assert browser.get(REGISTERS).html.select_one(status).text.strip() == "load held"
         for page in (browser.get(f"{REGISTERS}/fleet"), browser.get(ROOT)):
             assert "breaks rules (rows, insurers, insured) and waits" in page.text
+            (link,) = page.html.select('.findings a[href$="loads/2"]')
+            assert link.text == "See load 2 and what to do"
+            assert "imports show" not in page.html.select_one(".findings").text
 
     def test_a_viewer_sees_the_rules_and_no_button(self, world, application):
-        """To accept is to change."""
+        """To accept or to reject is to change."""
         held_load(world)
         viewer = signed_in(world, application, Role.VIEWER)
         page = viewer.get(f"{ROOT}/loads/2")
         assert not page.html.select(".notice a.button")
-        assert viewer.get(self.ACCEPT).status_int == 403
+        for path in (self.ACCEPT, f"{REGISTERS}/fleet/reject/2"):
+            assert viewer.get(path).status_int == 403
 
     def test_only_a_held_load_of_the_register_has_a_question(self, world, browser, native):
         """Another register, another line, no number."""

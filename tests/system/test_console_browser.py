@@ -32,6 +32,7 @@ VISITED = {
     f"{ROOT}/registers/{{name}}",
     f"{ROOT}/registers/{{name}}/rollback/{{load_id}}",
     f"{ROOT}/registers/{{name}}/accept/{{load_id}}",
+    f"{ROOT}/registers/{{name}}/reject/{{load_id}}",
     f"{ROOT}/registers/{{name}}/drop",
     f"{ROOT}/registers/{{name}}/undrop",
     f"{ROOT}/registers/{{name}}/purge",
@@ -230,8 +231,11 @@ def test_a_held_load_is_accepted(world, visit, scheme, has_javascript):
     held_load(world)
     visitor = visit(scheme, has_javascript)
     sign_in(world, visitor, Role.OPERATOR)
-    visitor.click("Load 3")
+    visitor.click("See load 3 and what to do")
     assert visitor.page.get_by_text("It was refused, and waits for a decision.").is_visible()
+    visitor.click("Reject")
+    visitor.click("Cancel")
+    visitor.open(f"{ROOT}/loads/3")
     visitor.click("Accept")
     visitor.click("Cancel")
     visitor.open(f"{ROOT}/loads/3")

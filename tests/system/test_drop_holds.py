@@ -5,6 +5,7 @@ import random
 import secrets
 import signal
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
@@ -45,11 +46,11 @@ def hold(drop: Drop, mode: str) -> None:
     assert drop.left() == ["fleet/failed/b.csv"]
 
 
-def begun(drop: Drop) -> WarmProcess:
-    """Start an acceptance in its own process group."""
+def begun(drop: Drop, words: Sequence[str] = WORDS) -> WarmProcess:
+    """Start an acceptance, or another command, in its own process group."""
     with open(os.devnull, "r+") as null:
         streams = [null.fileno()] * 3
-        return WarmProcess(list(WORDS), streams, env=environment(**drop.settings), is_leader=True)
+        return WarmProcess(list(words), streams, env=environment(**drop.settings), is_leader=True)
 
 
 def insured(drop: Drop) -> bool:
@@ -110,6 +111,18 @@ def test_of_two_at_once_one_loads(drop, world):
     assert sorted(process.wait() for process in both) == [0, 1]
     assert not insured(drop)
     assert (drop.left(), len(drop.loaded())) == ([], 2)
+
+
+def test_of_an_acceptance_and_a_rejection_one_counts(drop, world):
+    """Whichever comes first: the other one fails, and the answers and the history agree."""
+    hold(drop, "replace")
+    decisions = [begun(drop), begun(drop, ("imports", "reject", "2"))]
+    accepted, rejected = (process.wait() for process in decisions)
+    assert {accepted, rejected} == {0, 1}
+    assert insured(drop) == (rejected == 0)
+    (line,) = [line for line in list_loads(world.engine) if line.id == 2]
+    assert line.reason.startswith("rejected by" if rejected == 0 else "the load breaks")
+    assert drop.left() == ([] if accepted == 0 else ["fleet/failed/b.csv"])
 
 
 def test_a_full_disk_holds_it_longer(drop, world, little_disk):

@@ -59,9 +59,9 @@ class Night:
         os.utime(path, (clock.now() - 3600,) * 2)
         return path
 
-    def run(self):
+    def run(self, *words):
         """Load what is there."""
-        return self.cli.run("import", "--drop", self.root, "--options", self.options)
+        return self.cli.run("import", "--drop", self.root, "--options", self.options, *words)
 
     def hold(self, text, name="next.csv"):
         """Let a file be refused, and return where it waits."""
@@ -290,6 +290,97 @@ class TestAcceptance:
         assert replaces.accept(2)["mode"] == "replace"
 
 
+class TestRejection:
+    def test_the_hold_ends_and_its_files_are_as_those_of_any_failed_load(self, replaces):
+        """The alert is over; of two decisions the second one says what the first one was."""
+        place = replaces.hold(FEW)
+        who = replaces.cli.json("imports", "reject", "2")
+        assert who == {"rejected": 2, "register": "fleet", "files": [str(place)]}
+        assert (replaces.conditions(), replaces.held(), place.exists()) == ({}, 60, True)
+        line = replaces.show(2)
+        action = replaces.change(list_actions)[0]
+        assert (action.action, action.subject) == ("imports.reject", "fleet")
+        assert (action.before, action.after) == ({}, {"rejects": 2})
+        assert line["status"] == "failed"
+        assert line["reason"].startswith(f"rejected by {action.actor}: the load breaks rules: rows")
+        before = f"load 2 was rejected before, by {action.actor}"
+        assert replaces.cli.refusal("imports", "reject", "2") == f"{before}\n"
+        assert f"{before}. To load it all the same, run" in replaces.refused(2)
+
+    def test_the_same_files_are_refused_and_not_held_again(self, replaces):
+        """They fail; other files do not, nor these once they were loaded by hand."""
+        replaces.hold(FEW)
+        replaces.cli.json("imports", "reject", "2")
+        replaces.hold(FEW, "again.csv")
+        line = replaces.show(3)
+        assert (line["status"], line["broken"]) == ("failed", {})
+        assert line["reason"].startswith("The content is that of load 2, which ")
+        assert [*replaces.conditions()] == ["load:fleet"]
+        replaces.hold(policies(21), "other.csv")
+        assert replaces.status(4) == "held"
+        file = replaces.cli.file("hand.csv")
+        file.write_text(FEW)
+        accept = [word for rule in RULES for word in ("--accept", rule)]
+        options = ("--register", "fleet", "--mode", "replace", *accept)
+        assert replaces.cli.json("import", file, *options)["held"] == 20
+        replaces.put("again.csv", FEW)
+        ended = replaces.run()
+        assert (ended.status, replaces.conditions()) == (0, {}), ended
+
+    @LONG
+    def test_only_an_undecided_load_is_rejected(self, replaces):
+        """Not one that is unknown, that succeeded, ran by hand, was accepted or overtaken."""
+
+        def refused(number):
+            return replaces.cli.refusal("imports", "reject", number).strip()
+
+        assert "there is no load 99" in refused(99)
+        assert "was not refused by rules, so there is nothing to reject" in refused(1)
+        file = replaces.cli.file("hand.csv", FEW)
+        replaces.cli.refusal("import", file, "--register", "fleet", "--mode", "replace")
+        assert refused(2).endswith("did not come from the drop directory; it changed nothing")
+        replaces.hold(FEW)
+        replaces.accept(3)
+        assert refused(3).endswith("it was accepted before, and loaded as load 4")
+        replaces.put("all.csv", ALL)
+        replaces.run()
+        replaces.hold(FEW)
+        replaces.put("better.csv", ALL)
+        replaces.run()
+        assert refused(6).endswith("load 7 of the register fleet succeeded since")
+
+    @LONG
+    def test_without_its_files_the_hold_ends_all_the_same(self, replaces):
+        """As on a host that does not have the drop directory."""
+        replaces.hold(FEW)
+        replaces.root.rename(replaces.root.with_name("elsewhere"))
+        assert replaces.conditions()
+        replaces.cli.json("imports", "reject", "2")
+        assert replaces.conditions() == {}
+
+    @LONG
+    @ON_SQLITE
+    def test_beside_an_acceptance_it_is_refused(self, replaces):
+        """The acceptance holds the lock of the register, and decides."""
+        replaces.hold(FEW)
+        database = replaces.cli.database
+        with database.with_name(f"{database.stem}.register_fleet.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            told = replaces.cli.refusal("imports", "reject", "2")
+            assert "another load of the register fleet is running" in told
+        assert replaces.status(2) == "held"
+
+    @LONG
+    def test_later_merges_come_in(self, merges, monkeypatch):
+        """The file itself is removed by its age again."""
+        place = merges.hold(EXPIRED)
+        merges.put("later.csv", policies(1))
+        assert merges.run().status == 1
+        merges.cli.json("imports", "reject", "2")
+        monkeypatch.setenv("VERIFYD_KEEP_FAILED", "0")
+        assert (merges.run().status, place.exists()) == (0, False)
+
+
 class TestHeldFiles:
     @LONG
     def test_it_is_kept_while_it_is_held(self, replaces, monkeypatch):
@@ -334,6 +425,19 @@ class TestHeldFiles:
         assert (night.files(), night.status(2)) == (["fleet/next.csv"], "failed")
         assert night.run().status == 1
         assert (night.files(), night.status(3)) == (["fleet/failed/next.csv"], "held")
+
+
+class TestScheduledRuns:
+    def test_a_night_that_waits_for_a_decision_has_not_failed(self, merges):
+        """Its unit would stay failed after the decision; other failures fail it."""
+        merges.put("next.csv", EXPIRED)
+        for name in ("later.csv", "latest.csv"):
+            ended = merges.run("--scheduled")
+            assert (ended.status, "waiting for a decision: 1" in ended.stdout) == (0, True)
+            assert [*merges.conditions()] == ["held:fleet:policies"]
+            merges.put(name, policies(1))
+        merges.put("bad.csv", "nonsense\n", ".")
+        assert merges.run("--scheduled").status == 1
 
 
 class TestMerges:

@@ -1,4 +1,4 @@
-"""The acceptance of a held load as a job: its files are loaded again, with its rules (D158)."""
+"""The decision about a held load as a job: its files are loaded again, or rejected (D158)."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from app.jobs.job import NICENESS, Job, is_attended
 from app.jobs.loads import Shown, load_files
 from app.registers.attempts import Attempt
 from app.registers.dropped import kept
-from app.registers.holds import HeldLoad, explained, note_hold, require_acceptable
+from app.registers.holds import HeldLoad, explained, note_hold, reject, require_acceptable
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.rules import RulesBroken
 from app.storage import reserve
@@ -25,7 +25,7 @@ from app.storage.tables import Kind
 MakeRequest = Callable[[Sequence[str], Sequence[str], str], LoadRequest]
 """Returns the request for the words of an option file, files and a register; raises OperatorError
 if there is a mistake in the words."""
-_log = logging.getLogger("app.jobs.acceptance")
+_log = logging.getLogger("app.jobs.decisions")
 
 
 @dataclass(kw_only=True)
@@ -45,6 +45,21 @@ class Acceptance(Job[LoadResult]):
         """Load the files. Raises OperatorError if that is not possible."""
         actor = actions.of_command()
         return accept(self.load_id, actor, self.make_request, self.waiting, self.shown)
+
+
+@dataclass(kw_only=True)
+class Rejection(Job[HeldLoad]):
+    """The rejection of a held load by an operator at the command line."""
+
+    is_alerted = True
+
+    load_id: int
+    waiting: Waiting
+
+    def do(self) -> HeldLoad:
+        """End the hold. Raises OperatorError if that is not possible."""
+        with opened_database(waiting=self.waiting) as engine:
+            return reject(engine, self.load_id)
 
 
 def accept(

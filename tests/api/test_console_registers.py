@@ -438,7 +438,7 @@ class TestAcceptance:
         """The second form is not taken for the first one again."""
         held_load(world)
         line = list_loads(world.engine)[0]
-        hold = line.hold.replace("next.csv", "other.csv")
+        hold = str(line.hold).replace("next.csv", "other.csv")
         (world.directory / "drop" / "fleet" / "failed" / "other.csv").touch()
         columns = {each: getattr(line, each) for each in ("kind", "mode", "format", "files")}
         insert_line(

@@ -121,7 +121,7 @@ def test_of_an_acceptance_and_a_rejection_one_counts(drop, world):
     assert {accepted, rejected} == {0, 1}
     assert insured(drop) == (rejected == 0)
     (line,) = [line for line in list_loads(world.engine) if line.id == 2]
-    assert line.reason.startswith("rejected by" if rejected == 0 else "the load breaks")
+    assert str(line.reason).startswith("rejected by" if rejected == 0 else "the load breaks")
     assert drop.left() == ([] if accepted == 0 else ["fleet/failed/b.csv"])
 
 

@@ -1,7 +1,7 @@
-"""The answers for a list of plates in short, sorted by what lapses next (D174)."""
+"""The answers for a list of plates in short, in order and in groups (D174)."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import takewhile
 from operator import attrgetter
@@ -72,12 +72,61 @@ class Row(NamedTuple):
     """Why there is no answer; empty if there is one."""
     answer: Answer | None
 
-    def order(self) -> tuple[int, str]:
-        """Return a key to sort by what lapses next: what has no date follows, by its kind."""
-        if self.answer is None:
-            return 1 + len(_NO_LAPSE), ""
-        lapse = self.answer.lapse
-        return (0, lapse.last_day) if isinstance(lapse, Lapse) else (1 + _NO_LAPSE.index(lapse), "")
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known if the vehicle passes, on the day or throughout the period."""
+        return self.answer is not None and self.answer.compliant.is_valid is not None
+
+    @property
+    def fails(self) -> bool:
+        """Whether the vehicle fails a check on the day, or on a day of the period."""
+        return self.answer is not None and self.answer.compliant.is_valid is False
+
+    @property
+    def lapses_soon(self) -> bool:
+        """Whether a check that is in order on the day lapses within 30 days."""
+        lapse = self.answer and self.answer.lapse
+        return isinstance(lapse, Lapse) and lapse.is_soon
+
+    def order(self) -> tuple[bool, bool, int, str]:
+        """Return a key to sort by: what fails comes first, then what lapses next."""
+        place, last_day = 1 + len(_NO_LAPSE), ""
+        if self.answer and isinstance(self.answer.lapse, Lapse):
+            place, last_day = 0, self.answer.lapse.last_day
+        elif self.answer:
+            place = 1 + _NO_LAPSE.index(self.answer.lapse)
+        return not self.fails, not self.is_known, place, last_day
+
+
+class Group(NamedTuple):
+    """A part of a list that a person asks for."""
+
+    name: str
+    title: str
+    has: Callable[[Row], bool]
+
+
+GROUPS = (
+    Group("failing", texts.FAILING, lambda row: row.fails),
+    Group("lapsing", texts.LAPSING, lambda row: row.lapses_soon),
+    Group("unknown", texts.UNKNOWN, lambda row: not row.is_known),
+    Group("all", texts.ALL, lambda _: True),
+)
+
+
+class Part(NamedTuple):
+    """The rows of a group."""
+
+    group: Group
+    total: int
+    rows: Sequence[Row]
+    """The first of them."""
+
+
+def parts_of(rows: Sequence[Row], rows_max: int) -> list[Part]:
+    """Return the first rows of each group, at most `rows_max` of each, in their order."""
+    members = {group: list(filter(group.has, rows)) for group in GROUPS}
+    return [Part(group, len(its), its[:rows_max]) for group, its in members.items()]
 
 
 def rows_of(
@@ -86,7 +135,7 @@ def rows_of(
     day: str,
     period: Period | None,
 ) -> list[Row]:
-    """Return the rows of a list, the next lapse first.
+    """Return the rows of a list, in the order of `Row.order`.
 
     Args:
         found: of look-ups that asked for dates.
@@ -182,5 +231,6 @@ def counts_of(rows: Sequence[Row]) -> Mapping[str, int]:
         "invalid": errors.total(),
         "insured": sum(each.insured.is_valid is True for each in answers),
         "compliant": sum(each.compliant.is_valid is True for each in answers),
-        "soon": sum(isinstance(each.lapse, Lapse) and each.lapse.is_soon for each in answers),
+        "failing": sum(row.fails for row in rows),
+        "soon": sum(row.lapses_soon for row in rows),
     }

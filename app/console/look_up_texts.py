@@ -102,10 +102,12 @@ LAPSES, LAPSES_THEN, FROM_DAY = "{} until", "then {} until", "from"
 ROW_INSURED, ROW_COMPLIANT, NO_ANSWER = "insured", "compliant", "No answer"
 ROW_NOT_INSURED, ROW_NOT_COMPLIANT, ROW_NOT_JUDGED = "not insured", "not compliant", "not judged"
 SORTED = (
-    "Sorted by the next lapse: the last day on which insurance, MOT or road tax is still in "
-    "order. Plates without such a day follow."
+    "What fails comes first; then the next lapse, which is the last day on which insurance, MOT or "
+    "road tax is still in order. What is not known follows."
 )
-FIRST_OF = "These are the first {:,}. The CSV file has all of them."
+FIRST_OF = "These are the first {:,}. The CSV file has all plates, in this order."
+FAILING, LAPSING, UNKNOWN, ALL = "Failing", "Lapsing within 30 days", "Not known", "All"
+GROUPS = "Parts of the list"
 CHOOSE_PLATE = "Choose a plate to see its answer in a new tab."
 TOO_MANY_POLICIES = f"more than {POLICIES_MAX} policies"
 OTHERS_END_LATER = f"Of {TOO_MANY_POLICIES}, others may end later than those after the first."
@@ -138,6 +140,7 @@ _FAILS = {
 _MONTHS = (
     "January February March April May June July August September October November December".split()
 )
+_ENTRY_CHARACTERS_MAX = 60
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 
 
@@ -202,8 +205,17 @@ def counted(counts: Mapping[str, int], total: int, *, is_period: bool) -> str:
     return (
         f"{total:,} plates: {counts['found']:,} found, {counts['unknown']:,} not found, "
         f"{counts['invalid']:,} invalid. Insured{every}: {counts['insured']:,}. "
-        f"Compliant{every}: {counts['compliant']:,}. Lapsing within 30 days{of}: "
-        f"{counts['soon']:,}."
+        f"Compliant{every}: {counts['compliant']:,}. Failing: {counts['failing']:,}. "
+        f"Lapsing within 30 days{of}: {counts['soon']:,}."
+    )
+
+
+def separated_by_blanks(entry: str) -> str:
+    """Return the hint that an entry of a list seems to be several plates."""
+    shown = entry if len(entry) <= _ENTRY_CHARACTERS_MAX else f"{entry[:_ENTRY_CHARACTERS_MAX]}..."
+    return (
+        f"“{shown}” counts as one plate, because plates can contain spaces. If these are several, "
+        "write each on a line of its own, or put commas between them."
     )
 
 

@@ -13,8 +13,8 @@ from app.audit.record import AuditError, Plate, Record, time_of
 from app.config import SETTINGS, Config
 from app.console import look_up_texts as texts
 from app.console.forms import Field, Form
-from app.console.look_up_rows import Row, counts_of, rows_of
-from app.console.pasted_plates import plates_of, table_of
+from app.console.look_up_rows import Part, counts_of, parts_of, rows_of
+from app.console.pasted_plates import are_several, plates_of, table_of
 from app.console.rendering import ConsoleRequest
 from app.console.resources import LOOK_UP, PageError, Resource, Services, send_csv
 from app.csv_cells import text_cell
@@ -144,13 +144,15 @@ class Answers(NamedTuple):
 
     day: str
     period: Period | None
-    rows: Sequence[Row]
-    """The first of them, in the order of the next lapse."""
+    parts: Sequence[Part]
+    """The groups of a long list; of a short one, the group of all plates."""
     counts: Mapping[str, int]
     total: int
     document: Document | None
     """An explanation of few plates, in the order in which they were given."""
     time: str
+    unseparated: str
+    """A plate without an answer that seems to be several with spaces between them, or empty."""
 
 
 class LookUp(Resource):
@@ -241,13 +243,17 @@ class LookUp(Resource):
         time = time_of(clock.now_ns())
         self._record(req, form, time, shown, registers)
         req.context.vehicles = len(found)
+        rows = rows_of(found, against, day, period)
         if is_csv:
             days = "-to-".join(period or [day])
-            send_csv(resp, f"look-up-{days}", _csv_lines(found, against, day, period))
+            ordered = [found[row.place - 1] for row in rows]
+            send_csv(resp, f"look-up-{days}", _csv_lines(ordered, against, day, period))
             return
-        rows = rows_of(found, against, day, period)
-        first, counts = rows[:_ROWS_MAX], counts_of(rows)
-        answers = Answers(day, period, first, counts, len(rows), document, time)
+        parts = parts_of(rows, _ROWS_MAX)[-1 if document else 0 :]
+        unknown = (each.asked for each in found if each.record is None)
+        unseparated = next(filter(are_several, unknown), "")
+        total, counts = len(rows), counts_of(rows)
+        answers = Answers(day, period, parts, counts, total, document, time, unseparated)
         self._show(req, resp, form.next(), form, answers)
 
     def _look_up(

@@ -96,6 +96,12 @@ def plates_of(text: str) -> list[str]:
     return [typed_registration(plate) for each in _DIVIDERS.split(text) if (plate := each.strip())]
 
 
+def are_several(entry: str) -> bool:
+    """Tell whether an entry of a list seems to be several plates with spaces between them."""
+    words = entry.split()
+    return len(words) > 1 and all(len(word) > 3 and _looks_like_plate(word) for word in words)
+
+
 def table_of(text: str) -> Table | None:
     """Return the table that a text is; None if it is a list.
 

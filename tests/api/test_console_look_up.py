@@ -210,17 +210,20 @@ class TestList:
     def test_a_long_list_is_a_table(self, browser):
         """Its first 200 plates are shown, and all are counted."""
         page = ask(browser, "\n".join(["AB12CDE"] * 201))
-        assert len(page.html.select(".overview tbody tr")) == 200
+        assert [len(each.select("tbody tr")) for each in page.html.select(".overview")] == [
+            200,
+            200,
+        ]
         assert not page.html.select("article")
         assert "201 plates: 201 found" in page.text
-        assert "The CSV file has all of them" in page.text
+        assert "The CSV file has all plates, in this order." in page.text
         assert page.html.select_one("[name=plates][type=hidden]")["value"].count("AB12CDE") == 201
 
     def test_a_plate_of_a_long_list_leads_to_its_answer(self, browser):
         """For the same days; an unknown plate leads to its suggestions."""
         said = {"day": "", "from": DAY, "to": "2025-07-03", "reason": "", "reference": "C-1"}
         page = ask(browser, "\n".join(["AB12CDE", "AB1ZCDE", *["CAT"] * 9]), **said)
-        form = page.html.select_one("form[target]")
+        form = page.html.select("form[target]")[-1]
         assert {each["name"]: each["value"] for each in form.select("input")} == said
         buttons = {each["value"]: each["name"] for each in form.select("th button")}
         assert list(buttons) == ["AB12CDE", "AB1ZCDE", "CAT"]
@@ -239,7 +242,7 @@ class TestList:
         assert "lookup --csv" in fault
 
     def test_it_is_sorted_by_the_next_lapse_before_it_is_cut(self, world, browser):
-        """Of plates in any order, those come first of which something lapses first."""
+        """Each group has its own first rows: what fails already hides nothing that lapses soon."""
         later = {"insured": True, "taxStatus": "taxed", "motExempt": True}
         plates = [f"T{n:03}" for n in range(210)]
         world.load(
@@ -249,23 +252,51 @@ class TestList:
         world.load([later | {"registration": "NOEND1"}])
         world.load([{"registration": "MOT1", "motExpiry": in_days(30)}])
         world.load({**POLICY, "registration": "MANY1", "number": f"{n:03}"} for n in range(101))
-        page = ask(browser, ",".join(["ZZ9", "!!", "NOEND1", "EV1L", *plates, "MOT1"]))
-        rows = page.html.select(".overview tbody tr")
-        assert [row.th.text for row in rows] == ["MOT1", *reversed(plates)][:200]
-        assert rows[0].td.text.split() == "MOT until 31 July 2025 30 days".split()
-        assert rows[1].td.text.strip() == "road tax until 8 January 2026"
-        assert "Sorted by the next lapse" in page.text
-        assert "Lapsing within 30 days: 1." in page.html.select_one("section .lead").text
+        asked = ",".join(["ZZ9", "!!", "NOEND1", "EV1L", *plates, "MOT1"])
+        page = ask(browser, asked)
+        links = [" ".join(each.text.split()) for each in page.html.select(".groups li")]
+        assert links == ["Failing 2", "Lapsing within 30 days 1", "Not known 2", "All 215"]
+        failing, lapsing, unknown, every = (
+            page.html.find(id=link["href"][1:]).parent.select("tbody tr")
+            for link in page.html.select(".groups a")
+        )
+        order = ["MOT1", "EV1L", *reversed(plates), "NOEND1", "ZZ9", "!!"]
+        for rows, plates_shown in (
+            (failing, order[:2]),
+            (lapsing, order[:1]),
+            (unknown, order[-2:]),
+            (every, order[:200]),
+        ):
+            assert [row.th.text for row in rows] == plates_shown
+        assert every[0].td.text.split() == "MOT until 31 July 2025 30 days".split()
+        assert every[2].td.text.strip() == "road tax until 8 January 2026"
+        assert "What fails comes first" in page.text
+        counts = page.html.select_one("section .lead").text
+        assert "Failing: 2. Lapsing within 30 days: 1." in counts
+        file = csv_rows(ask(browser, asked, **{"as": "csv"}))
+        assert [row["plate"] for row in file] == order
         few = ask(browser, "ZZ9,!!,EV1L,NOEND1,MANY1,MOT1,T000")
         rows = few.html.select(".overview tbody tr")
-        assert [(row.th.text, row.td.text.strip()) for row in rows[2:5]] == [
+        assert [(row.th.text, row.td.text.strip()) for row in rows[1:5]] == [
             ("MANY1", "not judged: more than 100 policies"),
-            ("NOEND1", "no end is known"),
             ("EV1L", "nothing is left to lapse"),
+            ("T000", "road tax until 5 August 2026"),
+            ("NOEND1", "no end is known"),
         ]
-        assert [row.th.text for row in rows[:2] + rows[5:]] == ["MOT1", "T000", "ZZ9", "!!"]
+        assert [row.th.text for row in rows[:1] + rows[5:]] == ["MOT1", "ZZ9", "!!"]
+        assert not few.html.select(".groups")
         for row in rows:
             assert few.html.select_one(row.th.a["href"]).h3.text.startswith(row.th.text)
+
+    def test_plates_with_blanks_between_them_get_a_hint(self, browser):
+        """Only if each part looks like a plate, and the whole has no answer."""
+        hint = "“AB12CDE EV1L” counts as one plate, because plates can contain spaces."
+        assert hint in ask(browser, "AB12CDE EV1L").text
+        assert hint in ask(browser, "AB12 CDE\nAB12CDE EV1L").text
+        long = ask(browser, " ".join(["AB12CDE"] * 300)).text
+        assert "AB12CDE AB12..." in long[long.index("“") : long.index("counts as one plate")]
+        for plates in ("AB12 CDE", "ZZ 99 ZZZ", "AB12CDE\nEV1L", "MH 12 AB 1234"):
+            assert "counts as one plate" not in ask(browser, plates).text
 
     def test_all_that_lapses_soon_is_named(self, world, browser):
         """Not only what lapses first, so that a person sees all dates of the next 30 days."""
@@ -473,12 +504,12 @@ class TestDates:
 
 class TestFile:
     def test_it_has_the_columns_of_a_period(self, browser):
-        """The plates stay in the order in which they were given."""
+        """The plates are in the order of the page: what is not known comes last."""
         fields = {"as": "csv", "day": "", "from": DAY, "to": "2026-07-01"}
         response = ask(browser, "ZZ9\nAB12CDE", **fields)
         name = f'attachment; filename="look-up-{DAY}-to-2026-07-01.csv"'
         assert response.headers["Content-Disposition"] == name
-        unknown, known = csv_rows(response)
+        known, unknown = csv_rows(response)
         columns = [f"verifyd_{column}" for column in (*COLUMNS, *PERIOD_COLUMNS)]
         assert list(unknown) == ["plate", *columns]
         assert (unknown["plate"], known["verifyd_insuredFirstFailingDay"]) == ("ZZ9", "2026-07-01")
@@ -496,19 +527,19 @@ class TestFile:
         assert list(rows[0]) == ["plate", *(f"verifyd_{column}" for column in COLUMNS)]
         assert [(row["plate"], row["verifyd_result"]) for row in rows] == [
             ("ab12 cde", "found"),
+            ("łódź-1", "found"),
             ("ZZ99ZZZ", "vehicle_not_found"),
             ("!!", "invalid_registration"),
-            ("łódź-1", "found"),
         ]
         assert rows[0]["verifyd_policyNumber"] == "P-7"
-        assert rows[3]["verifyd_make"] == "Citroën"
+        assert rows[1]["verifyd_make"] == "Citroën"
 
     def test_no_cell_is_a_formula(self, browser):
         """Neither what was pasted nor what a register holds runs in a spreadsheet."""
         response = ask(browser, '=1+1\n+1\n-1\n@x\n"=1|EV1L\nEV1L', **{"as": "csv"})
         for row in csv_rows(response):
             assert [cell for cell in row.values() if cell.startswith(("=", "+", "-", "@"))] == []
-        assert csv_rows(response)[-1]["verifyd_make"] == '\'=HYPERLINK("x")'
+        assert csv_rows(response)[0]["verifyd_make"] == '\'=HYPERLINK("x")'
 
 
 class TestSuggestions:

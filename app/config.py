@@ -136,6 +136,12 @@ class Config:
         "where `serve` listens for the console alone (D131): `ADDRESS:PORT` or `unix:/PATH`; by "
         "default the console is where the API is",
     )
+    console_url: str = setting(
+        "",
+        values.optional_url,
+        "where people reach the console, for links that sign them in, such as "
+        "`https://verifyd.example.com`; by default a name in the certificate, or the host",
+    )
     console_idle: int = setting(
         "1h",
         values.idle_time,

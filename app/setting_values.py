@@ -17,6 +17,7 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from app import clock
 from app.roles import Role
@@ -325,6 +326,19 @@ def listen_address(text: str) -> str:
     if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
         raise ValueError("must be ADDRESS:PORT, the port from 1 to 65535, or unix:/PATH")
     return text
+
+
+def service_url(text: str) -> str:
+    """Return the address under which clients reach the service, without a slash at its end."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise ValueError("must be the address of the service: https://HOST")
+    return text.rstrip("/")
+
+
+def optional_url(text: str) -> str:
+    """Return the address of the service, or an empty text."""
+    return service_url(text) if text else ""
 
 
 def optional_address(text: str) -> str:

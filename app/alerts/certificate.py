@@ -1,11 +1,13 @@
-"""When the TLS certificate expires (D79)."""
+"""When the TLS certificate expires, and for which host it is (D79)."""
 
 import os
+import re
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app import clock
 from app.alerts.message import Condition
@@ -46,30 +48,85 @@ def validity_of(path: Path) -> Validity | None:
         raise OperatorError(f"{path} cannot be read: {error.strerror}") from error
 
 
+def host_of(path: Path | None) -> str | None:
+    """Return the first name in a certificate that people can use: no wildcard and no address.
+
+    Returns None if there is none, or if the file cannot be read.
+    """
+    if path is None:
+        return None
+    try:
+        return next(filter(_is_host, _names(_decoded(path))), None)
+    except (OSError, OperatorError):
+        return None
+
+
+def _is_host(name: str) -> bool:
+    """Tell whether a name can stand in a link for other hosts than this one."""
+    return re.fullmatch(r"[A-Za-z0-9.-]*[A-Za-z-][A-Za-z0-9.-]*", name) is not None and (
+        name.lower() != "localhost"
+    )
+
+
+def _names(certificate: Any) -> Iterator[str]:
+    """Yield the DNS names of a decoded certificate (RFC 5280, 4.2.1.6). Raises OperatorError."""
+    from pyasn1.codec.der.decoder import decode  # noqa: PLC0415
+    from pyasn1.error import PyAsn1Error  # noqa: PLC0415
+    from pyasn1.type.char import IA5String  # noqa: PLC0415
+    from pyasn1.type.tag import Tag, tagClassContext, tagFormatSimple  # noqa: PLC0415
+    from pyasn1.type.univ import Any as AnyValue  # noqa: PLC0415
+    from pyasn1.type.univ import SequenceOf  # noqa: PLC0415
+
+    is_name = Tag(tagClassContext, tagFormatSimple, 2)
+    try:
+        extensions = certificate[len(certificate) - 1]
+        for each in (extensions[number] for number in range(len(extensions))):
+            if str(each[0]) != "2.5.29.17":
+                continue
+            names, _ = decode(bytes(each[len(each) - 1]), SequenceOf(componentType=AnyValue()))
+            for name in map(bytes, names):
+                if name.startswith(b"\x82"):
+                    yield str(decode(name, IA5String().subtype(implicitTag=is_name))[0])
+    except (ValueError, TypeError, IndexError, PyAsn1Error) as error:
+        raise OperatorError("its names cannot be read") from error
+
+
 # PERF: importing the decoder takes 15 ms, reading a certificate 1 ms; /readyz is asked often.
 @lru_cache(maxsize=4)
 def _read(path: Path, _changed_at_ns: int, _inode: int) -> Validity:
-    from pyasn1.codec.der.decoder import decode  # noqa: PLC0415
     from pyasn1.error import PyAsn1Error  # noqa: PLC0415
     from pyasn1.type.useful import GeneralizedTime, UTCTime  # noqa: PLC0415
 
-    with path.open("rb") as file:
-        text = file.read(_BYTES_MAX).decode("ascii", errors="replace")
-    try:
-        first = text[: text.index(_END)] + _END
-        first = first[first.index("-----BEGIN CERTIFICATE-----") :]
-        certificate, _ = decode(ssl.PEM_cert_to_DER_cert(first))
+    certificate = _decoded(path)
+    with suppress(ValueError, TypeError, IndexError, PyAsn1Error):
         # The validity is the first member that consists of two times (RFC 5280, 4.1).
-        for part in (certificate[0][number] for number in range(len(certificate[0]))):
+        for part in (certificate[number] for number in range(len(certificate))):
             if hasattr(part, "__len__") and len(part) == 2:
                 # NOTE: if both have different types, iterating would yield their names.
                 times = part[0], part[1]
                 if all(isinstance(each, UTCTime | GeneralizedTime) for each in times):
                     begins_at, end = (int(each.asDateTime.timestamp()) for each in times)
                     return Validity(end - min(LATE_SECONDS, max(0, end - begins_at) // 6), end)
-    except (ValueError, TypeError, IndexError, PyAsn1Error):
-        pass
-    raise OperatorError(f"{path} is not a certificate in PEM")
+    raise _unreadable(path)
+
+
+def _decoded(path: Path) -> Any:
+    """Return the signed part of the first certificate in a PEM file. Raises OperatorError."""
+    from pyasn1.codec.der.decoder import decode  # noqa: PLC0415
+    from pyasn1.error import PyAsn1Error  # noqa: PLC0415
+
+    with path.open("rb") as file:
+        text = file.read(_BYTES_MAX).decode("ascii", errors="replace")
+    try:
+        first = text[: text.index(_END)] + _END
+        first = first[first.index("-----BEGIN CERTIFICATE-----") :]
+        return decode(ssl.PEM_cert_to_DER_cert(first))[0][0]
+    except (ValueError, TypeError, IndexError, PyAsn1Error) as error:
+        raise _unreadable(path) from error
+
+
+def _unreadable(path: Path) -> OperatorError:
+    return OperatorError(f"{path} is not a certificate in PEM")
 
 
 def certificate_conditions(path: Path | None) -> Iterator[Condition]:

@@ -2,9 +2,9 @@
 
 import argparse
 import socket
-from urllib.parse import urlsplit
 
 from app import clock
+from app.alerts.certificate import host_of
 from app.cli.output import print_item
 from app.cli.parser import Argument, Group
 from app.config import SETTINGS, Config
@@ -13,17 +13,11 @@ from app.nouns import counted
 from app.people.sessions import LINK_SECONDS, create_link, end_sessions
 from app.roles import Role
 from app.serve.listening import chosen_by_systemd
+from app.setting_values import service_url
 from app.storage import reserve
 from app.storage.session import opened_database
 
 commands = Group("console", "let people into the console, and end their sessions")
-
-
-def _url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise ValueError("must be the address of the service: https://HOST")
-    return text.rstrip("/")
 
 
 def base_url(bind: str) -> str:
@@ -40,13 +34,18 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
     """Return the link with a token.
 
     Args:
-        url: the address of the service; by default that of the console's listener or, behind
-            nginx on this host, the name of the host.
+        url: the address of the service. By default that of the settings, that of the console's
+            listener or, behind nginx on this host, the name in the certificate or of the host.
+
+    SEC: never the `Host` of a request, because who opens the link is signed in there.
     """
-    if url is None:
+    url = url or config.console_url
+    if not url:
         # On an installed host systemd decides where the service listens.
         bind = config.console_bind or next(iter(chosen_by_systemd(config)), config.bind)
-        url = f"https://{socket.getfqdn()}" if bind.startswith("unix:") else base_url(bind)
+        is_behind_nginx = bind.startswith("unix:")
+        host = is_behind_nginx and (host_of(config.certificate) or socket.getfqdn())
+        url = f"https://{host}" if is_behind_nginx else base_url(bind)
     return f"{url}/console/sign-in/{token}"
 
 
@@ -64,7 +63,7 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
     Argument(
         "--url URL",
         "address of the service, if people reach it under another one than the link has",
-        type=_url,
+        type=service_url,
     ),
     examples=[
         "console link --as ann --role operator",

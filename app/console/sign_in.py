@@ -1,5 +1,6 @@
 """The people who are signed in to the console; sign-in by link or directory, and sign-out."""
 
+import shlex
 from collections.abc import Callable
 
 import falcon
@@ -25,7 +26,9 @@ from app.roles import Right
 from app.storage import reserve
 
 _PLACE = "people"
-_NEEDS_LINK = "Only a new link, from “verifyd console link”, lets it in again."
+_NEEDS_LINK = (
+    "Only a new link lets it in again: “sudo verifyd console link --as {name} --role {role}”."
+)
 _STILL_LISTED = (
     "It comes in again by your directory, unless you remove the person from the groups there."
 )
@@ -55,10 +58,11 @@ class SessionEnd(Resource):
         session = find_session(self.engine, session_id)
         if session is None:
             raise missing("session", "It has ended, or never was.", _PLACE)
+        link = _NEEDS_LINK.format(name=shlex.quote(session.name), role=session.role)
         question = Question(
             f"End the session of {session.name}?",
             "The browser with this session is signed out at its next click. "
-            + (_STILL_LISTED if directory_of(self.config) else _NEEDS_LINK),
+            + (_STILL_LISTED if directory_of(self.config) else link),
             "End the session",
         )
         ask(self, req, resp, question, _PLACE)

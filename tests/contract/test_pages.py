@@ -31,6 +31,7 @@ TOLD_IN_WORDS = {
     "audit_digests": "none",
     "audit_dir": "`audit/` in `VERIFYD_DATA_DIR`",
     "console_bind": "none",
+    "console_url": "none",
     "console_limits": "none",
     "console_groups": "none",
     "console_proxy_secret": "none",

@@ -1,6 +1,8 @@
 """`verifyd console`: links that open the console, and the end of its sessions (D132)."""
 
 import re
+import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -76,16 +78,46 @@ def test_a_link_as_a_document(console, engine, role):
         ({"console_bind": "unix:/run/c"}, None, "https://host.example/console/"),
         ({}, "https://verifyd.example.com", "https://verifyd.example.com/console/"),
         ({}, "https://a.example/prefix/", "https://a.example/prefix/console/"),
+        ({"console_url": "https://b.example/"}, None, "https://b.example/console/"),
+        ({"console_url": "https://b.example"}, "https://a.example", "https://a.example/console/"),
     ],
 )
 def test_a_link_has_the_address_of_the_service(console, monkeypatch, settings, url, beginning):
-    """It is where the service listens; behind nginx the host's name; `--url` chooses another."""
+    """The setting or `--url` names another than where the service or nginx listens."""
     monkeypatch.setattr("socket.getfqdn", lambda: "host.example")
     for name, value in settings.items():
         monkeypatch.setenv(f"VERIFYD_{name.upper()}", value)
     words = ["--url", url] if url else []
     made = console.json("console", "link", "--as", "ann", "--role", "viewer", *words)
     assert made["link"].startswith(beginning + "sign-in/")
+
+
+@pytest.mark.parametrize(
+    ("names", "host"),
+    [
+        ("IP:192.0.2.1,DNS:192.0.2.1,DNS:*.example.com,DNS:v.example.com,DNS:w.example.com", "v."),
+        (f"DNS:{'a' * 60}.{'b' * 60}.{'c' * 60}.example.com", f"{'a' * 60}.{'b' * 60}.{'c' * 60}."),
+        ("DNS:localhost,IP:127.0.0.1", None),
+        ("DNS:*.example.com", None),
+        ("", None),
+    ],
+)
+def test_a_link_has_a_name_of_the_certificate(console, monkeypatch, tmp_path, names, host):
+    """The first one that is no wildcard and no address; without one, the name of the host."""
+    certificate = tmp_path / "fullchain.pem"
+    words = ["req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=cn.example.com"]
+    words += ["-addext", f"subjectAltName={names}"] if names else []
+    files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(certificate)]
+    subprocess.run(["openssl", *words, *files], check=True, capture_output=True)
+    monkeypatch.setattr("socket.getfqdn", lambda: "host.example")
+    monkeypatch.setenv("VERIFYD_CERTIFICATE", str(certificate))
+    make = partial(console.json, "console", "link", "--as", "ann", "--role", "viewer")
+    assert make()["link"].startswith("http://127.0.0.1:8000/")
+    monkeypatch.setenv("VERIFYD_BIND", "unix:/run/verifyd.sock")
+    expected = f"https://{f'{host}example.com' if host else 'host.example'}/console/"
+    assert make()["link"].startswith(expected)
+    certificate.write_text("nonsense")
+    assert make()["link"].startswith("https://host.example/console/")
 
 
 @pytest.mark.parametrize(

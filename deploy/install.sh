@@ -265,23 +265,35 @@ choose_zone() {
         "change it in $etc/verifyd.env before the first load"
 }
 
-# with_zone [-i] FILE: prints a shipped file with the time zone of this installation, or changes it.
-with_zone() { sed "${zone:+s|^#VERIFYD_TIMEZONE=.*|VERIFYD_TIMEZONE=$zone|}" "$@"; }
+# nginx 1.25.1 and newer warn of `listen ... http2`, and earlier ones know nothing else.
+http2=
+choose_http2() {
+    version=$("$root/usr/sbin/nginx" -v 2>&1 | sed -n 's|.*nginx/\([0-9.]*\).*|\1|p') || return 0
+    [ -n "$version" ] && printf '1.25.1\n%s\n' "$version" | sort -CV || return 0
+    http2='s/^    listen 443 ssl http2 /    http2 on;\n    listen 443 ssl /
+        s/^    listen \[::\]:443 ssl http2 /    listen [::]:443 ssl /'
+}
+
+# adapted [-i] FILE: prints a shipped file as this installation needs it, or changes it.
+adapted() { sed -e "${zone:+s|^#VERIFYD_TIMEZONE=.*|VERIFYD_TIMEZONE=$zone|}" -e "$http2" "$@"; }
+
+# is_shipped SHIPPED FILE: nobody has edited the file. It may have been adapted to an earlier nginx.
+is_shipped() { adapted "$1" | cmp -s - "$2" || cmp -s "$1" "$2"; }
 
 # configure SHIPPED TARGET MODE: installs a configuration file, unless the operator edited it.
 configure() {
     shipped=$release/$1
     former=$home/current/$1
     target=$2
-    if [ -e "$2" ] && ! { [ -f "$former" ] && with_zone "$former" | cmp -s - "$2"; }; then
-        with_zone "$shipped" | cmp -s - "$2" || cmp -s "$shipped" "$former" && return
+    if [ -e "$2" ] && ! { [ -f "$former" ] && is_shipped "$former" "$2"; }; then
+        is_shipped "$shipped" "$2" || cmp -s "$shipped" "$former" && return
         target=$2.new
         say "$2 was edited, so it stays as it is; the new version is $target"
     fi
-    ! with_zone "$shipped" | cmp -s - "$target" || return 0
+    ! adapted "$shipped" | cmp -s - "$target" || return 0
     [ ! -e "$target" ] || say "$target is now the version of this release"
     install -D -m "$3" "$shipped" "$target.part"
-    with_zone -i "$target.part"
+    adapted -i "$target.part"
     mv "$target.part" "$target"
 }
 
@@ -423,6 +435,7 @@ if [ -n "$old" ] && [ -z "$root" ]; then
 fi
 store_key
 choose_zone
+choose_http2
 lay_out_configuration
 if [ -n "$root" ]; then
     point current "$release"

@@ -84,7 +84,10 @@ remove_units() {
 remove_site() {
     enabled=$root/etc/nginx/sites-enabled/verifyd.conf
     [ ! -L "$enabled" ] || rm "$enabled"
-    if [ $purge = yes ] || cmp -s "$home/current/nginx/verifyd.conf" "$site"; then
+    # As install.sh adapts it to nginx 1.25.1 and newer.
+    adapted='/^    http2 on;$/d; s/^\(    listen .*443 ssl\) default_server/\1 http2 default_server/'
+    if [ $purge = yes ] || sed "$adapted" "$site" 2>/dev/null |
+        cmp -s - "$home/current/nginx/verifyd.conf"; then
         rm -f "$site" "$site.new"
     elif [ -e "$site" ]; then
         say "$site was edited, so it stays"

@@ -1,10 +1,13 @@
 """`verifyd sweep` and `verifyd watchlist`: the watches of accounts."""
 
 import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
+from typing import BinaryIO
 
-from app.cli.output import Table, print_item, waiting_for
+from app.cli.output import Table, print_item, say_if_terminal_is_read, waiting_for
 from app.cli.parser import PARENT, Argument, Group, flag
 from app.config import Config
 from app.errors import OperatorError
@@ -13,6 +16,7 @@ from app.jobs.sweeping import SweepWatches, accept
 from app.jobs.watchlist import import_watchlist
 from app.nouns import counted
 from app.processes import end_with_parent
+from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.session import opened_database
 from app.watches.sweep import Swept
 
@@ -58,7 +62,7 @@ def _sweep(args: argparse.Namespace) -> None:
 @watchlist.command(
     "import",
     "create and replace the watches that a CSV file lists",
-    Argument("FILE", "file in CSV, in UTF-8, with a header", type=Path),
+    Argument("FILE", "file in CSV, in UTF-8, with a header; - is stdin"),
     Argument("--account NAME", "account that watches the plates", required=True),
     Argument("--reason CODE", "reason of rows that have none, for the audit trail"),
     details="columns: registration*, lead_days (numbers separated by spaces), reference, until\n"
@@ -68,18 +72,41 @@ def _sweep(args: argparse.Namespace) -> None:
     examples=[
         "watchlist import fleet.csv --account acme",
         "watchlist import fleet.csv --account acme --reason FLEET",
+        "watchlist import - --account acme < fleet.csv",
     ],
 )
 def _import(args: argparse.Namespace) -> None:
     config = Config.from_env()
-    with opened_database(config, waiting=partial(waiting_for, args)) as engine:
-        done = import_watchlist(engine, config, args.account, args.file, args.reason)
+    with (
+        opened_database(config, waiting=partial(waiting_for, args)) as engine,
+        _opened(args.file) as (file, name),
+    ):
+        done = import_watchlist(engine, config, args.account, file, name, args.reason)
     print_item(
         args,
         done._asdict(),
         f"{counted(done.created, 'watch', 'watches')} of account {done.account} created, "
         f"{done.replaced:,} replaced",
     )
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a file, or standard input (`-`), and yield it with its name for messages.
+
+    Raises OperatorError if the user of the service may not read it, OSError for other reasons.
+    """
+    if path == STANDARD_INPUT:
+        say_if_terminal_is_read(True)
+        yield sys.stdin.buffer, "standard input"
+        return
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except PermissionError as error:
+        way_out = f"send it through standard input: watchlist import - < {path}"
+        raise OperatorError(f"{path} cannot be read: {error.strerror}; {way_out}") from error
+    with file:
+        yield file, path
 
 
 commands.include(watchlist)

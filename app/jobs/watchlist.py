@@ -7,7 +7,6 @@ from contextlib import closing
 from io import BufferedReader, TextIOWrapper
 from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
 import peewee
@@ -84,7 +83,12 @@ class _Rules(NamedTuple):
 
 
 def import_watchlist(
-    engine: Engine, config: Config, account_name: str, path: Path, reason: str | None
+    engine: Engine,
+    config: Config,
+    account_name: str,
+    file: BinaryIO,
+    name: str,
+    reason: str | None,
 ) -> Imported:
     """Create and replace the watches that a file lists; others stay.
 
@@ -92,6 +96,7 @@ def import_watchlist(
     says how many were done. The same file can be imported again after an import that was killed.
 
     Args:
+        name: of the file, for messages.
         reason: of rows that have none.
 
     Raises OperatorError with the first faults of the file, or if the plan allows fewer watches, and
@@ -108,7 +113,7 @@ def import_watchlist(
         runs.new_file() as wanted,
         opened_for_command(engine, config) as trail,
     ):
-        listed = _read(path, rules, runs, wanted)
+        listed = _read(file, name, rules, runs, wanted)
         known = sum(
             len(watches.find_watches(account.id, [each.registration for each in piece]))
             for piece in _pieces(wanted)
@@ -117,7 +122,7 @@ def import_watchlist(
         if has - known + listed > plan.watches_max:
             raise OperatorError(
                 f"the plan {plan.name} allows {counted(plan.watches_max, 'watch', 'watches')}; "
-                f"account {account.name} has {has:,}, and {path} adds {listed - known:,}"
+                f"account {account.name} has {has:,}, and {name} adds {listed - known:,}"
             )
         trail = None if plan.is_sandbox else trail
         _require_space(engine, config, listed - known, records=trail is not None)
@@ -165,7 +170,7 @@ def import_watchlist(
                 )
             except (AuditError, peewee.DatabaseError, peewee.InterfaceError) as error:
                 raise Hindered(
-                    f"{done['created'] + done['replaced']:,} of the {listed:,} watches of {path} "
+                    f"{done['created'] + done['replaced']:,} of the {listed:,} watches of {name} "
                     f"are stored, and the next ones failed: {message_of(error)}. Import the file "
                     "again to store the rest"
                 ) from error
@@ -174,7 +179,7 @@ def import_watchlist(
             if len(changed.watches) < len(piece):
                 raise OperatorError(
                     f"the account has created other watches meanwhile, so {done['created']:,} new "
-                    f"ones of {path} were created, and not all"
+                    f"ones of {name} were created, and not all"
                 )
     return Imported(account.name, done["created"], done["replaced"], watches.count(account.id))
 
@@ -200,12 +205,12 @@ def _require_space(engine: Engine, config: Config, new: int, *, records: bool) -
             )
 
 
-def _read(path: Path, rules: _Rules, runs: Runs, wanted: BinaryIO) -> int:
+def _read(file: BinaryIO, name: str, rules: _Rules, runs: Runs, wanted: BinaryIO) -> int:
     """Check a file, write what it wants to a file, by plate, and return how many watches.
 
     Raises OperatorError with its first faults.
     """
-    rows, faults = _sort(path, rules, runs)
+    rows, faults = _sort(file, name, rules, runs)
     listed, first, piece = 0, "", list[Columns]()
     for batch in runs.batches():
         for (plate, line, *wants), former in zip(batch, chain([("",)], batch), strict=False):
@@ -225,22 +230,24 @@ def _read(path: Path, rules: _Rules, runs: Runs, wanted: BinaryIO) -> int:
         faults.sort(key=itemgetter(0))
         more = "\nand more" if len(faults) > _FAULTS_SHOWN else ""
         lines = "\n".join(f"line {line}: {each}" for line, each in faults[:_FAULTS_SHOWN])
-        raise OperatorError(f"{path} has faults, so nothing was changed:\n{lines}{more}")
+        raise OperatorError(f"{name} has faults, so nothing was changed:\n{lines}{more}")
     if rows > rules.watches_max:
         allowed = counted(rules.watches_max, "watch", "watches")
         raise OperatorError(
-            f"{path} has more plates than the {allowed} that the plan allows; nothing was changed"
+            f"{name} has more plates than the {allowed} that the plan allows; nothing was changed"
         )
     return listed + len(piece)
 
 
-def _sort(path: Path, rules: _Rules, runs: Runs) -> tuple[int, list[tuple[int, str]]]:
+def _sort(
+    file: BinaryIO, name: str, rules: _Rules, runs: Runs
+) -> tuple[int, list[tuple[int, str]]]:
     """Sort the rows of a file by plate and line; return how many, and faults with their lines.
 
     It stops at more faults than are shown, and at more rows than the plan allows watches.
     """
     rows, faults, latest = 0, list[tuple[int, str]](), list[Columns]()
-    for line, cells in _rows(path):
+    for line, cells in _rows(file, name):
         terms, found = _terms(cells, rules)
         faults += ((line, each) for each in found)
         if terms.registration:
@@ -263,37 +270,36 @@ def _pieces(wanted: BinaryIO) -> Iterator[list[Terms]]:
         piece, at = read_value(wanted, at)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _rows(file: BinaryIO, name: str) -> Iterator[tuple[int, Mapping[str, str]]]:
     """Yield each row of a CSV file with its line, as cells by column. Raises OperatorError."""
-    name, columns, skipped = str(path), list[str](), 0
-    with path.open("rb") as file:
-        content = BufferedReader(Content(file, name, lambda _: None))
-        stream = TextIOWrapper(content, encoding="utf-8-sig", newline="")
-        lines = _lines(stream, name)
-        try:
-            first = next(lines, "")
-            declared = declared_separator(first)
-            if declared is None:
-                lines = chain([first] if first else [], lines)
-            else:
-                skipped = 1
-            delimiter = declared or likely_separator(first)
-            reader = csv.reader(lines, delimiter=delimiter, strict=True)
-            for cells in reader:
-                line = skipped + reader.line_num
-                if not columns:
-                    columns = _columns(cells, name)
-                elif len(cells) == len(columns):
-                    yield line, dict(zip(columns, map(str.strip, cells), strict=True))
-                elif cells:
-                    has = counted(len(cells), "cell")
-                    raise OperatorError(
-                        f"{name}, line {line}: it has {has}, and the header {len(columns)}"
-                    )
-        except csv.Error as error:
-            raise OperatorError(f"{name}, line {skipped + reader.line_num}: {error}") from error
-        except UnicodeDecodeError as error:
-            raise OperatorError(f"{name} is not UTF-8; save it as CSV (UTF-8)") from error
+    columns, skipped = list[str](), 0
+    content = BufferedReader(Content(file, name, lambda _: None))
+    stream = TextIOWrapper(content, encoding="utf-8-sig", newline="")
+    lines = _lines(stream, name)
+    try:
+        first = next(lines, "")
+        declared = declared_separator(first)
+        if declared is None:
+            lines = chain([first] if first else [], lines)
+        else:
+            skipped = 1
+        delimiter = declared or likely_separator(first)
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        for cells in reader:
+            line = skipped + reader.line_num
+            if not columns:
+                columns = _columns(cells, name)
+            elif len(cells) == len(columns):
+                yield line, dict(zip(columns, map(str.strip, cells), strict=True))
+            elif cells:
+                has = counted(len(cells), "cell")
+                raise OperatorError(
+                    f"{name}, line {line}: it has {has}, and the header {len(columns)}"
+                )
+    except csv.Error as error:
+        raise OperatorError(f"{name}, line {skipped + reader.line_num}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise OperatorError(f"{name} is not UTF-8; save it as CSV (UTF-8)") from error
     if not columns:
         raise OperatorError(f"{name} has no header; it needs the column registration")
 

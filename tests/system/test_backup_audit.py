@@ -1,6 +1,7 @@
 """Backups of a trail that is written to, killed or without space (D126)."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from app.errors import OperatorError
 from app.storage.versions import database_id
 from tests.conftest import World
 from tests.system.audit_writers import Writer, change
-from tests.system.processes import environment, run_command, until
+from tests.system.processes import ROOT, environment, run_command, until
 from tests.system.test_backup import killed_at, run, settings_of, shown
 from tests.unit.audit_trails import first_plates, look_up
 
@@ -192,3 +193,37 @@ def test_each_backup_of_a_busy_trail_is_whole(world, tmp_path, backups):
         if not verdict.pruned:
             assert set(told) <= set(found)
     assert _damage(verify(directory)) == []
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_restore_is_tried_as_the_page_says(world, is_on):
+    """With the trail on or off, the look-up succeeds; the trail of the service has it."""
+    world.load([{"registration": "AB12CDE", "make": "FORD"}])
+    audited(world)
+    settings = settings_of(world) | ({"audit": "on"} if is_on else {})
+    backup = run("backup", world.directory / "backups", **settings)["backup"]
+    audit_dir = world.directory / "audit"
+    (world.directory / "verifyd.env").write_text(
+        f'VERIFYD_AUDIT_DIGESTS=\nVERIFYD_AUDIT="on"\nVERIFYD_AUDIT_DIR={audit_dir}\n' * is_on
+    )
+    page = (ROOT / "deploy" / "README.md").read_text()
+    (block,) = re.findall(r"(?s)### Try a restore.*?```sh\n(.*?)```", page)
+    for text, here in {
+        "sudo -u verifyd ": "",
+        "-o verifyd -g verifyd ": "",
+        "sudo ": "",
+        "/var/lib/verifyd/backups/verifyd-20261121T021500Z-000": backup,
+        "/opt/verifyd/current/verifyd": f"{sys.executable} -m app",
+        "/etc/verifyd": world.directory,
+        "/var/lib/verifyd": world.directory,
+    }.items():
+        assert text in block, text
+        block = block.replace(text, str(here))
+    before = len(first_plates(audit_dir))
+    ended = subprocess.run(
+        ["sh", "-ec", block], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "AB12CDE" in ended.stdout
+    assert first_plates(audit_dir)[before:] == ["AB12CDE"] * is_on
+    assert not (world.directory / "scratch").exists()

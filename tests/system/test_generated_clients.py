@@ -345,6 +345,19 @@ def require_done(ended: subprocess.CompletedProcess[str]) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+@pytest.mark.parametrize("row", [row for row in rows() if "npx " in row.command], ids=str)
+def test_a_line_works_in_an_empty_folder(row, demo, tmp_path):
+    """It names its packages and their versions, which npm fetches where it reaches an index."""
+    shutil.copy(demo.document, tmp_path)
+    assert row.package in row.command
+    ended = ran(["sh", "-c", row.command], tmp_path, {"npm_config_fetch_retries": "0"})
+    said = ended.stdout + ended.stderr
+    if re.search("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENOTCACHED", said):
+        pytest.skip("the index of npm cannot be reached")
+    assert ended.returncode == 0, said
+    assert list(tmp_path.glob("verifyd*")), said
+
+
 def test_linters_find_nothing(demo, tmp_path):
     """Spectral's and Redocly's recommended rules have nothing to warn of."""
     tools = node_tools()

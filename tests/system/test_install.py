@@ -336,6 +336,71 @@ def test_unedited_files_are_replaced(tree):
     assert not site.with_name("verifyd.conf.new").exists()
 
 
+class TestHttp2:
+    """The site has the form of http2 that nginx on this host knows without a warning."""
+
+    SITE = "etc/nginx/sites-available/verifyd.conf"
+
+    def nginx(self, tree: Tree, version: str) -> None:
+        """Let the host have an nginx of a version."""
+        program = tree.root / "usr/sbin/nginx"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho 'nginx version: nginx/{version} (Debian)' >&2\n")
+        program.chmod(0o755)
+
+    def uninstall(self, tree: Tree) -> str:
+        """Remove the installation, and return what that prints."""
+        words = [str(tree.deploy / "install.sh"), "--uninstall", "--prefix", str(tree.root)]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    def lines(self, tree: Tree) -> list[str]:
+        """Return the lines of the site about http2 and port 443."""
+        found = (tree.root / self.SITE).read_text().splitlines()
+        return [each.strip() for each in found if re.match(r"    (listen .*443|http2 )", each)]
+
+    OLD = (
+        "listen 443 ssl http2 default_server sndbuf=32k;",
+        "listen [::]:443 ssl http2 default_server sndbuf=32k;",
+    )
+    NEW = ("http2 on;", *(line.replace(" http2", "") for line in OLD))
+
+    @pytest.mark.parametrize(
+        ("version", "is_new"),
+        [("1.22.1", False), ("1.25.0", False), ("1.25.1", True), ("1.26.3", True), ("x", False)],
+    )
+    def test_it_depends_on_the_version(self, tree, version, is_new):
+        """Nothing else of the site changes, and an installer that runs again says nothing of it."""
+        self.nginx(tree, version)
+        tree.install()
+        found = self.lines(tree)
+        assert [line for line in found if line in (*self.OLD, *self.NEW)] == list(
+            self.NEW if is_new else self.OLD
+        )
+        assert "verifyd.conf" not in tree.install()
+
+    def test_an_upgrade_of_nginx_is_no_edit(self, tree):
+        """The next installation adapts the site, and its removal finds it unedited."""
+        tree.install()
+        self.nginx(tree, "1.26.3")
+        assert "verifyd.conf is now the version of this release" in tree.install()
+        assert set(self.NEW) <= set(self.lines(tree))
+        tree.change("nginx/verifyd.conf")
+        assert "verifyd.conf is now the version of this release" in tree.install()
+        assert "edited" not in self.uninstall(tree)
+        assert not (tree.root / self.SITE).exists()
+
+    def test_an_edited_site_stays(self, tree):
+        """Its new version is beside it, in the form that this nginx knows."""
+        self.nginx(tree, "1.26.3")
+        tree.install()
+        with (tree.root / self.SITE).open("a") as site:
+            site.write("# mine\n")
+        tree.change("nginx/verifyd.conf")
+        assert "verifyd.conf was edited, so it stays" in tree.install()
+        assert "http2 on;" in (tree.root / f"{self.SITE}.new").read_text()
+        assert "was edited, so it stays" in self.uninstall(tree)
+
+
 class TestTimeZone:
     """The first settings file has the zone of the host, and keeps it (D43)."""
 

@@ -1,5 +1,6 @@
 """`verifyd sweep`, `verifyd watchlist`, and the sweep at the end of each load (D185, D187)."""
 
+import io
 import os
 from datetime import UTC, date, timedelta
 
@@ -401,6 +402,19 @@ class TestWatchlist:
         first, second = Watches(installed.engine).list_watches(installed.account.id, limit=9)
         assert first.terms == ("AB12CDE", (28, 14), "R1", "FLEET", "2999-12-31")
         assert second.terms == ("ZZ9", (), None, None, None)
+
+    def test_standard_input_is_a_file_too(self, installed, monkeypatch):
+        """`-` reads it, and messages call it that."""
+
+        def typed(text):
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+            return "watchlist", "import", "-", "--account", "acme"
+
+        done = installed.cli.json(*typed("registration\nAB12CDE\nZZ9\n"))
+        assert (done["created"], done["watches"]) == (2, 2)
+        refused = installed.cli.refusal(*typed("plate\nAB12CDE\n"))
+        assert refused.startswith("standard input has the unknown column plate")
+        assert "standard input has no header" in installed.cli.refusal(*typed(""))
 
     def test_each_fault_is_named_by_its_line(self, installed):
         """Nothing is changed, and no value is quoted."""

@@ -11,9 +11,9 @@ from typing import BinaryIO, NamedTuple, cast
 from app.errors import OperatorError
 from app.registers.formats.csv_format import declared_separator, likely_separator
 from app.registers.formats.streams import LINE_BYTES_MAX, OverlongLine, line_blocks, windows_1252
+from app.registers.formats.suggesting.names import plate_columns
 from app.registers.reading.streams import Content
 from app.vehicles.answer_cells import COLUMN_PREFIX
-from app.vehicles.registration import is_registration_name
 
 UTF_8 = "utf-8"
 WINDOWS_1252 = "cp1252"
@@ -212,7 +212,7 @@ def _plate_column(names: Sequence[str], name: str, column: str | None) -> int:
         ]
         wanted = f"column {column}"
     else:
-        places = [at for at, each in enumerate(names) if is_registration_name(each)]
+        places = plate_columns(names)
         wanted = "column that is named like a registration"
     if len(places) > 1:
         candidates = ", ".join(names[place] for place in places)

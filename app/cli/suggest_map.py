@@ -32,7 +32,7 @@ def suggest_map(args: argparse.Namespace) -> None:
     """Print a mapping for the file of the arguments.
 
     Only the beginning of the file is read, and no database. Raises OperatorError if the file is no
-    CSV with a header, or if a column that every row needs was not found.
+    CSV with a header, or if the mapping has questions.
     """
     (file,) = args.files
     found = _suggestion(file, Kind(args.kind) if args.kind else None, args.encoding)
@@ -41,13 +41,9 @@ def suggest_map(args: argparse.Namespace) -> None:
     command = _command(file, target or f"{register}.toml")
     made = mapping_text(found, _shown(file), register, command)
     print_item(args, _document(found, made), text=made.text.removesuffix("\n").split("\n"))
-    if made.lines_to_complete:
-        lines = ", ".join(
-            f"line {number} ({member})" for member, number in made.lines_to_complete.items()
-        )
-        raise OperatorError(
-            f"complete {lines} of the mapping: no column was found by its name or its values"
-        )
+    if made.questions:
+        lines = [f"line {line} ({member})" for member, line in made.questions.items()]
+        raise OperatorError(f'answer each "?" of the mapping: {", ".join(lines)}')
     if target and not args.json:
         # The mapping itself is not on the screen.
         print(
@@ -100,9 +96,13 @@ def _document(found: Suggestion, made: MappingText) -> dict[str, object]:
     header = found.sample.header
     return {
         "kind": found.kind.value,
-        "columns": {member: header[guess.column] for member, guess in found.guesses.items()},
+        "columns": {member: column.name for member, column in found.settled.items()},
+        "questions": {
+            member: [each.name for each in candidates]
+            for member, candidates in found.questions.items()
+        },
         "unused": [header[number] for number in found.unused],
-        "incomplete": list(made.lines_to_complete),
+        "incomplete": list(made.questions),
         "mapping": made.text,
     }
 
@@ -112,7 +112,7 @@ def _shown(file: str) -> str:
 
 
 def _register_of(file: str) -> str:
-    """Return a name for a register, from the name of the file without digits and endings."""
+    """Return a name for a register, from the name of the file without endings."""
     stem = Path(file).name.partition(".")[0].lower()
-    name = re.sub("[^a-z]+", "_", stem).strip("_")[:_NAME_CHARACTERS_MAX].strip("_")
+    name = re.sub("[^a-z0-9]+", "_", stem).lstrip("_0123456789")[:_NAME_CHARACTERS_MAX].strip("_")
     return "own" if not name or name in _TAKEN else name

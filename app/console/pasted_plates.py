@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from app.vehicles.registration import (
-    canonical_registration,
-    is_registration_name,
-    typed_registration,
-)
+from app.registers.formats.suggesting.names import plate_columns
+from app.vehicles.registration import canonical_registration, typed_registration
 
 ALL_CELLS = "all"
 """The choice of every cell of a table."""
@@ -62,16 +59,16 @@ class Table(NamedTuple):
 
     def looks_headed(self) -> bool:
         """Tell whether the first line looks like a heading, from its names or its letters."""
-        return any(map(is_registration_name, self.heading)) or (
+        return bool(plate_columns(self.heading)) or (
             not any(map(_has_digit, self.heading))
             and max(each.likeness for each in self.columns) >= _MANY
         )
 
     def likely_choice(self) -> str:
         """Return the choice that a person would make; empty if no column looks like plates."""
-        named = [each for each in self.columns if is_registration_name(each.first)]
+        named = plate_columns([each.first for each in self.columns])
         if len(named) == 1:
-            return named[0].choice
+            return self.columns[named[0]].choice
         best = max(self.columns, key=lambda each: each.likeness)
         if best.likeness < _MANY:
             return ""

@@ -24,6 +24,7 @@ from app.jobs.sweeping import watch_record
 from app.nouns import counted
 from app.registers.formats.changes import Columns, Order
 from app.registers.formats.csv_format import declared_separator, likely_separator
+from app.registers.formats.suggesting.names import plate_columns
 from app.registers.reading.sorted_runs import Runs, read_value, write_value
 from app.registers.reading.streams import Content
 from app.storage.engine import Engine
@@ -315,8 +316,14 @@ def _lines(stream: TextIO, name: str) -> Iterator[str]:
 
 
 def _columns(cells: Sequence[str], name: str) -> list[str]:
-    """Return the columns of a header, in any spelling of case, spaces and hyphens."""
+    """Return the columns of a header, in any spelling of case, spaces and hyphens.
+
+    Any name of a registration that `lookup --csv` knows is the column registration.
+    """
     columns = ["_".join(each.strip().lower().replace("-", " ").split()) for each in cells]
+    if "registration" not in columns:
+        for place in plate_columns(cells):
+            columns[place] = "registration"
     for column in columns:
         if column not in COLUMNS:
             meant = closest(column, COLUMNS)

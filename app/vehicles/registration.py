@@ -24,16 +24,6 @@ _SEPARATORS = dict.fromkeys(
 # What people also type between the parts of a plate. In files these are signs of damage.
 _TYPED = dict.fromkeys(map(ord, "._/\u2022\u2027\u2219\u22c5\u25cf"))
 
-_NAMES = frozenset(
-    "registration registrationnumber registrationno registrationmark registrationplate "
-    "reg regno regnumber regmark regnr vrm vrn vehicleregistration vehicleregistrationnumber "
-    "vehicleregistrationmark vehiclereg plate plateno platenumber licenseplate licenceplate "
-    "licenseplatenumber licenceplatenumber numberplate kenteken kennzeichen kfzkennzeichen "
-    "amtlicheskennzeichen immatriculation nummerplade registreringsnummer matricula matrícula "
-    "targa".split()
-)
-"""Of columns with registrations, without spaces and signs."""
-
 
 def canonical_registration(text: str) -> str | None:
     """Return the form in which a registration is stored, looked up and answered, or None.
@@ -85,11 +75,6 @@ def registration_fault(text: str) -> str:
         return f"{rule}; got {len(plate)}"
     # The place in a text that was normalised would not help.
     return f"{rule}; one character is neither"
-
-
-def is_registration_name(name: str) -> bool:
-    """Tell whether a column of this name has registrations, in any of several languages."""
-    return "".join(filter(str.isalnum, name.casefold())) in _NAMES
 
 
 def _folded(text: str) -> str:

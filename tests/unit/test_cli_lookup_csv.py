@@ -424,6 +424,14 @@ class TestColumn:
         (row,) = rows_of(answered(b"PK;plate\n1;AB12CDE\n"), ";")
         assert row["result"] == "found"
 
+    @pytest.mark.parametrize("header", ["Rego,Note", "Note,Rendszám", "Rego,Reg No", "Plate,RZ"])
+    def test_words_of_the_vocabulary(self, answered, header):
+        """Words that suggestions know are known here; those of 1.0.0 win over them."""
+        plate_first = header in ("Rego,Note", "Plate,RZ")
+        line = "AB12CDE,x" if plate_first else "x,AB12CDE"
+        (row,) = rows_of(answered(f"{header}\n{line}\n".encode()))
+        assert row["result"] == "found"
+
     def test_two_candidates_are_named(self, refused):
         """Several possible columns are refused: answers for the wrong column would mislead."""
         reason = refused(b"Plate,vrm,x\n1,2,3\n")

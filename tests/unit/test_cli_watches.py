@@ -452,7 +452,8 @@ class TestWatchlist:
         ("text", "fault"),
         [
             ("", "has no header"),
-            ("reg\nA\n", "has the unknown column reg"),
+            ("colour\nA\n", "has the unknown column colour"),
+            ("reg,vrm\nA,B\n", "has the column registration twice"),
             ("registration,refrence\nA,b\n", "did you mean reference?"),
             ("registration,registration\nA,b\n", "has the column registration twice"),
             ("until\n2999-01-01\n", "lacks the column registration"),
@@ -467,6 +468,13 @@ class TestWatchlist:
         path = installed.cli.directory / "w.csv"
         path.write_bytes(text.encode(errors="surrogateescape"))
         assert fault in installed.cli.refusal("watchlist", "import", path, "--account", "acme")
+
+    @each_row("name", ["Reg No", "Kennzeichen", "Rego", "Rendszám"])
+    def test_a_name_of_a_registration(self, installed, name):
+        """The column of the plates can have any name that `lookup --csv` knows."""
+        path = installed.cli.file("w.csv", f"{name},reference", "AB12CDE,A-1")
+        told = installed.cli.json("watchlist", "import", path, "--account", "acme")
+        assert told["created"] + told["replaced"] == 1
 
     def test_the_end_of_a_dos_file_is_no_row(self, installed):
         """A ^Z after the last line is left out, as in files of registers."""

@@ -71,3 +71,33 @@ def test_a_record_in_place_of_the_header_is_not_shown(text):
 def test_other_content_than_csv_gets_the_list_of_formats(data):
     """Only a CSV file can be given a mapping."""
     assert "Looked for: " in refusal(data)
+
+
+@each_row(
+    "text",
+    [
+        "Reg No,CO2\nAB12CDE,\n",
+        "Kennzeichen;Marke;Euro6;Driver 1\nB-XY 12;VW;Euro 6;A 1\n",
+        "Reg,Address1,Address2,Street Code1\nAB12CDE,12 High St,Flat 2,34330\n",
+        "Plate,2019,2020\nAB12CDE,x,y\n",
+    ],
+)
+def test_everyday_names_like_plates_do_not_make_a_header_a_record(text):
+    """Beside a known name, a name that could be a plate or a number is a name like any other."""
+    assert "does not look like names" not in refusal(text)
+
+
+@each_row(
+    "text",
+    [
+        "AB12CDE;insured\n",
+        "AB12CDE;insured\nCD34EFG;insured\n",
+        "insured;2012\nuninsured;2013\n",
+        "AB12CDE;Smith;CO2\nCD34EFG;Miller;x\n",
+        "B-XY 12;versichert\nM-AB 9;unbekannt\n",
+        "B-XY 12;Marke\nM-AB 9;Marke\n",
+    ],
+)
+def test_a_record_with_a_known_word_is_not_shown(text):
+    """A word that could be a name does not make a record a header, if it is like those below."""
+    assert "does not look like names" in refusal(text)

@@ -232,7 +232,7 @@ class TestNotes:
 class TestSuggestions:
     def test_a_named_encoding_is_in_the_mapping(self, tmp_path):
         """The mapping reads what was suggested from."""
-        data = "Kennzeichen;Hersteller\nAB12CDE;Škoda\n".encode("cp1250")
+        data = "Kennzeichen;Marke\nAB12CDE;Škoda\n".encode("cp1250")
         found = suggest(read_sample(data, "cp1250"))
         path = tmp_path / "map.toml"
         path.write_text(mapping_text(found, "f.csv", "fleet", "command").text, encoding="utf-8")

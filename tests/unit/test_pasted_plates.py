@@ -23,6 +23,8 @@ WIDE = ",".join(f"A{n}" for n in range(COLUMNS_MAX))
         ("P1,A1\nP2,A2", ALL_CELLS, False, ["P1", "A1", "P2", "A2"]),
         ("Name,Town\nAnn,Leeds", "", False, []),
         ("VRM,Plate\nA1,A2", "1", True, ["A1"]),
+        ("Fleet No,Rego\nA1,AB12\nA2,ZZ9", "2", True, ["AB12", "ZZ9"]),
+        ("Kontrollschild\nZH 1\nBE 2", "1", True, ["ZH 1", "BE 2"]),
         ("x\tA1\rx\tA2\rx\tA,3", "2", False, ["A1", "A2", "A 3"]),
         ("Kenteken\nAB12 CDE\n\nZZ9\n", "1", True, ["AB12 CDE", "ZZ9"]),
         ("Plate\t\r\nAB12\t\r\nZZ9\t", "1", True, ["AB12", "ZZ9"]),

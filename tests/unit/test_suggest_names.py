@@ -1,7 +1,13 @@
-"""`--suggest-map` knows the names of columns that sources of seven languages really use (D99)."""
+"""`--suggest-map` knows the names of columns that sources really use (D99)."""
 
+import csv
 import tomllib
+from pathlib import Path
+from typing import Any
 
+from app.registers.formats.native import LAYOUTS
+from app.registers.formats.suggesting import names
+from app.registers.formats.suggesting.names import CERTAIN, LIKELY, meanings, plate_columns
 from app.registers.formats.suggesting.suggestion import Suggestion, read_sample, suggest
 from app.registers.formats.suggesting.toml_text import mapping_text
 from app.storage.tables import Kind
@@ -111,15 +117,20 @@ def parsed(export: str) -> tuple[Kind, list[tuple[str, str]]]:
     return Kind(kind), [(name, member) for name, _, member in pairs]
 
 
-def suggestion(names: list[str], *rows: list[str], kind: Kind | None = None) -> Suggestion:
+def suggestion(header: list[str], *rows: list[str], kind: Kind | None = None) -> Suggestion:
     """Return the suggestion for a CSV with these columns."""
-    text = "\n".join(map(";".join, [names, *rows]))
+    text = "\n".join(map(";".join, [header, *rows]))
     return suggest(read_sample(f"{text}\n".encode()), kind)
 
 
-def columns_of(found: Suggestion) -> dict[str, str]:
+def settled(found: Suggestion) -> dict[str, str]:
     """Return the names of the columns by member."""
-    return {member: found.sample.header[guess.column] for member, guess in found.guesses.items()}
+    return {member: column.name for member, column in found.settled.items()}
+
+
+def asked(found: Suggestion) -> dict[str, list[str]]:
+    """Return the names of the candidates by member."""
+    return {member: [each.name for each in found.questions[member]] for member in found.questions}
 
 
 def value(member: str) -> str:
@@ -130,24 +141,33 @@ def value(member: str) -> str:
 
 @each_row("export", EXPORTS)
 @each_row("rows", [1, 0])
-def test_the_columns_of_real_exports(export, rows):
-    """Kind and columns are found by their names, with values and without; no other is used."""
+@each_row("is_changed", [False, True])
+def test_the_columns_of_real_exports(export, rows, is_changed):
+    """Each column is settled or the first candidate, with values and without, in any spelling."""
     kind, pairs = parsed(export)
-    names = [name for name, _ in pairs]
-    found = suggestion(names, *[[value(member) for _, member in pairs]] * rows)
+    umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+    if is_changed:
+        pairs = [(name.translate(umlauts).upper().replace(" ", "_"), each) for name, each in pairs]
+    header = [name for name, _ in pairs]
+    found = suggestion(header, *[[value(member) for _, member in pairs]] * rows, kind=kind)
     wanted = {member: name for name, member in pairs if member != "-"}
-    assert (found.kind, columns_of(found)) == (kind, wanted)
+    first = {member: candidates[:1] for member, candidates in asked(found).items()}
+    assert settled(found).items() <= wanted.items()
+    for member, name in wanted.items() - settled(found).items():
+        assert (member, first.get(member)) == (member, [name])
 
 
 @each_row("export", EXPORTS)
-def test_case_accents_and_separators_make_no_difference(export):
-    """Names are found in capitals, with underscores, and with umlauts written as two letters."""
+def test_the_kind_of_real_exports(export):
+    """The kind is found, or asked for if no name is certain for it."""
     kind, pairs = parsed(export)
-    umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
-    names = [name.translate(umlauts).upper().replace(" ", "_") for name, _ in pairs]
-    found = suggestion(names, [value(member) for _, member in pairs])
-    wanted = [member for _, member in pairs if member != "-"]
-    assert (found.kind, sorted(found.guesses)) == (kind, sorted(wanted))
+    found = suggestion([name for name, _ in pairs], [value(member) for _, member in pairs])
+    assert found.kind == kind
+    assert found.is_kind_sure == any(
+        meanings(name).get(member) == CERTAIN
+        for name, member in pairs
+        if member not in ("registration", "lastUpdated")
+    )
 
 
 @each_row(
@@ -155,55 +175,111 @@ def test_case_accents_and_separators_make_no_difference(export):
     [
         *((Kind.VEHICLES, each) for each in ("Remarques", "Brandstof", "Kilometerstand", "Rodzaj")),
         *((Kind.VEHICLES, each) for each in ("Last MOT", "letzter TÜV", "Dernier CT", "Tipo")),
-        *((Kind.POLICIES, each) for each in ("Rodzaj pojazdu", "Vertragspartner", "Typ pojazdu")),
-        *((Kind.POLICIES, each) for each in ("Phone number", "Kontonummer", "Fahrzeugart")),
+        *((Kind.POLICIES, each) for each in ("Vertragspartner", "Phone number", "Kontonummer")),
+        *((Kind.VEHICLES, each) for each in ("Reifenmarke", "Plate type", "Renavam", "VIN")),
         *((Kind.FINES, each) for each in ("Kundenreferenz", "Amount paid", "Zahlungsfrist")),
     ],
 )
 def test_names_that_only_seem_to_be_known(kind, name):
-    """A wrong suggestion is worse than none."""
-    found = suggestion(["Plate", name], ["AB12CDE", "x. y"], kind=kind)
-    assert name not in columns_of(found).values()
-    assert found.reasons == {1: "no known name"}
+    """Such a column is not asked for by its name: a question costs the operator time."""
+    members = {each.label for each in LAYOUTS[kind]().columns}
+    assert members.isdisjoint(meanings(name))
 
 
 def test_days_are_no_registrations():
     """2026-03-01 could be a plate: in French the date of registration is named after it."""
-    found = suggestion(["Immatriculation du véhicule", "Plate"], ["2026-03-01", "AB12CDE"])
-    assert columns_of(found)["registration"] == "Plate"
+    found = suggestion(["Immatriculation", "Plate"], ["2026-03-01", "AB12CDE"])
+    assert asked(found)["registration"] == ["Plate", "Immatriculation"]
 
 
-def test_names_with_other_meanings_are_remarked_on():
-    """Nothing else confirms a text; days are confirmed by being days."""
-    found = suggestion(["Nr polisy", "Rodzaj", "Od", "Do"], ["P-1", "OC", OTHER_DAY, "2027-02-28"])
-    assert {member: guess.remark for member, guess in found.guesses.items()} == {
-        "number": "",
-        "type": "guessed from its name",
-        "validFrom": "",
-        "validTo": "",
-    }
+def test_a_name_that_is_certain_for_two_members_is_asked_for():
+    """A word with two certain meanings settles none of them."""
+    assert meanings("Velja do") == {"motExpiry": LIKELY, "validTo": LIKELY}
+    found = suggestion(["Make", "VEHICLE MAKE"], ["FORD", "FORD"], kind=Kind.VEHICLES)
+    assert asked(found)["make"] == ["Make", "VEHICLE MAKE"]
+
+
+def test_a_name_for_the_first_day_without_is_asked_for():
+    """A mapping reads last days with; what an agency or a renewal means is a day later (D100)."""
+    found = suggestion(["Kenteken", "Vervaldatum APK"], ["AB123C", "20270513"])
+    assert asked(found) == {"motExpiry": ["Vervaldatum APK"]}
+    text = mapping_text(found, "f.csv", "own", "command").text
+    remark = "dates of this name can be the first day without"
+    assert f'#   "Vervaldatum APK" (YYYYMMDD; 1 of 1 differ): {remark}\n' in text
 
 
 def test_every_column_that_is_not_read_has_a_reason():
     """The mapping says of each column why it is not read."""
-    header = ["Plate", "Plaque", "Make", "", "Note", "note", "Year", "Insurer", "Driver"]
-    row = ["AB12CDE", "AB12CDE", "FORD", "a", "b", "c", "old", "Acme", "d"]
+    header = ["Kenteken", "Make", "", "Note", "note", "Insurer", "Driver", "deleted"]
+    row = ["AB12CDE", "FORD", "a", "b", "c", "Acme", "d", "0"]
     found = suggestion(header, row, kind=Kind.VEHICLES)
     text = mapping_text(found, "f.csv", "own", "command").text
     assert text.partition("# Columns that are not read:\n")[2].splitlines() == [
-        "#   \"Plaque\": named like registration, which is read from 'Plate'",
-        "#   column 4: it has no name",
+        "#   column 3: it has no name",
         '#   "Note": its name is in the header more than once',
         '#   "note": its name is in the header more than once',
-        '#   "Year": named like year, but most of its values are no years',
         '#   "Insurer": could be insurer in a mapping of its own, with --kind policies',
         '#   "Driver": no known name',
+        '#   "deleted": if it is true in the rows to remove, name it as deleted in [columns]',
     ]
-    assert tomllib.loads(text)["columns"] == {"registration": "Plate", "make": "Make"}
+    assert tomllib.loads(text)["columns"] == {"registration": "Kenteken", "make": "Make"}
 
 
-def test_an_empty_column_is_found_by_its_name():
+def test_a_column_without_values_stays():
     """Of fines that are all unpaid, the day of payment is empty."""
-    found = suggestion(["N° avis", "Plaque", "Montant dû", "Payée le"], ["R-1", "A1", "35.00", ""])
+    found = suggestion(["Reference", "Kenteken", "settledOn"], ["R-1", "A1", ""], kind=Kind.FINES)
     text = mapping_text(found, "f.csv", "own", "command").text
-    assert 'settledOn = "Payée le"       # no values among these rows' in text
+    assert 'settledOn = "settledOn"      # no values among these rows' in text
+
+
+class TestVocabulary:
+    """The words in `vocabulary.csv`."""
+
+    def test_each_certain_word_has_a_source(self):
+        """A word is certain only with a published source beside it, and for one member only."""
+        rows = read_vocabulary()
+        certain = [(word, row) for row in rows if row["how"] == "certain" for word in row["names"]]
+        assert len(certain) > 100
+        assert [word for word, row in certain if not row["source"]] == []
+        members = {
+            word: {row["member"] for row in rows if word in row["names"]} for word, _ in certain
+        }
+        assert {word: found for word, found in members.items() if len(found) > 1} == {}
+
+    def test_words_are_written_as_names_are_compared(self):
+        """A word with a capital, an accent or a sign would never be found."""
+        assert [
+            (row["member"], word)
+            for row in read_vocabulary()
+            for word in row["names"]
+            if row["member"] not in meanings(word)
+        ] == []
+
+    def test_members_and_ways_are_known(self):
+        """A misspelt member would be ignored."""
+        rows = read_vocabulary()
+        known = {each.label for kind in Kind for each in LAYOUTS[kind]().columns}
+        assert {row["member"] for row in rows} == known | {"other", "without"}
+        assert {row["how"] for row in rows} == {"certain", "likely", "vague", "first"}
+
+    @each_row(
+        "name",
+        "Rego|Reg Mark|Index Mark|Nummerplade|Registreringsnummer|Kontrollschild|EČV|RZ|Rendszám|"
+        "Rekisterinumero|Kjennemerke|Targa|Plaka|מספר רכב|Номерний знак|Αριθμός κυκλοφορίας|"
+        "Регистрационен номер|Număr de înmatriculare|Registarska oznaka|Matrícula".split("|"),
+    )
+    def test_words_for_plates(self, name):
+        """The words for plate that registers and fleets use are known, in any official language."""
+        assert plate_columns(["Make", name]) == [1]
+
+    def test_the_first_words_win(self):
+        """A file that `lookup --csv` of 1.0.0 answered does not become ambiguous by a new word."""
+        assert plate_columns(["Rego", "Reg No", "Nummernschild"]) == [1]
+        assert plate_columns(["Rego", "Nummernschild"]) == [0, 1]
+        assert plate_columns(["Номер", "Make"]) == []
+
+
+def read_vocabulary() -> list[dict[str, Any]]:
+    """Return the rows of the vocabulary, with their words as lists."""
+    with Path(names.__file__).with_name("vocabulary.csv").open(encoding="utf-8") as file:
+        return [{**row, "names": row["names"].split()} for row in csv.DictReader(file)]

@@ -159,7 +159,8 @@ def _closest(sample: Sample, formats: Mapping[str, Format]) -> _Close:
     candidates = list(_candidates(names, formats))
     best = max(candidates, key=lambda each: each.matched)
     guessed = suggest(sample)
-    if best.matched and best.matched >= len(guessed.guesses):
+    likely = len(guessed.settled) + sum(map(bool, guessed.questions.values()))
+    if best.matched and best.matched >= likely:
         return best
     # Most of the names mean something in another language.
     return next(each for each in candidates if each.kind == guessed.kind)

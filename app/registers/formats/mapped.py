@@ -50,7 +50,10 @@ _TIMES = {
     _END: "what ends at midnight ends with the day before",
 }
 """What a time of day can mean in a date."""
+_ASKED = ("kind", "date_format", "decimal")
 _NO_DELIMITERS = '"\r\n'
+QUESTION = "?"
+"""The value of a line that only a person can complete, as `--suggest-map` writes it (D99)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +267,7 @@ class _Checker:
         for member in self._document:
             if member not in _MEMBERS:
                 self._fail(member, f"unknown member; use {', '.join(sorted(_MEMBERS))}")
+        self._require_answers()
         layout = _native_layout(self._kind(), self._table("columns"))
         self._native = {column.label: column for column in layout.columns}
         columns = self._columns()
@@ -282,6 +286,17 @@ class _Checker:
             times=self._times(columns),
             decimal=self._text("decimal") or ".",
         )
+
+    def _require_answers(self) -> None:
+        asked = [each for each in _ASKED if self._document.get(each) == QUESTION]
+        for table in ("columns", "date_formats"):
+            members = self._table(table).items()
+            asked += [f"{table}.{each}" for each, value in members if value == QUESTION]
+        if asked:
+            self._fail(
+                ", ".join(asked),
+                f'answer the "{QUESTION}", or remove a line that the file has nothing for',
+            )
 
     def _kind(self) -> Kind:
         kind = self._document.get("kind")

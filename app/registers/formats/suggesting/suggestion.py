@@ -1,28 +1,28 @@
-"""Guesses which column of a CSV file is which member, by names and by values."""
+"""Finds which column of a CSV file is which member, and what only a person can tell (D99)."""
 
 import io
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import islice, permutations
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import NamedTuple
 
 from app.registers.formats.columns import DELETED, FileFault, Presence, is_like_deleted
 from app.registers.formats.csv_format import DelimitedRecords, likely_separator
-from app.registers.formats.dates import iso_day
 from app.registers.formats.encodings import is_utf_16, require_encoding
 from app.registers.formats.mapped import folded_name
 from app.registers.formats.native import LAYOUTS, SHAPES
 from app.registers.formats.report import IgnoringReport
 from app.registers.formats.streams import BYTE_ORDER_MARK
-from app.registers.formats.suggesting import names
-from app.registers.formats.values import quoted
+from app.registers.formats.suggesting import looks
+from app.registers.formats.suggesting.names import CERTAIN, OTHER, PART, VAGUE, meanings
 from app.storage.tables import Kind, Shape
 
 SAMPLE_BYTES = 1024 * 1024
 _RECORDS_MAX = 1_000
 _SEPARATORS = ",;\t|"
+_PLATE = "registration"
 
 
 class Sample(NamedTuple):
@@ -37,8 +37,9 @@ class Sample(NamedTuple):
     records: list[list[str]]
 
     def values(self, column: int) -> list[str]:
-        """Return the values of a column, without empty fields."""
-        return names.present([record[column] for record in self.records])
+        """Return the values of a column, trimmed, without missing ones."""
+        texts = (record[column].strip() for record in self.records)
+        return [text for text in texts if text and text.lower() != "null"]
 
     @property
     def has_header(self) -> bool:
@@ -46,17 +47,36 @@ class Sample(NamedTuple):
 
         SEC: otherwise it is a record, and its fields must not be shown as names.
         """
-        named = [name for name in self.header if name.strip()]
-        if 2 * len(named) < len(self.header):  # A title.
+        if 2 * sum(map(bool, map(str.strip, self.header))) < len(self.header):  # A title.
             return False
-        if any(map(names.is_value, self.header)):
-            return False
-        plates = [number for number, name in enumerate(self.header) if names.is_plate(name)]
-        # A name such as MOT2 can be a plate; but not above plates, or if nothing is below it.
-        return not any(
-            names.plates(self.values(number)) > 1 - names.MOST or not self.values(number)
-            for number in plates
+        is_known = any(
+            rank > VAGUE
+            and SHAPES.get(member) != Shape.FLAG
+            and name.strip() not in self.values(at)
+            for at, name in enumerate(self.header)
+            for member, rank in meanings(name).items()
         )
+        return not any(
+            self._is_of_record(at, name, is_beside_known=is_known and bool(self.records))
+            for at, name in enumerate(self.header)
+        )
+
+    def _is_of_record(self, at: int, name: str, *, is_beside_known: bool) -> bool:
+        """Tell whether a name is rather a value, as those below it are.
+
+        Args:
+            is_beside_known: whether another name is one of our words, and no word that is a value
+                like `insured`. Then `Address1` is a name, too, unless a value below it is written
+                like it.
+        """
+        values = self.values(at)
+        if not looks.is_value(name):
+            if not looks.is_plate(name):
+                return False
+            # A name such as MOT2 can be a plate; but not above plates, or if nothing is below it.
+            if values and sum(map(looks.is_plate, values)) <= len(values) / 5:
+                return False
+        return not is_beside_known or looks.form(name) in map(looks.form, values)
 
 
 def read_sample(data: bytes, encoding: str | None = None) -> Sample:
@@ -75,10 +95,9 @@ def read_sample(data: bytes, encoding: str | None = None) -> Sample:
     text = data.removeprefix(BYTE_ORDER_MARK).lstrip()
     if not text:
         raise FileFault("The file is empty.")
-    if text.startswith((b"{", b"[")):
-        raise FileFault("The file is JSON; mapping files are for CSV only.")
-    if text.startswith(b"<"):
-        raise FileFault("The file is XML or HTML; mapping files are for CSV only.")
+    if text.startswith((b"{", b"[", b"<")):
+        what = "XML or HTML" if text.startswith(b"<") else "JSON"
+        raise FileFault(f"The file is {what}; mapping files are for CSV only.")
     first_line = text.split(b"\n", 1)[0].decode("latin-1")
     separator = likely_separator(first_line, _SEPARATORS)
     if len(data) >= SAMPLE_BYTES:
@@ -93,223 +112,152 @@ def read_sample(data: bytes, encoding: str | None = None) -> Sample:
     return Sample(records.separator, encoding, is_utf8, records.header, rows)
 
 
-_SHARED = frozenset({"registration", "lastUpdated"})
-"""Members of several kinds: they do not tell which one it is."""
-_AMBIGUOUS = frozenset({"amount", "motExpiry"})
-"""Members that look like others: the amount of the fine, the day of the last inspection."""
-_PERIOD_COLUMNS_MAX = 20
-"""A period is looked for in so many columns of dates: each is compared with all others."""
+class Column(NamedTuple):
+    """A column that a mapping can name."""
 
+    number: int
+    """Its position in the header."""
+    name: str
+    values: list[str]
+    means: Mapping[str, int]
+    """What its name can mean, and how sure that is."""
 
-class Guess(NamedTuple):
-    """The column of a member."""
+    def misfit(self, member: str) -> str:
+        """Return why a member cannot have its values; empty if it can."""
+        return looks.misfit(self.values, SHAPES.get(member, Shape.TEXT))
 
-    column: int
-    remark: str = ""
-    """The doubt about the guess; empty if there is none."""
+    def looks_like(self, member: str) -> bool:
+        """Tell whether its values alone make it a candidate for a key."""
+        is_text = SHAPES.get(member, Shape.PLATE) == Shape.PLATE
+        if member == _PLATE and not looks.are_most(self.values, looks.is_plate):
+            return False
+        is_key = not is_text or looks.are_distinct(self.values)
+        return is_key and bool(self.values) and not self.misfit(member)
 
 
 @dataclass(slots=True)
 class Suggestion:
-    """What is known of a file; columns are their positions in the header."""
+    """What is settled, and what is asked."""
 
     sample: Sample
     kind: Kind
     is_kind_sure: bool
-    guesses: dict[str, Guess]
-    missing: list[str]
-    """Members that every row needs and that no column was found for."""
-    reasons: dict[int, str] = field(default_factory=dict)
-    """Why the other columns are not used."""
+    settled: dict[str, Column]
+    questions: dict[str, list[Column]]
+    """The candidates of members, the most likely first."""
+    unused: dict[int, str]
+    """The other columns by their positions, and why they are not read."""
 
-    @property
-    def unused(self) -> list[int]:
-        """The columns that no member is read from."""
-        used = {guess.column for guess in self.guesses.values()}
-        return [number for number in range(len(self.sample.header)) if number not in used]
+    def columns(self, *shapes: Shape) -> Iterator[tuple[str, Column]]:
+        """Yield members of these shapes with their columns and candidates."""
+        asked = ((each, found) for each in self.questions for found in self.questions[each])
+        return (
+            each for each in chain(self.settled.items(), asked) if SHAPES.get(each[0]) in shapes
+        )
 
 
 def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
-    """Return the most likely mapping.
+    """Return what the names of columns settle, and the questions that are left.
+
+    A name that is certain for one member settles it, if no other column has one and the values do
+    not contradict it. Values rank candidates, and never settle a member.
 
     Args:
         kind: the kind of the rows, if the operator names it.
     """
-    found = {each: _Guesser(sample, each) for each in ([kind] if kind else Kind)}
-    points = {each: guesser.points() for each, guesser in found.items()}
-    best = max(found, key=lambda each: points[each])
-    others = [points[each] for each in found if each != best]
-    is_sure = kind is not None or points[best] > max(others, default=0)
-    return found[best].suggestion(is_sure)
+    counts = Counter(map(folded_name, sample.header))
+    columns = {
+        at: Column(at, name, sample.values(at), meanings(name))
+        for at, name in enumerate(sample.header)
+        if name.strip() and counts[folded_name(name)] == 1
+    }
+    ranks = {each: _ranks(columns.values(), each) for each in Kind}
+    points = {each: sum(ranks[each]) for each in Kind}
+    best = kind or max(points, key=lambda each: points[each])
+    is_alone = list(points.values()).count(points[best]) == 1
+    settled, questions = {}, {}
+    for member in _members(best):
+        if found := _settled(member, columns.values()):
+            settled[member] = found
+    free = [each for each in columns.values() if each not in settled.values()]
+    needed = missing_members(best, settled)
+    for member in _members(best):
+        candidates = _candidates(member, free, is_needed=member in needed)
+        if member not in settled and (candidates or member in needed):
+            questions[member] = candidates
+    shown = {each.number for each in chain(settled.values(), *questions.values())}
+    unused = {
+        at: _reason(name, columns.get(at), best)
+        for at, name in enumerate(sample.header)
+        if at not in shown
+    }
+    is_sure = kind is not None or (is_alone and CERTAIN in ranks[best])
+    return Suggestion(sample, best, is_sure, settled, questions, unused)
 
 
 def missing_members(kind: Kind, found: Collection[str]) -> list[str]:
     """Return the members that every row of a kind needs, without those in `found`."""
-    needed = _required_members(kind)
+    columns = LAYOUTS[kind]().columns
+    needed = [each.label for each in columns if each.presence == Presence.REQUIRED]
     if kind == Kind.FINES and "settledOn" not in found:
         needed.append("amount")
     return [member for member in needed if member not in found]
 
 
-def _required_members(kind: Kind) -> list[str]:
-    columns = LAYOUTS[kind]().columns
-    return [column.label for column in columns if column.presence == Presence.REQUIRED]
+def _members(kind: Kind) -> list[str]:
+    return [column.label for column in LAYOUTS[kind]().columns]
 
 
-class _Guesser:
-    """Assigns the columns of a sample to the members of one kind."""
-
-    def __init__(self, sample: Sample, kind: Kind) -> None:
-        self._sample = sample
-        self._kind = kind
-        counts = Counter(map(folded_name, sample.header))
-        self._usable = [
-            number
-            for number, name in enumerate(sample.header)
-            if name.strip() and counts[folded_name(name)] == 1
-        ]
-        self._values = [sample.values(number) for number in range(len(sample.header))]
-        self._refused: dict[int, str] = {}
-        self._guesses: dict[str, Guess] = {}
-        self._by_name()
-
-    def points(self) -> float:
-        """Return how well the names fit this kind."""
-        own = [member for member in self._guesses if member not in _SHARED]
-        needed = set(_required_members(self._kind)) - _SHARED
-        return len(own) + len(needed.intersection(own))
-
-    def suggestion(self, is_kind_sure: bool) -> Suggestion:
-        """Return the guesses, completed by the values of the other columns."""
-        self._by_values()
-        missing = missing_members(self._kind, self._guesses)
-        order = [column.label for column in LAYOUTS[self._kind]().columns]
-        guesses = {each: self._guesses[each] for each in order if each in self._guesses}
-        found = Suggestion(self._sample, self._kind, is_kind_sure, guesses, missing)
-        found.reasons.update((number, self._reason(number)) for number in found.unused)
-        return found
-
-    def _by_name(self) -> None:
-        candidates = [
-            (-score, number, member)
-            for number in self._usable
-            for member, score in names.scores(self._sample.header[number], self._kind).items()
-        ]
-        used = set()
-        for score, number, member in sorted(candidates):
-            if number in used or member in self._guesses:
-                continue
-            is_exact = -score == names.EXACT
-            shape = SHAPES.get(member, Shape.TEXT)
-            fault = _misfit(shape, self._values[number])
-            if fault:
-                self._refused[number] = f"named like {member}, but {fault}"
-                continue
-            if not is_exact and shape == Shape.TEXT and names.dates(self._values[number]):
-                # "Insurance checked on" is no insurer.
-                self._refused[number] = f"named like {member}, but its values are dates"
-                continue
-            used.add(number)
-            has_shape = shape != Shape.TEXT and self._values[number]
-            is_confirmed = score == -names.WHOLE and has_shape and member not in _AMBIGUOUS
-            remark = "" if is_exact or is_confirmed else "guessed from its name"
-            self._guesses[member] = Guess(number, remark)
-
-    def _by_values(self) -> None:
-        if "registration" not in self._guesses:
-            for number in self._free():
-                if names.plates(self._values[number], mixed=True) >= names.MOST:
-                    self._guesses["registration"] = _by_its_values(number)
-                    break
-        if self._kind == Kind.POLICIES:
-            self._guess_period()
-        if self._kind == Kind.VEHICLES and "year" not in self._guesses:
-            years = [number for number in self._free() if names.are_years(self._values[number])]
-            if len(years) == 1:
-                self._guesses["year"] = _by_its_values(years[0])
-
-    def _guess_period(self) -> None:
-        """Guess the first and the last day: two columns of dates that are always in this order."""
-        if not self._guesses.keys().isdisjoint({"validFrom", "validTo"}):
-            return
-        days = ((number, self._days(number)) for number in self._free())
-        dated = islice(((number, found) for number, found in days if found), _PERIOD_COLUMNS_MAX)
-        for (first, first_days), (last, last_days) in permutations(dated, 2):
-            if _is_before(first_days, last_days):
-                self._guesses["validFrom"] = _by_its_values(first)
-                self._guesses["validTo"] = _by_its_values(last)
-                return
-
-    def _days(self, number: int) -> list[str | None]:
-        """Return the days of a column, None for other values; an empty list if it has no days."""
-        found = names.dates(self._values[number])
-        form = found.form if found else None
-        if form is None:
-            return []
-        return [iso_day(record[number].strip(), form) for record in self._sample.records]
-
-    def _reason(self, number: int) -> str:
-        """Return why a column is not used."""
-        name = self._sample.header[number]
-        if not name.strip():
-            return "it has no name"
-        if number not in self._usable:
-            return "its name is in the header more than once"
-        if is_like_deleted(name):
-            return f"if it is true in the rows to remove, name it as {DELETED} in [columns]"
-        reason = self._other_kind(number) or self._refused.get(number)
-        for member in names.scores(name, self._kind):
-            if not reason and member in self._guesses:
-                read = self._sample.header[self._guesses[member].column]
-                reason = f"named like {member}, which is read from {quoted(read)}"
-        return reason or "no known name"
-
-    def _other_kind(self, number: int) -> str:
-        """Return which other kind has a column, by its name; empty if none has it for sure."""
-        name = self._sample.header[number]
-        if names.EXACT in names.scores(name, self._kind).values():
-            return ""
-        for kind in Kind:
-            for member, score in names.scores(name, kind).items():
-                if score == names.EXACT:
-                    return f"could be {member} in a mapping of its own, with --kind {kind}"
-        return ""
-
-    def _free(self) -> Iterator[int]:
-        used = {guess.column for guess in self._guesses.values()}
-        return (
-            number
-            for number in self._usable
-            if number not in used and not names.means_other(self._sample.header[number])
-        )
+def _ranks(columns: Iterable[Column], kind: Kind) -> list[int]:
+    """Return how sure the best name is for each member that only this kind has; twice for keys."""
+    members = [*_members(kind), *missing_members(kind, ())]
+    return [
+        max((each.means.get(member, 0) for each in columns), default=0)
+        for member in members
+        if member not in (_PLATE, "lastUpdated")
+    ]
 
 
-def _by_its_values(number: int) -> Guess:
-    return Guess(number, "guessed from its values")
-
-
-def _is_before(first: Sequence[str | None], last: Sequence[str | None]) -> bool:
-    pairs = [(a, b) for a, b in zip(first, last, strict=True) if a and b]
-    return bool(pairs) and all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
-
-
-def _misfit(shape: Shape, values: Sequence[str]) -> str | None:
-    """Return why a member cannot have these values; None if it can, or if there are none."""
-    if not values or shape == Shape.TEXT:
+def _settled(member: str, columns: Iterable[Column]) -> Column | None:
+    certain = [each for each in columns if each.means.get(member) == CERTAIN]
+    if len(certain) != 1 or certain[0].misfit(member):
         return None
-    fits, what = _CHECKS[shape]
-    return None if fits(values) else f"most of its values are no {what}"
+    (column,) = certain
+    if member == _PLATE:
+        # A council's licence plates, and a fleet's own numbers, can look like registrations.
+        rivals = (each for each in columns if each != column and member in each.means)
+        if not looks.are_distinct(column.values) or any(each.looks_like(member) for each in rivals):
+            return None
+    return column
 
 
-_CHECKS: Mapping[Shape, tuple[Callable[[Sequence[str]], bool], str]] = {
-    # 2026-03-01 could be a registration.
-    Shape.PLATE: (
-        lambda values: names.plates(values) >= names.MOST and not names.dates(values),
-        "registrations",
-    ),
-    Shape.DAY: (lambda values: names.dates(values) is not None, "dates"),
-    Shape.TIME: (names.are_times, "times with a time zone"),
-    Shape.YEAR: (names.are_years, "years"),
-    Shape.FLAG: (names.are_flags, "words for yes or no"),
-    Shape.MONEY: (lambda values: names.decimal(values) is not None, "amounts"),
-}
+def _candidates(member: str, columns: Iterable[Column], *, is_needed: bool) -> list[Column]:
+    """Return the columns that a member can be: by their names, and by their values if it is a key.
+
+    First come those whose values fit, then those with surer names.
+    """
+
+    def is_candidate(column: Column) -> bool:
+        rank = column.means.get(member, 0)
+        if rank:
+            return rank > PART or not column.misfit(member)
+        is_other = OTHER in column.means or CERTAIN in column.means.values()
+        return is_needed and not is_other and column.looks_like(member)
+
+    return sorted(
+        filter(is_candidate, columns),
+        key=lambda each: (bool(each.misfit(member)), -each.means.get(member, 0), each.number),
+    )
+
+
+def _reason(name: str, column: Column | None, kind: Kind) -> str:
+    """Return why a column is not read."""
+    if column is None:
+        return "its name is in the header more than once" if name.strip() else "it has no name"
+    if is_like_deleted(name):
+        return f"if it is true in the rows to remove, name it as {DELETED} in [columns]"
+    for other in Kind:
+        for member in set(_members(other)).difference(_members(kind)):
+            if column.means.get(member, PART) > PART:
+                return f"could be {member} in a mapping of its own, with --kind {other}"
+    return "no known name"

@@ -1,0 +1,156 @@
+"""What the values of a column look like: plates, dates, years, amounts, yes and no."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from app.nouns import counted
+from app.registers.formats.dates import likely_forms, moment, year_of
+from app.registers.formats.values import AMOUNTS, NO, STATUSES, YES
+from app.storage.tables import Shape
+from app.vehicles.compliance import TAX_STATUSES
+from app.vehicles.registration import canonical_registration
+
+_MOST = 0.8
+"""The share of values that must look alike."""
+_YEAR_MAX = 2100
+_VALUE_CHARACTERS_MAX = 40
+_OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[ T].*)?")
+_NUMBER = re.compile(r"[-+]?[\d.,: /]*\d[\d.,: /]*")
+_NOTHING = frozenset(r"null \n nan nat <nil> <na> (null)".split())
+_NOTHING_IN_DATES = _NOTHING.union("na n/a #n/a none nil - --".split())
+"""Words that mean no value: of all columns, and of days, times and years."""
+_DATED = (Shape.DAY, Shape.TIME, Shape.YEAR)
+_WORDS = {
+    Shape.FLAG: (
+        frozenset("true yes 1 1.0 false no 0 0.0".split()),
+        {word: "true" if word in YES else "false" for word in YES | NO},
+        "true or false",
+    ),
+    Shape.WORD: (
+        frozenset(TAX_STATUSES),
+        {word: f'"{STATUSES[word]}"' for word in STATUSES},
+        '"taxed", "exempt", "sorn" or "untaxed"',
+    ),
+}
+"""By shape: native words, what other words mean as TOML, and what a word can mean."""
+
+
+def are_most(values: Sequence[str], test: Callable[[str], object]) -> bool:
+    """Tell whether most values pass a test; false if there are none."""
+    return bool(values) and sum(map(bool, map(test, values))) >= _MOST * len(values)
+
+
+def are_distinct(values: Sequence[str]) -> bool:
+    """Tell whether more than half of the values differ from each other."""
+    return 2 * len(set(values)) > len(values)
+
+
+def known(values: Sequence[str], shape: Shape) -> list[str]:
+    """Return the values without words for nothing."""
+    nothing = _NOTHING_IN_DATES if shape in _DATED else _NOTHING
+    return [each for each in values if each.lower() not in nothing]
+
+
+def is_plate(text: str) -> bool:
+    """Tell whether a text has letters and digits, and can be a registration."""
+    plate = canonical_registration(text[:100])
+    return plate is not None and any(map(str.isdigit, plate)) and any(map(str.isalpha, plate))
+
+
+def is_value(text: str) -> bool:
+    """Tell whether a text in a header is rather a number or a date than a name."""
+    text = text.strip()
+    # SEC: the time that the pattern takes grows with the square of the length.
+    return len(text) <= _VALUE_CHARACTERS_MAX and bool(_NUMBER.fullmatch(text))
+
+
+def form(text: str) -> str:
+    """Return how a text is written, without its content: `AA99AAA`."""
+    return "".join(
+        "9" if each.isdigit() else each if not each.isalpha() else "a" if each.islower() else "A"
+        for each in text[:_VALUE_CHARACTERS_MAX]
+        if each.isprintable()
+    )
+
+
+class Form(NamedTuple):
+    """How the dates or the amounts of a column are written."""
+
+    name: str | None
+    """None: they look like dates, but no mapping can read them."""
+    other: str | None = None
+    """Another form that fits as well."""
+
+
+def dates(values: Sequence[str]) -> Form | None:
+    """Return the form of dates; None if most values are no dates, nor words for nothing."""
+    values = known(values, Shape.DAY)
+    forms = likely_forms(values)
+    if forms:
+        return Form(forms[0], forms[1] if forms[1:] else None)
+    return Form(None) if are_most(values, _OTHER_DATE.fullmatch) else None
+
+
+def decimal(values: Sequence[str]) -> Form | None:
+    """Return the decimal separator of amounts; None if most values are no amounts."""
+    values = known(values, Shape.MONEY)
+    if are_most(values, AMOUNTS["."].fullmatch):
+        return Form(".")
+    # 1.200 can be read with a comma only, but need not be meant so.
+    other = None if any("," in each for each in values) else "."
+    return Form(",", other) if are_most(values, AMOUNTS[","].fullmatch) else None
+
+
+def _are_times(values: Sequence[str]) -> bool:
+    parse, found = moment(""), dates(values)
+    return are_most(values, lambda each: parse(each) is not None) or bool(found and found.name)
+
+
+_CHECKS: dict[Shape, tuple[Callable[[Sequence[str]], object], str]] = {
+    # 2026-03-01 could be a registration.
+    Shape.PLATE: (
+        lambda values: are_most(values, canonical_registration) and not dates(values),
+        "registrations",
+    ),
+    Shape.DAY: (dates, "dates"),
+    Shape.TIME: (_are_times, "times with a time zone"),
+    Shape.YEAR: (
+        lambda values: are_most(values, lambda each: 0 < (year_of(each) or 0) <= _YEAR_MAX),
+        "years",
+    ),
+    Shape.FLAG: (
+        lambda values: are_most(values, lambda each: each.lower() in YES | NO),
+        "words for yes or no",
+    ),
+    Shape.MONEY: (decimal, "amounts"),
+    Shape.TEXT: (lambda values: not dates(values), "texts"),
+}
+
+
+def misfit(values: Sequence[str], shape: Shape) -> str:
+    """Return why a member of a shape cannot have these values; empty if it can."""
+    values = known(values, shape)
+    fits, what = _CHECKS.get(shape, (bool, ""))
+    return f"most of its values are no {what}" if values and not fits(values) else ""
+
+
+def words(values: Sequence[str], shape: Shape) -> tuple[dict[str, str], str]:
+    """Return the words that a mapping must list, with their values as TOML, and advice for others.
+
+    SEC: other words are only counted, because the column can contain anything.
+    """
+    native, translated, ours = _WORDS.get(shape, (frozenset(), {}, ""))
+    nothing = _NOTHING_IN_DATES if shape in _DATED else _NOTHING
+    if shape in (Shape.PLATE, Shape.TEXT):
+        return {}, ""
+    counts = Counter(each.lower() for each in values)
+    foreign = sorted(counts.keys() - native)
+    listed = {
+        each: translated.get(each, '""') for each in foreign if each in {*nothing, *translated}
+    }
+    others = [each for each in foreign if ours and each not in listed]
+    rows = counted(sum(counts[each] for each in others), "row")
+    advice = f'{counted(len(others), "other word")} in {rows}: add lines here, "WORD" = {ours}'
+    return listed, advice if others else ""

@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from contextlib import suppress
 
 from app.nouns import counted
+from app.registers.formats.columns import RowFault
 from app.registers.formats.dates import likely_forms, moment, year_of
 from app.registers.formats.values import AMOUNTS, NO, STATUSES, YES
 from app.storage.tables import Shape
@@ -15,12 +16,11 @@ from app.vehicles.registration import canonical_registration
 _MOST = 0.8
 """The share of values that must look alike."""
 _YEAR_MAX = 2100
-_VALUE_CHARACTERS_MAX = 40
-_OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[ T].*)?")
+_CHARACTERS_MAX = 40
 _NUMBER = re.compile(r"[-+]?[\d.,: /]*\d[\d.,: /]*")
 _NOTHING = frozenset(r"null \n nan nat <nil> <na> (null)".split())
 _NOTHING_IN_DATES = _NOTHING.union("na n/a #n/a none nil - --".split())
-"""Words that mean no value: of all columns, and of days, times and years."""
+"""Words that mean no value: in any column, and in days, times and years."""
 _DATED = (Shape.DAY, Shape.TIME, Shape.YEAR)
 _WORDS = {
     Shape.FLAG: (
@@ -47,12 +47,6 @@ def are_distinct(values: Sequence[str]) -> bool:
     return 2 * len(set(values)) > len(values)
 
 
-def known(values: Sequence[str], shape: Shape) -> list[str]:
-    """Return the values without words for nothing."""
-    nothing = _NOTHING_IN_DATES if shape in _DATED else _NOTHING
-    return [each for each in values if each.lower() not in nothing]
-
-
 def is_plate(text: str) -> bool:
     """Tell whether a text has letters and digits, and can be a registration."""
     plate = canonical_registration(text[:100])
@@ -61,51 +55,44 @@ def is_plate(text: str) -> bool:
 
 def is_value(text: str) -> bool:
     """Tell whether a text in a header is rather a number or a date than a name."""
-    text = text.strip()
     # SEC: the time that the pattern takes grows with the square of the length.
-    return len(text) <= _VALUE_CHARACTERS_MAX and bool(_NUMBER.fullmatch(text))
+    return len(text) <= _CHARACTERS_MAX and bool(_NUMBER.fullmatch(text.strip()))
 
 
 def form(text: str) -> str:
     """Return how a text is written, without its content: `AA99AAA`."""
     return "".join(
         "9" if each.isdigit() else each if not each.isalpha() else "a" if each.islower() else "A"
-        for each in text[:_VALUE_CHARACTERS_MAX]
+        for each in text[:_CHARACTERS_MAX]
         if each.isprintable()
     )
 
 
-class Form(NamedTuple):
-    """How the dates or the amounts of a column are written."""
+def dates(values: Sequence[str]) -> list[str]:
+    """Return the likely form of dates, and another one that fits as well; empty for other values.
 
-    name: str | None
-    """None: they look like dates, but no mapping can read them."""
-    other: str | None = None
-    """Another form that fits as well."""
-
-
-def dates(values: Sequence[str]) -> Form | None:
-    """Return the form of dates; None if most values are no dates, nor words for nothing."""
-    values = known(values, Shape.DAY)
-    forms = likely_forms(values)
-    if forms:
-        return Form(forms[0], forms[1] if forms[1:] else None)
-    return Form(None) if are_most(values, _OTHER_DATE.fullmatch) else None
+    Words for nothing do not count.
+    """
+    return likely_forms([each for each in values if each.lower() not in _NOTHING_IN_DATES])
 
 
-def decimal(values: Sequence[str]) -> Form | None:
-    """Return the decimal separator of amounts; None if most values are no amounts."""
-    values = known(values, Shape.MONEY)
-    if are_most(values, AMOUNTS["."].fullmatch):
-        return Form(".")
+def decimals(values: Sequence[str]) -> list[str]:
+    """Return the decimal separator of amounts, and another one that may be meant; empty if none."""
+    fitting = [each for each in AMOUNTS if are_most(values, AMOUNTS[each].fullmatch)]
     # 1.200 can be read with a comma only, but need not be meant so.
-    other = None if any("," in each for each in values) else "."
-    return Form(",", other) if are_most(values, AMOUNTS[","].fullmatch) else None
+    is_sure = fitting != [","] or any("," in each for each in values)
+    return fitting[:1] if is_sure else [",", "."]
 
 
 def _are_times(values: Sequence[str]) -> bool:
-    parse, found = moment(""), dates(values)
-    return are_most(values, lambda each: parse(each) is not None) or bool(found and found.name)
+    parse = moment("")
+
+    def is_time(text: str) -> bool:
+        with suppress(RowFault):  # It has control characters.
+            return parse(text) is not None
+        return False
+
+    return are_most(values, is_time) or bool(dates(values))
 
 
 _CHECKS: dict[Shape, tuple[Callable[[Sequence[str]], object], str]] = {
@@ -114,7 +101,7 @@ _CHECKS: dict[Shape, tuple[Callable[[Sequence[str]], object], str]] = {
         lambda values: are_most(values, canonical_registration) and not dates(values),
         "registrations",
     ),
-    Shape.DAY: (dates, "dates"),
+    Shape.DAY: (dates, "dates that a mapping can read"),
     Shape.TIME: (_are_times, "times with a time zone"),
     Shape.YEAR: (
         lambda values: are_most(values, lambda each: 0 < (year_of(each) or 0) <= _YEAR_MAX),
@@ -124,16 +111,17 @@ _CHECKS: dict[Shape, tuple[Callable[[Sequence[str]], object], str]] = {
         lambda values: are_most(values, lambda each: each.lower() in YES | NO),
         "words for yes or no",
     ),
-    Shape.MONEY: (decimal, "amounts"),
+    Shape.MONEY: (decimals, "amounts"),
     Shape.TEXT: (lambda values: not dates(values), "texts"),
 }
 
 
 def misfit(values: Sequence[str], shape: Shape) -> str:
     """Return why a member of a shape cannot have these values; empty if it can."""
-    values = known(values, shape)
-    fits, what = _CHECKS.get(shape, (bool, ""))
-    return f"most of its values are no {what}" if values and not fits(values) else ""
+    nothing = _NOTHING_IN_DATES if shape in _DATED else _NOTHING
+    known = [each for each in values if each.lower() not in nothing]
+    fits, what = _CHECKS[shape]
+    return f"most of its values are no {what}" if known and not fits(known) else ""
 
 
 def words(values: Sequence[str], shape: Shape) -> tuple[dict[str, str], str]:
@@ -141,16 +129,17 @@ def words(values: Sequence[str], shape: Shape) -> tuple[dict[str, str], str]:
 
     SEC: other words are only counted, because the column can contain anything.
     """
-    native, translated, ours = _WORDS.get(shape, (frozenset(), {}, ""))
-    nothing = _NOTHING_IN_DATES if shape in _DATED else _NOTHING
     if shape in (Shape.PLATE, Shape.TEXT):
         return {}, ""
-    counts = Counter(each.lower() for each in values)
-    foreign = sorted(counts.keys() - native)
+    native, translated, ours = _WORDS.get(shape, (frozenset(), {}, ""))
+    nothing = dict.fromkeys(_NOTHING_IN_DATES if shape in _DATED else _NOTHING, '""')
+    counts = Counter(each.lower() for each in values if each.lower() not in native)
     listed = {
-        each: translated.get(each, '""') for each in foreign if each in {*nothing, *translated}
+        each: (nothing | translated)[each]
+        for each in sorted(counts)
+        if each in nothing | translated
     }
-    others = [each for each in foreign if ours and each not in listed]
+    others = counts.keys() - listed if ours else ()
     rows = counted(sum(counts[each] for each in others), "row")
     advice = f'{counted(len(others), "other word")} in {rows}: add lines here, "WORD" = {ours}'
     return listed, advice if others else ""

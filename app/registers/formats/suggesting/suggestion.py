@@ -2,10 +2,11 @@
 
 import io
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cache
 from itertools import chain, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from app.registers.formats.columns import DELETED, FileFault, Presence, is_like_deleted
@@ -126,17 +127,15 @@ class Column(NamedTuple):
         """Return why a member cannot have its values; empty if it can."""
         return looks.misfit(self.values, SHAPES.get(member, Shape.TEXT))
 
-    def looks_like(self, member: str) -> bool:
+    def looks_like(self, key: str) -> bool:
         """Tell whether its values alone make it a candidate for a key."""
-        is_text = SHAPES.get(member, Shape.PLATE) == Shape.PLATE
-        if member == _PLATE and not looks.are_most(self.values, looks.is_plate):
+        if not looks.are_most(self.values, looks.is_plate if key == _PLATE else bool):
             return False
-        is_key = not is_text or looks.are_distinct(self.values)
-        return is_key and bool(self.values) and not self.misfit(member)
+        is_one_of_many = SHAPES.get(key) in (Shape.DAY, Shape.MONEY)
+        return (is_one_of_many or looks.are_distinct(self.values)) and not self.misfit(key)
 
 
-@dataclass(slots=True)
-class Suggestion:
+class Suggestion(NamedTuple):
     """What is settled, and what is asked."""
 
     sample: Sample
@@ -148,12 +147,10 @@ class Suggestion:
     unused: dict[int, str]
     """The other columns by their positions, and why they are not read."""
 
-    def columns(self, *shapes: Shape) -> Iterator[tuple[str, Column]]:
-        """Yield members of these shapes with their columns and candidates."""
-        asked = ((each, found) for each in self.questions for found in self.questions[each])
-        return (
-            each for each in chain(self.settled.items(), asked) if SHAPES.get(each[0]) in shapes
-        )
+    def columns(self, *shapes: Shape) -> list[tuple[str, Column]]:
+        """Return members of these shapes with their columns or candidates."""
+        lines = {member: [column] for member, column in self.settled.items()} | self.questions
+        return [(each, c) for each in lines for c in lines[each] if SHAPES.get(each) in shapes]
 
 
 def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
@@ -175,14 +172,14 @@ def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
     points = {each: sum(ranks[each]) for each in Kind}
     best = kind or max(points, key=lambda each: points[each])
     is_alone = list(points.values()).count(points[best]) == 1
-    settled, questions = {}, {}
+    is_sure = kind is not None or (is_alone and CERTAIN in ranks[best])
+    free, settled, questions = dict(columns), {}, {}
     for member in _members(best):
         if found := _settled(member, columns.values()):
-            settled[member] = found
-    free = [each for each in columns.values() if each not in settled.values()]
+            settled[member] = free.pop(found.number)
     needed = missing_members(best, settled)
     for member in _members(best):
-        candidates = _candidates(member, free, is_needed=member in needed)
+        candidates = _candidates(member, free.values(), is_needed=member in needed)
         if member not in settled and (candidates or member in needed):
             questions[member] = candidates
     shown = {each.number for each in chain(settled.values(), *questions.values())}
@@ -191,29 +188,28 @@ def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
         for at, name in enumerate(sample.header)
         if at not in shown
     }
-    is_sure = kind is not None or (is_alone and CERTAIN in ranks[best])
     return Suggestion(sample, best, is_sure, settled, questions, unused)
 
 
-def missing_members(kind: Kind, found: Collection[str]) -> list[str]:
+def missing_members(kind: Kind, found: Container[str]) -> list[str]:
     """Return the members that every row of a kind needs, without those in `found`."""
-    columns = LAYOUTS[kind]().columns
-    needed = [each.label for each in columns if each.presence == Presence.REQUIRED]
+    needed = [member for member, is_needed in _members(kind).items() if is_needed]
     if kind == Kind.FINES and "settledOn" not in found:
         needed.append("amount")
     return [member for member in needed if member not in found]
 
 
-def _members(kind: Kind) -> list[str]:
-    return [column.label for column in LAYOUTS[kind]().columns]
+@cache
+def _members(kind: Kind) -> Mapping[str, bool]:
+    """Return the members of a kind, and whether each row needs them."""
+    return {each.label: each.presence == Presence.REQUIRED for each in LAYOUTS[kind]().columns}
 
 
 def _ranks(columns: Iterable[Column], kind: Kind) -> list[int]:
     """Return how sure the best name is for each member that only this kind has; twice for keys."""
-    members = [*_members(kind), *missing_members(kind, ())]
     return [
         max((each.means.get(member, 0) for each in columns), default=0)
-        for member in members
+        for member in [*_members(kind), *missing_members(kind, ())]
         if member not in (_PLATE, "lastUpdated")
     ]
 
@@ -222,32 +218,27 @@ def _settled(member: str, columns: Iterable[Column]) -> Column | None:
     certain = [each for each in columns if each.means.get(member) == CERTAIN]
     if len(certain) != 1 or certain[0].misfit(member):
         return None
-    (column,) = certain
     if member == _PLATE:
         # A council's licence plates, and a fleet's own numbers, can look like registrations.
-        rivals = (each for each in columns if each != column and member in each.means)
-        if not looks.are_distinct(column.values) or any(each.looks_like(member) for each in rivals):
-            return None
-    return column
+        rivals = (each for each in columns if each not in certain and member in each.means)
+        is_alone = not any(each.looks_like(member) for each in rivals)
+        return certain[0] if is_alone and looks.are_distinct(certain[0].values) else None
+    return certain[0]
 
 
 def _candidates(member: str, columns: Iterable[Column], *, is_needed: bool) -> list[Column]:
-    """Return the columns that a member can be: by their names, and by their values if it is a key.
+    """Return the columns that a member can be by their names, or by their values if it is a key.
 
     First come those whose values fit, then those with surer names.
     """
-
-    def is_candidate(column: Column) -> bool:
-        rank = column.means.get(member, 0)
-        if rank:
-            return rank > PART or not column.misfit(member)
-        is_other = OTHER in column.means or CERTAIN in column.means.values()
-        return is_needed and not is_other and column.looks_like(member)
-
-    return sorted(
-        filter(is_candidate, columns),
-        key=lambda each: (bool(each.misfit(member)), -each.means.get(member, 0), each.number),
-    )
+    ranked = []
+    for each in columns:
+        rank = each.means.get(member, 0)
+        is_other = OTHER in each.means or CERTAIN in each.means.values()
+        if rank or (is_needed and not is_other and each.looks_like(member)):
+            is_misfit = bool(each.misfit(member))
+            ranked += [(is_misfit, -rank, each)] if rank > PART or not is_misfit else []
+    return [each for *_, each in sorted(ranked, key=itemgetter(0, 1))]
 
 
 def _reason(name: str, column: Column | None, kind: Kind) -> str:
@@ -257,7 +248,7 @@ def _reason(name: str, column: Column | None, kind: Kind) -> str:
     if is_like_deleted(name):
         return f"if it is true in the rows to remove, name it as {DELETED} in [columns]"
     for other in Kind:
-        for member in set(_members(other)).difference(_members(kind)):
-            if column.means.get(member, PART) > PART:
+        for member in _members(other):
+            if member not in _members(kind) and column.means.get(member, PART) > PART:
                 return f"could be {member} in a mapping of its own, with --kind {other}"
     return "no known name"

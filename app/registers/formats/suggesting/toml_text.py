@@ -1,7 +1,8 @@
 """A suggestion as the text of a mapping file, with its questions."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 from app.nouns import counted
@@ -58,8 +59,8 @@ def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterato
     yield f"#   {command} --dry-run"
     yield "# If the counts and notes are right, load the file:"
     yield f"#   {command}"
-    others = " or ".join(each for each in Kind if each != found.kind)
-    doubt = f"{found.kind}? If it has {others}, make the mapping again with --kind"
+    kinds = " or ".join(each for each in Kind if each != found.kind)
+    doubt = f"{found.kind}? If it has {kinds}, make the mapping again with --kind"
     yield f'kind = "{found.kind}"' if found.is_kind_sure else _asked("kind", doubt)
     yield _commented(f'register = "{register}"', "any name; one for each source")
     yield f"delimiter = {_quoted(sample.separator)}"
@@ -68,23 +69,22 @@ def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterato
     elif not sample.is_utf8:
         yield "# The file is not UTF-8. Unless it is windows-1252, make the mapping again with"
         yield "# its encoding, because names of columns depend on it: --encoding windows-1250"
-    common, other_forms = _date_forms(found)
-    if common:
-        yield _choice("date_format", common)
-    amounts = (looks.decimal(each.values) for _, each in found.columns(Shape.MONEY))
-    decimal = next(filter(None, amounts), None)
-    if decimal and decimal.name != ".":
-        yield _choice("decimal", decimal)
+    common, others = _date_forms(found)
+    yield from _choice("date_format", common)
+    amounts = (looks.decimals(each.values) for _, each in found.columns(Shape.MONEY))
+    decimals = next(filter(None, amounts), [])
+    yield from _choice("decimal", [] if decimals == ["."] else decimals)
     yield ""
     yield "[columns]"
     for member, column in found.settled.items():
         yield _commented(f"{member} = {_quoted(column.name)}", _remark(member, column))
     for member, candidates in found.questions.items():
         yield from _question(found, member, candidates)
-    if other_forms:
+    if others:
         yield ""
         yield _commented("[date_formats]", "the dates of these members have another form")
-        yield from (_choice(member, form) for member, form in other_forms.items())
+        for member, forms in others.items():
+            yield from _choice(member, forms)
     constant, value = _CONSTANTS.get(found.kind, ("", ""))
     if constant and constant not in found.settled.keys() | found.questions.keys():
         yield ""
@@ -101,44 +101,50 @@ def _question(found: Suggestion, member: str, candidates: list[Column]) -> Itera
         needed = f"Every row needs it{place.get(member, ', or move it to [constants]')}. "
     yield f"# {member}? {needed}{'It could be:' if candidates else 'No column looks like it.'}"
     for each in candidates[:_CANDIDATES_MAX]:
-        form, remark = looks.dates(each.values), _remark(member, each)
-        written = Counter(map(looks.form, each.values)).most_common(1)
-        shown = (form and form.name) or (written[0][0] if written else "no values")
+        forms = [
+            *looks.dates(each.values),
+            *_most_common(map(looks.form, each.values)),
+            "no values",
+        ]
         different = f"{len(set(each.values)):,} of {len(each.values):,} differ"
-        yield f"#   {_quoted(each.name)} ({shown}; {different}){f': {remark}' if remark else ''}"
+        remark = f": {_remark(member, each)}".removesuffix(": ")
+        yield f"#   {_quoted(each.name)} ({forms[0]}; {different}){remark}"
     if candidates[_CANDIDATES_MAX:]:
         yield f"#   and {len(candidates) - _CANDIDATES_MAX:,} more"
     yield _asked(member)
 
 
+def _most_common(texts: Iterable[str]) -> list[str]:
+    return [text for text, _ in Counter(texts).most_common(1)]
+
+
 def _remark(member: str, column: Column) -> str:
     """Return the doubts about a column as a member."""
-    is_day = SHAPES.get(member) == Shape.DAY
-    form = looks.dates(column.values)
-    doubts = {
-        column.misfit(member): True,
-        "no values among these rows": not column.values,
-        "no mapping can read its dates, such as D.M.YY": is_day and form and not form.name,
-        "dates of this name can be the first day without": is_day and WITHOUT in column.means,
-    }
-    return "; ".join(each for each, is_so in doubts.items() if each and is_so)
-
-
-def _date_forms(found: Suggestion) -> tuple[looks.Form | None, dict[str, looks.Form]]:
-    """Return the form of most dates, and by member the forms of those that differ from it."""
-    forms = [
-        (member, form)
-        for member, column in found.columns(Shape.DAY, Shape.TIME)
-        if (form := looks.dates(column.values)) and form.name
+    is_without = SHAPES.get(member) == Shape.DAY and WITHOUT in column.means
+    doubts = [
+        column.misfit(member),
+        "" if column.values else "no values among these rows",
+        "dates of this name can be the first day without" if is_without else "",
     ]
-    # A column in which only one form fits decides for columns in which two forms fit.
-    sure = Counter(form.name for _, form in forms if not form.other)
-    if not sure:
-        return (forms[0][1] if forms else None), {}
-    # Of two equally frequent forms, the one with days: mostly only one column has months.
-    common = max(sure, key=lambda name: (sure[name], "D" in str(name)))
-    others = {member: form for member, form in forms if common not in form}
-    return looks.Form(common), {each: others[each] for each in others.keys() & found.settled.keys()}
+    return "; ".join(filter(None, doubts))
+
+
+def _date_forms(found: Suggestion) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the form of most dates, and those of settled members that differ; two if in doubt."""
+    dated = found.columns(Shape.DAY, Shape.TIME)
+    forms = [(member, looks.dates(each.values)) for member, each in dated]
+    # A column in which only one form fits decides for columns in which two forms fit. Of two
+    # equally frequent forms, it is the one with days: mostly only one column has months.
+    sure = sorted(
+        (form for _, (form, *other) in filter(itemgetter(1), forms) if not other),
+        key=lambda each: "D" not in each,
+    )
+    common = _most_common(sure) or next(filter(None, (each for _, each in forms)), [])
+    return common, {
+        member: each
+        for member, each in forms
+        if member in found.settled and each and not set(common).intersection(each)
+    }
 
 
 def _words(found: Suggestion) -> Iterator[str]:
@@ -164,8 +170,12 @@ def _unused(found: Suggestion) -> Iterator[str]:
         yield f"#   and {len(found.unused) - _UNUSED_MAX:,} more"
 
 
-def _choice(key: str, form: looks.Form) -> str:
-    return _asked(key, f"{form.name} or {form.other}?") if form.other else f'{key} = "{form.name}"'
+def _choice(key: str, answers: list[str]) -> Iterator[str]:
+    """Yield the line of a key: a question if there are two answers, nothing if there is none."""
+    if answers[1:]:
+        yield _asked(key, f"{' or '.join(answers)}?")
+    elif answers:
+        yield f'{key} = "{answers[0]}"'
 
 
 def _asked(key: str, comment: str = "") -> str:

@@ -174,7 +174,7 @@ def test_the_kind_of_real_exports(export):
     ("kind", "name"),
     [
         *((Kind.VEHICLES, each) for each in ("Remarques", "Brandstof", "Kilometerstand", "Rodzaj")),
-        *((Kind.VEHICLES, each) for each in ("Last MOT", "letzter TÜV", "Dernier CT", "Tipo")),
+        *((Kind.VEHICLES, each) for each in ("Last MOT", "Letzte Hauptuntersuchung", "Dernier CT")),
         *((Kind.POLICIES, each) for each in ("Vertragspartner", "Phone number", "Kontonummer")),
         *((Kind.VEHICLES, each) for each in ("Reifenmarke", "Plate type", "Renavam", "VIN")),
         *((Kind.FINES, each) for each in ("Kundenreferenz", "Amount paid", "Zahlungsfrist")),

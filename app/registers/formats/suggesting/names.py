@@ -51,12 +51,14 @@ def _parts() -> Sequence[tuple[str, str]]:
 def meanings(name: str) -> Mapping[str, int]:
     """Return the members that a column's name can mean, and how sure each is."""
     compact = _compact(name)
-    # An umlaut is written with and without an e.
-    whole = _words().get(compact) or _words().get(_UMLAUT.sub("", compact))
-    if whole:
-        return whole
+    # PERF: this takes 0.1 ms, and to look up all parts of a long name ten times as much.
     parts = {member: PART for word, member in _parts() if word in compact}
-    return {OTHER: PART} if OTHER in parts else parts
+    return _whole(compact) or ({OTHER: PART} if OTHER in parts else parts)
+
+
+def _whole(compact: str) -> Mapping[str, int]:
+    # An umlaut is written with and without an e.
+    return _words().get(compact) or _words().get(_UMLAUT.sub("", compact), {})
 
 
 def plate_columns(header: Sequence[str]) -> list[int]:
@@ -65,7 +67,7 @@ def plate_columns(header: Sequence[str]) -> list[int]:
     The words that `lookup --csv` of 1.0.0 knew win: a file that it answers every night must not
     become ambiguous by a new word.
     """
-    means = list(map(meanings, header))
+    means = [_whole(_compact(name)) for name in header]
     first = [at for at, each in enumerate(means) if _FIRST in each]
     return first or [at for at, each in enumerate(means) if each.get("registration", 0) > VAGUE]
 

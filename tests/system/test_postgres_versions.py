@@ -19,8 +19,8 @@ SUITES = ["bookworm", "trixie", "sid"]
 ENTER = Path(__file__).with_name("enter.sh")
 KEPT_LINES = 100
 SECONDS_MAX = 120
-# It does not run as root. NOTE: the shell must stay, because it ends with this process; what runs
-# as another user does not.
+# It does not run as root. NOTE: the shell must stay: it ends with this process. What runs as
+# another user does not.
 RUN = (
     "run='setpriv --reuid=postgres --regid=postgres --clear-groups'; "
     "bin=$(echo /usr/lib/postgresql/*/bin); cd /; "

@@ -353,6 +353,26 @@ class TestAllOrNothing:
         assert world.load_files(*paths, mode=mode).changed == 1
 
     @ON_POSTGRES
+    @pytest.mark.parametrize("mode", ["merge", "replace"])
+    def test_a_lock_that_ended_before_its_connection_counts_as_lost(self, world, monkeypatch, mode):
+        """A pooler whose mode was changed gives the session with the lock to others, who end it."""
+        world.load([CAR])
+        last = Table.upsert if mode == "merge" else Table.fill
+
+        def ending(self, rows):
+            last(self, rows)
+            if not world.engine.in_transaction():
+                world.engine.execute_sql("SELECT pg_advisory_unlock_all()")
+
+        monkeypatch.setattr(Table, last.__name__, ending)
+        paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
+        with pytest.raises(OperatorError, match="connection to the database was lost; nothing"):
+            world.load_files(*paths, mode=mode)
+        monkeypatch.undo()
+        assert [row[1] for row in held(world)] == ["FORD"]
+        assert world.load_files(*paths, mode=mode).changed == 1
+
+    @ON_POSTGRES
     def test_a_load_that_lost_its_lock_leaves_the_next_one_alone(self, world, monkeypatch):
         """After losing its lock, a load leaves the rows of the next load alone."""
         world.load([CAR])

@@ -92,7 +92,7 @@ class TestSessionMode:
 
     def test_an_exhausted_pool_is_named_soon(self, cli, pooled, monkeypatch):
         """PgBouncer itself lets clients wait for two minutes."""
-        monkeypatch.setattr(postgres_session, "ANSWER_SECONDS", 0.1)
+        monkeypatch.setattr(postgres_session, "ANSWER_SECONDS", 1)
         pooler = pooled(pool_mode="session", default_pool_size=2)
         held = hold_sessions(pooler, 2)
         assert "has no free connection; raise its pool size" in cli.refusal("check")
@@ -101,6 +101,17 @@ class TestSessionMode:
         assert "has no free connection" in cli.refusal("check")
         held.pop().close()
         cli.run("check")
+
+    def test_a_pool_that_is_too_small_for_a_load_changes_nothing(self, cli, pooled, monkeypatch):
+        """A load needs up to four connections, and says that it gets no more."""
+        pooled(pool_mode="session")
+        cli.run("import", cli.file("rows.csv", ROW))
+        monkeypatch.setattr(postgres_session, "ANSWER_SECONDS", 1)
+        pooled(pool_mode="session", default_pool_size=2)
+        assert "all settings are right" in cli.run("check").stdout
+        changed = cli.file("rows.csv", ROW.replace("FORD", "SEAT"))
+        assert "has no free connection" in cli.refusal("import", "--mode", "replace", changed)
+        assert "FORD" in cli.run("lookup", "AB12CDE").stdout
 
 
 @ON_POSTGRES

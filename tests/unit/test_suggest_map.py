@@ -428,6 +428,20 @@ class TestHostile:
         assert not read_sample(f"{first}\nPlate;Make;Model\nA1;X;Y\n".encode()).has_header
         assert read_sample(b"Plate;Make;;\nA1;X;;\n").has_header
 
+    @each_row(
+        "text",
+        [
+            "Vehicle,,Policy,\nPlate,Make,Number,Start\nA1,X,P-1,2026-01-01\n",
+            "a,b\nABCD123456,ABCD123457\nABCD123458,ABCD123459\n",
+            "Kenteken,Kenteken\nAB12CDE,CD34EFG\n",
+            "Kenteken,Merk\n,\n,\n",
+        ],
+    )
+    def test_what_a_person_must_see_is_asked_for(self, text):
+        """A header in two lines, values like plates, a name twice, and empty columns settle no key."""
+        for kind in (None, *Kind):
+            assert "registration" in suggested(text, kind).questions
+
     def test_a_header_alone(self):
         """The mapping says so, and asks which column has the registrations."""
         made = suggested("Kenteken;Make\n")

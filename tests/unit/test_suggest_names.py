@@ -7,7 +7,7 @@ from typing import Any
 
 from app.registers.formats.native import LAYOUTS
 from app.registers.formats.suggesting import names
-from app.registers.formats.suggesting.names import CERTAIN, LIKELY, meanings, plate_columns
+from app.registers.formats.suggesting.names import CERTAIN, LIKELY, PART, meanings, plate_columns
 from app.registers.formats.suggesting.suggestion import Suggestion, read_sample, suggest
 from app.registers.formats.suggesting.toml_text import mapping_text
 from app.storage.tables import Kind
@@ -108,6 +108,10 @@ EXPORTS = {
     "it authority": "fines: N. verbale=reference | Targa=registration | "
     "Data del verbale=issuedOn | Importo dovuto=amount | Valuta=currency | Pagato il=settledOn",
 }
+
+
+COLUMN_WORDS = Path(__file__).with_name("column_words.txt").read_text("utf-8").splitlines()
+"""Words for the columns of a list of vehicles and of policies, by language."""
 
 
 def parsed(export: str) -> tuple[Kind, list[tuple[str, str]]]:
@@ -272,6 +276,16 @@ class TestVocabulary:
     def test_words_for_plates(self, name):
         """The words for plate that registers and fleets use are known, in any official language."""
         assert plate_columns(["Make", name]) == [1]
+
+    @each_row("line", COLUMN_WORDS)
+    def test_words_of_each_language(self, line):
+        """Each official language has a whole word for what a file needs first."""
+        members = (
+            "registration make model firstRegistered motExpiry insurer number validFrom validTo"
+        )
+        words = line.partition(": ")[2].split(" | ")
+        for member, word in zip(members.split(), words, strict=True):
+            assert meanings(word).get(member, 0) > PART, word
 
     def test_the_first_words_win(self):
         """A file that `lookup --csv` of 1.0.0 answered does not become ambiguous by a new word."""

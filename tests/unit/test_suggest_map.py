@@ -438,7 +438,7 @@ class TestHostile:
         ],
     )
     def test_what_a_person_must_see_is_asked_for(self, text):
-        """A header in two lines, values like plates, a name twice, and empty columns settle no key."""
+        """A header in two lines, values like plates, a name twice, empty columns settle no key."""
         for kind in (None, *Kind):
             assert "registration" in suggested(text, kind).questions
 

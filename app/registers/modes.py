@@ -113,7 +113,9 @@ def _fill_in_parallel(work: Work, made: NextGeneration) -> None:
         is_done = worker.wait()
         if is_done:
             made.add_part(work.kind)
-            counts.add_tuple(read_value(result)[0])
+            (their_counts, in_latin), _ = read_value(result)
+            counts.add_tuple(their_counts)
+            work.in_latin.update(in_latin)
     finally:
         worker.end()
         result.close()
@@ -127,7 +129,7 @@ def _fill_part(work: Work, made: NextGeneration, middle: str, result: BinaryIO) 
     with made.opened_part() as part:
         _fill(work, part, counts, after=middle)
         # The counts are written before the part is closed, so that nothing can fail afterwards.
-        write_value(counts.to_tuple(), result)
+        write_value((counts.to_tuple(), sorted(work.in_latin)), result)
         result.flush()
 
 

@@ -141,6 +141,21 @@ def unnamed_insurer_notes(stored: int) -> list[str]:
     ]
 
 
+def other_letters_notes(plates: int) -> list[str]:
+    """Return a sentence if plates of the files are known in letters of two scripts.
+
+    Args:
+        plates: how many are also known in Latin letters.
+    """
+    if not plates:
+        return []
+    are = "plate of these files is" if plates == 1 else "plates of these files are"
+    return [
+        f"{plates:,} {are} in Cyrillic or Greek letters, and in a register in the Latin letters "
+        "that look the same: these count as two vehicles"
+    ]
+
+
 def repeat_notes(kind: Kind, known: KnownColumns, rows: int, keys: int, files: int) -> list[str]:
     """Return a sentence if rows of native or mapped files repeat keys.
 

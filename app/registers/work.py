@@ -1,11 +1,15 @@
 """A running load: its files, its changes and its result."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC
+from itertools import filterfalse
 from typing import Any
 
+import peewee
+
 from app import clock
+from app.errors import OperatorError
 from app.registers.applying.answers import Basis
 from app.registers.applying.apply_changes import Outcome, apply_changes
 from app.registers.applying.counts import Counts
@@ -22,6 +26,7 @@ from app.registers.notes import (
     calendar_notes,
     day_sooner_notes,
     exchanged_notes,
+    other_letters_notes,
     page_notes,
     repeat_notes,
     shared_date_notes,
@@ -37,7 +42,10 @@ from app.storage.identity import new_stamp
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry, list_entries
 from app.storage.tables import Kind
+from app.vehicles.suggestions import in_latin
 
+_IN_LATIN_MAX = 20_000
+"""So many plates in other letters are looked up in Latin ones; a batch can bring a few more."""
 _HELD_MAX = 30_000
 """How many stored rows are compared with a batch at once; others are removed before."""
 
@@ -69,6 +77,8 @@ class Work:
         self.basis = self.request.basis or Basis(clock.today(UTC).isoformat())
         self.counts = Counts(intake.kind, 0, self.basis.day)
         """The changes of the load; complete once all rows are compared."""
+        self.in_latin: set[str] = set()
+        """Plates of the files in other letters than Latin, as Latin letters write them."""
         self.change: Change | None = None
         """What the load changes, or would if it were not refused; None until that is known."""
 
@@ -121,6 +131,7 @@ class Work:
         """Yield what a merge changes, in key order."""
         intake = self.intake
         for batch in intake.runs.batches(after, until):
+            self._note_letters(batch)
             held = table.rows_of_groups(batch) if table else ()
             yield apply_changes(self.kind, intake.narrowed(batch), held, intake.read_at)
 
@@ -136,6 +147,7 @@ class Work:
         order = order_of(self.kind)
         key_of = order.key_of()
         for changes in self.intake.runs.batches(after, until):
+            self._note_letters(changes)
             batch = changes
             if not are_complete(changes):
                 batch = order.without_deleted(changes)
@@ -155,6 +167,30 @@ class Work:
             yield apply_changes(self.kind, batch, held, self.intake.read_at, is_replace=True)
         yield from map(Outcome.of_removed, stored.take())
 
+    def _note_letters(self, batch: Sequence[Columns]) -> None:
+        """Collect plates of a sorted batch that are not in Latin letters."""
+        # PERF: these sort last, so that one look at a batch of Latin plates is enough.
+        if str(batch[-1][0]).isascii() or len(self.in_latin) >= _IN_LATIN_MAX:
+            return
+        plates = (str(change[0]) for change in batch)
+        self.in_latin.update(filter(None, map(in_latin, filterfalse(str.isascii, plates))))
+
+    def _count_in_latin(self) -> int:
+        """Return how many of these plates a register has in Latin letters, too."""
+        groups = [(plate,) for plate in sorted(self.in_latin)]
+        found: set[object] = set()
+        for entry in list_entries(self.engine) if groups else ():
+            # A register that cannot be read has a note of its own.
+            with (
+                suppress(OperatorError, peewee.PeeweeException, OSError),
+                Generations(self.engine, entry.name).opened_unchanged(entry) as opened,
+            ):
+                for kind in (Kind.VEHICLES, Kind.POLICIES):
+                    if opened and entry.holds(kind):
+                        rows = Table(opened, kind).rows_of_groups(groups)
+                        found.update(row[0] for row in rows)
+        return len(found)
+
     def require_rules(self) -> None:
         """Refuse a load that breaks rules, and note suspicious changes (D157).
 
@@ -169,6 +205,7 @@ class Work:
             *(altered_by_spreadsheet(facts) if self.counts.held_before else ()),
             *unnamed_insurer_notes(self._count_unnamed(facts)),
             *page_notes(self.intake, self.counts.held_before),
+            *other_letters_notes(self._count_in_latin()),
             *unread_notes(counts.answers.unread),
             *uniform_notes(self.request, counts),
             *calendar_notes(counts),

@@ -26,9 +26,10 @@ _OTHERS = _others_in(_SHAPES + _ACCENTS), _others_in(_SHAPES)
 PERF: an accent is never one of two: there would be 1,712 variants, not 656.
 """
 _TO_LATIN = str.maketrans(
-    "АВЕНІКМОРТХУСΑΒΕΗΙΚΜΝΟΡΤΧΥΖÄÅÖØÜ",  # Cyrillic and Greek letters are meant.
-    "ABEHIKMOPTXYCABEHIKMNOPTXYZAAOOU",
+    "АВЕНІКМОРТХУСΑΒΕΗΙΚΜΝΟΡΤΧΥΖ",  # noqa: RUF001 # Cyrillic and Greek letters are meant.
+    "ABEHIKMOPTXYCABEHIKMNOPTXYZ",
 )
+_TO_PLAIN = _TO_LATIN | str.maketrans("ÄÅÖØÜ", "AAOOU")
 _SCRIPTS = (
     str.maketrans("ABEHIKMOPTXYC", "АВЕНІКМОРТХУС"),  # noqa: RUF001
     str.maketrans("ABEHIKMNOPTXYZ", "ΑΒΕΗΙΚΜΝΟΡΤΧΥΖ"),  # noqa: RUF001
@@ -66,9 +67,15 @@ def _changed(registration: str, changes: int) -> Iterator[str]:
             yield "".join(variant)
 
 
+def in_latin(registration: str) -> str | None:
+    """Return a Cyrillic or Greek plate in Latin letters; None if they do not have its letters."""
+    latin = registration.translate(_TO_LATIN)
+    return latin if latin != registration and latin.isascii() else None
+
+
 def _in_other_scripts(registration: str) -> Iterator[str]:
     """Yield a plate in plain Latin letters, and in Cyrillic or Greek ones if it can be."""
-    plain = registration.translate(_TO_LATIN)
+    plain = registration.translate(_TO_PLAIN)
     # A plate has the letters of one script only.
     others = (plain.translate(script) for script in _SCRIPTS)
     whole = (each for each in others if not re.search("[A-Z]", each))

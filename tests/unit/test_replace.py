@@ -79,7 +79,7 @@ class TestReplace:
         assert [row[-1] for row in held(world)] == [FIRST, SECOND]
 
     @pytest.mark.parametrize(
-        "texts", [["FORD", "", "BMW"], ["None", "", "None or so"], ["\\N", "", "A\\tB\\"], ["%s"]]
+        "texts", [["FORD", "", "BMW"], ["None", "", "None or so"], ["\\NB", "", "A\\tB\\"], ["%s"]]
     )
     def test_texts_are_held_as_they_are(self, world, replace, texts):
         """Backslashes and texts that look like a null are stored unchanged."""

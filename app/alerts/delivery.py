@@ -10,12 +10,13 @@ import shutil
 import signal
 import ssl
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
 
@@ -25,10 +26,13 @@ from app.alerts.message import DIGEST, Message
 from app.alerts.spool import Entry, Spool
 from app.clock_steps import old_times
 from app.config import SETTINGS, Config
+from app.printable import printable
 from app.setting_destinations import SECRET_PREFIX, Destination
 from app.storage.file_lock import user_name
 
 COMMAND_SECONDS = 60
+_ERROR_BYTES_MAX = 10_000
+_LINE_CHARACTERS_MAX = 300
 _KILL_SECONDS = 5
 """For a killed command to end. One that waits in the kernel ends later."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -101,14 +105,29 @@ def _post(url: str, message: Message, secret: bytes | None) -> str | None:
 def _run(words: Sequence[str], stdin: bytes, environment: dict[str, str]) -> None:
     """Run a command with this input. Raises NotSent unless it ends with 0 in time.
 
-    It shares our stderr.
+    The reason has the last line of its stderr, of which our own gets the end.
     """
+    # NOTE: no pipe, which a process that it leaves in the background would keep open; no file,
+    # which a full disk would refuse.
+    with open(os.memfd_create("stderr"), "rb+") as errors:
+        try:
+            _run_with(errors, words, stdin, environment)
+        finally:
+            errors.seek(max(0, errors.seek(0, os.SEEK_END) - _ERROR_BYTES_MAX))
+            sys.stderr.write(errors.read().decode(errors="backslashreplace"))
+
+
+def _run_with(
+    errors: BinaryIO, words: Sequence[str], stdin: bytes, environment: dict[str, str]
+) -> None:
+    """Run a command whose stderr is a file. Raises NotSent unless it ends with 0 in time."""
     # NOTE: not `with`, which would wait forever for a process that cannot be killed.
     try:
         process = subprocess.Popen(  # noqa: S603 - the operator's own command, without a shell
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
+            stderr=errors,
             env=environment,
             cwd="/",
             start_new_session=True,
@@ -119,9 +138,17 @@ def _run(words: Sequence[str], stdin: bytes, environment: dict[str, str]) -> Non
         process.communicate(stdin, COMMAND_SECONDS)
     except subprocess.TimeoutExpired:
         _kill(process)
-        raise NotSent(f"{words[0]} did not end within {COMMAND_SECONDS} s") from None
+        said = f"{words[0]} did not end within {COMMAND_SECONDS} s"
+        raise NotSent(f"{said}{_last_line(errors)}") from None
     if process.returncode:
-        raise NotSent(f"{words[0]} ended with {process.returncode}")
+        raise NotSent(f"{words[0]} ended with {process.returncode}{_last_line(errors)}")
+
+
+def _last_line(errors: BinaryIO) -> str:
+    """Return what a command has written last, after a colon; empty if it has written nothing."""
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - _ERROR_BYTES_MAX))
+    lines = errors.read().decode(errors="backslashreplace").strip().splitlines()
+    return f": {printable(lines[-1].strip())[:_LINE_CHARACTERS_MAX]}" if lines else ""
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

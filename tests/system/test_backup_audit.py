@@ -201,7 +201,7 @@ def test_a_restore_is_tried_as_the_page_says(world, is_on):
     world.load([{"registration": "AB12CDE", "make": "FORD"}])
     audited(world)
     settings = settings_of(world) | ({"audit": "on"} if is_on else {})
-    backup = run("backup", world.directory / "backups", **settings)["backup"]
+    backup = run("backup", world.directory / "backups", "--registers", **settings)["backup"]
     audit_dir = world.directory / "audit"
     (world.directory / "verifyd.env").write_text(
         f'VERIFYD_AUDIT_DIGESTS=\nVERIFYD_AUDIT="on"\nVERIFYD_AUDIT_DIR={audit_dir}\n' * is_on

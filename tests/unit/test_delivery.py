@@ -11,7 +11,7 @@ import pytest
 from app import clock
 from app.alerts import delivery
 from app.alerts.conditions import queue_conditions
-from app.alerts.delivery import deliver, send_to_all
+from app.alerts.delivery import deliver, outcome_of, send_to_all
 from app.alerts.https import NotSent
 from app.alerts.message import Condition, composed
 from app.alerts.spool import Spool
@@ -83,6 +83,38 @@ def test_it_has_failed_as_long_as_an_alert_waits(queue):
     queue.now += 300
     assert deliver(queue.config)
     assert deliver(queue.config)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("exit 78", "ended with 78"),
+        (
+            "echo one >&2; printf 'no \\033[1mconfiguration\\n\\n' >&2; exit 78",
+            "ended with 78: no ",
+        ),
+        ("yes x | head -c 100000 >&2; echo last >&2; exit 1", "ended with 1: last"),
+        ("printf '\\377' >&2; exit 1", "ended with 1: \\xff"),
+    ],
+)
+def test_the_reason_has_the_last_line_of_an_error(queue, capfd, text, reason):
+    """A number alone tells nothing; control characters are not printed."""
+    command = queue.command("first", text)
+    outcome = outcome_of(Destination("exec", str(command)), TRIAL, queue.config)
+    assert outcome.outcome == "failed"
+    assert str(outcome.reason).startswith(f"{command} {reason}")
+    assert "\x1b" not in str(outcome.reason)
+    assert ("last" in capfd.readouterr().err) == ("last" in text)
+
+
+@pytest.mark.timeout(30)
+def test_a_process_that_is_left_in_the_background_delays_nothing(queue, tmp_path):
+    """A mailer may leave one that delivers, with the same stderr."""
+    left = tmp_path / "left"
+    command = queue.command("first", f"tail -f /dev/null &\necho $! >{left}")
+    outcome = outcome_of(Destination("exec", str(command)), TRIAL, queue.config)
+    assert outcome.outcome == "sent"
+    os.kill(int(left.read_text()), signal.SIGKILL)
 
 
 def test_without_a_destination_alerts_wait(queue, caplog):

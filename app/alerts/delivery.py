@@ -11,19 +11,20 @@ import signal
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import BinaryIO, Literal, NamedTuple
+from typing import BinaryIO
 
 import msgspec
 
 from app import clock
 from app.alerts.https import NotSent, answer_of
-from app.alerts.message import DIGEST, Message
-from app.alerts.spool import Entry, Spool
+from app.alerts.message import DIGEST, TEST, Message
+from app.alerts.spool import Entry, Outcome, Spool
 from app.clock_steps import old_times
 from app.config import SETTINGS, Config
 from app.printable import printable
@@ -31,6 +32,9 @@ from app.setting_destinations import SECRET_PREFIX, Destination
 from app.storage.file_lock import user_name
 
 COMMAND_SECONDS = 60
+TEST_SECONDS = 180
+"""For a test message to be sent: commands of other messages can come before it."""
+_PAUSE_SECONDS = 0.1
 _ERROR_BYTES_MAX = 10_000
 _LINE_CHARACTERS_MAX = 300
 _KILL_SECONDS = 5
@@ -220,21 +224,6 @@ GIVEN_UP_SECONDS = 4 * 86_400
 _log = logging.getLogger("app.operations.notices.delivery")
 
 
-class Outcome(NamedTuple):
-    """The result of sending to one destination."""
-
-    destination: str
-    outcome: Literal["sent", "accepted", "failed"]
-    """`accepted` means that somebody has taken the message who may still drop it."""
-    reason: str | None = None
-    """Why the message was not delivered, or may not be; None if it was."""
-
-    def __str__(self) -> str:
-        verb = {"sent": "delivered to", "accepted": "accepted by", "failed": "not delivered to"}
-        reason = f": {self.reason}" if self.reason else ""
-        return f"{verb[self.outcome]} {self.destination}{reason}"
-
-
 def send_to_all(config: Config, message: Message) -> list[Outcome]:
     """Send a message to each destination of alerts or digests at once, without the queue."""
     outcomes = [outcome_of(each, message, config) for each in config.notify]
@@ -257,7 +246,10 @@ def deliver(config: Config) -> bool:
     is_well = True
     with spool.delivering() as is_alone:
         while is_alone and (entry := _next_due(spool)):
-            is_well = _try_deliver(spool, entry, config) and is_well
+            if entry.message.type == TEST:
+                _test(spool, entry, config)
+            else:
+                is_well = _try_deliver(spool, entry, config) and is_well
         # A message that waits for its next attempt is not delivered, although nothing failed now.
         return is_well and not (is_alone and any(entry.attempts for entry in spool.entries()))
 
@@ -275,6 +267,28 @@ def is_due(attempts: int, tried_at: int) -> bool:
     wait = min(FIRST_WAIT_SECONDS * 2 ** min(attempts - 1, 10), LONGEST_WAIT_SECONDS)
     # A clock that was set back must not stop deliveries.
     return not 0 <= clock.now() - tried_at < wait
+
+
+def _test(spool: Spool, entry: Entry, config: Config) -> None:
+    """Send a test message once, and note what came of it for the command that waits for that."""
+    outcomes = send_to_all(config, entry.message)
+    with spool.locked():
+        spool.note_tested(entry.message.id, outcomes)
+        spool.finish(entry)
+
+
+def test_through_queue(config: Config, message: Message) -> list[Outcome] | None:
+    """Queue a test message, and wait for what comes of it in the unit that delivers alerts.
+
+    Returns None if that takes too long. Raises OSError if the queue cannot be used.
+    """
+    spool = Spool(config.data_dir)
+    with spool.locked():
+        spool.put(message, dict(spool.alerted()))
+    until_ns = clock.monotonic_ns() + TEST_SECONDS * 1_000_000_000
+    while (outcomes := spool.tested(message.id)) is None and clock.monotonic_ns() < until_ns:
+        time.sleep(_PAUSE_SECONDS)
+    return outcomes
 
 
 def _try_deliver(spool: Spool, entry: Entry, config: Config) -> bool:

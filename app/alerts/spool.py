@@ -2,7 +2,7 @@
 
 `queue/NUMBER.json` holds a message, and all conditions that were reported by then. So one rename
 queues a message and remembers what it reported. After its delivery the newest message stays in
-`last.json`. Every change needs `lock`.
+`last.json`. What came of the latest test is in `tested.json`. Every change needs `lock`.
 """
 
 import errno
@@ -10,9 +10,10 @@ import logging
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -25,7 +26,23 @@ from app.storage.files import read_bytes, sync
 MESSAGES_MAX = 100
 _LAST = "last.json"
 _PART = "part"
+_TESTED = "tested.json"
 _log = logging.getLogger("app.operations.notices.spool")
+
+
+class Outcome(NamedTuple):
+    """The result of sending to one destination."""
+
+    destination: str
+    outcome: Literal["sent", "accepted", "failed"]
+    """`accepted` means that somebody has taken the message who may still drop it."""
+    reason: str | None = None
+    """Why the message was not delivered, or may not be; None if it was."""
+
+    def __str__(self) -> str:
+        verb = {"sent": "delivered to", "accepted": "accepted by", "failed": "not delivered to"}
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{verb[self.outcome]} {self.destination}{reason}"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -75,6 +92,20 @@ class Spool:
         for oldest in queued[: max(0, len(queued) + 1 - MESSAGES_MAX)]:
             _log.error("alert %s: dropped, the queue is full", oldest.message.id)
             self.finish(oldest)
+
+    def note_tested(self, message_id: str, outcomes: Sequence[Outcome]) -> None:
+        """Note what came of a test message. Needs the lock. Raises OSError."""
+        part = self._directory / f"{_TESTED}.{_PART}"
+        part.write_bytes(msgspec.json.encode((message_id, outcomes)))
+        part.rename(self._directory / _TESTED)
+
+    def tested(self, message_id: str) -> list[Outcome] | None:
+        """Return what came of a test message, None if that is not noted. Raises OSError."""
+        with suppress(FileNotFoundError, *BAD_JSON):
+            data = read_bytes(self._directory / _TESTED)
+            tested, outcomes = msgspec.json.decode(data, type=tuple[str, list[Outcome]])
+            return outcomes if tested == message_id else None
+        return None
 
     def entries(self) -> Iterator[Entry]:
         """Yield the queued messages, oldest first. Raises OSError."""

@@ -2,14 +2,15 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from app import clock
-from app.alerts.delivery import Outcome, deliver, send_to_all
+from app.alerts.delivery import TEST_SECONDS, deliver, send_to_all, test_through_queue
 from app.alerts.digests import send_digests
 from app.alerts.message import Condition, Message, test_message
 from app.alerts.morning import composed_report, send
 from app.alerts.report import report
-from app.alerts.spool import Spool, new_id
+from app.alerts.spool import Outcome, Spool, new_id
 from app.cli.output import Table, print_item, waiting_for
 from app.cli.parser import Group, OneOf, flag
 from app.config import SETTINGS, Config, ConfigError
@@ -22,6 +23,9 @@ from app.storage.session import opened_database, require_owner
 _NEEDED = ("data_dir", "audit_dir", "audit_digests", "notify", "notify_secret")
 
 
+UNIT = Path("/etc/systemd/system/paths.target.wants/verifyd-notify.path")
+"""Is there while the unit that delivers queued alerts is enabled."""
+_SYSTEMD, _DATA_DIR = Path("/run/systemd/system"), Path("/var/lib/verifyd")
 commands = Group()
 OUTCOMES = Table[Outcome]("destination outcome reason")
 PROBLEMS = Table[Condition]("key problem remedy", problem=lambda each: each.warning)
@@ -69,15 +73,22 @@ def _notify(args: argparse.Namespace) -> None:
 def _test(args: argparse.Namespace, config: Config) -> None:
     if not (config.notify or config.audit_digests):
         raise OperatorError(f"{SETTINGS['notify'].variable} names no destination; set it first")
+    message, way = (
+        test_message(new_id()),
+        "by this command, because no unit of systemd delivers here",
+    )
     with waiting_for(args, "the destinations to take a test message"):
-        outcomes = send_to_all(config, test_message(new_id()))
+        if _has_unit(config):
+            way = "through the queue and verifyd-notify.service, as alerts are"
+            outcomes = _sent_by_unit(config, message)
+        else:
+            outcomes = send_to_all(config, message)
     failed = sum(each.outcome == "failed" for each in outcomes)
     destinations = counted(len(outcomes), "destination")
-    sentence = f"test message sent to {len(outcomes) - failed} of {destinations}"
+    sentence = f"test message sent to {len(outcomes) - failed} of {destinations}, {way}"
     OUTCOMES.print_list(args, outcomes, sentence)
     faults = []
     try:
-        # The test message does not go through the queue.
         Spool(config.data_dir).try_out()
     except OSError as error:
         variable = SETTINGS["data_dir"].variable
@@ -86,6 +97,28 @@ def _test(args: argparse.Namespace, config: Config) -> None:
         faults.append(f"the test message failed at {failed} of {destinations}")
     if faults:
         raise OperatorError("\n".join(faults))
+
+
+def _has_unit(config: Config) -> bool:
+    """Tell whether systemd delivers what this process queues."""
+    return _SYSTEMD.is_dir() and UNIT.exists() and config.data_dir == _DATA_DIR
+
+
+def _sent_by_unit(config: Config, message: Message) -> list[Outcome]:
+    """Return what came of a test message in the unit. Raises OperatorError."""
+    try:
+        outcomes = test_through_queue(config, message)
+    except OSError as error:
+        variable = SETTINGS["data_dir"].variable
+        raise OperatorError(
+            f"{variable}: no alert can be queued in {config.data_dir}: {error.strerror}"
+        ) from error
+    if outcomes is None:
+        raise OperatorError(
+            f"the unit has not sent the test message within {TEST_SECONDS} s; see "
+            '"systemctl status verifyd-notify.path verifyd-notify.service"'
+        )
+    return outcomes
 
 
 @commands.command(

@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import msgspec
@@ -13,10 +14,12 @@ from app.alerts import delivery
 from app.alerts.conditions import queue_conditions
 from app.alerts.delivery import deliver, outcome_of, send_to_all
 from app.alerts.https import NotSent
-from app.alerts.message import Condition, composed
+from app.alerts.message import Alerted, Condition, composed
+from app.alerts.message import test_message as trial_message
 from app.alerts.spool import Spool
 from app.config import Config
 from app.setting_destinations import Destination
+from tests.system.processes import until
 
 NOW = 1_900_000_000
 DAY = 86_400
@@ -115,6 +118,34 @@ def test_a_process_that_is_left_in_the_background_delays_nothing(queue, tmp_path
     outcome = outcome_of(Destination("exec", str(command)), TRIAL, queue.config)
     assert outcome.outcome == "sent"
     os.kill(int(left.read_text()), signal.SIGKILL)
+
+
+def test_a_test_goes_the_way_of_alerts(queue):
+    """Who delivers the queue sends it once, and the command that waits learns what came of it."""
+    queue.put()
+    queue.command("second", "echo no >&2; exit 1")
+    spool = Spool(queue.directory)
+    reported = {"load:rdw": Alerted("1", "it failed", NOW, NOW)}
+    with spool.locked():
+        spool.put(TRIAL, reported)
+    deliver(queue.config)
+    message = trial_message("msg_2")
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(delivery.test_through_queue, queue.config, message)
+        until(lambda: any(each.message == message for each in queue.queued()), "the test")
+        deliver(queue.config)
+        first, second = waiting.result() or ()
+    assert (first.outcome, second.outcome) == ("sent", "failed")
+    assert str(second.reason).endswith("ended with 1: no")
+    assert all(each.message != message for each in queue.queued())
+    assert spool.alerted() == reported
+    assert spool.tested("msg_1") is None
+
+
+def test_a_test_that_nobody_sends_ends(queue, monkeypatch):
+    """The command says so then."""
+    monkeypatch.setattr(delivery, "TEST_SECONDS", 0)
+    assert delivery.test_through_queue(queue.config, trial_message("msg_2")) is None
 
 
 def test_without_a_destination_alerts_wait(queue, caplog):

@@ -7,9 +7,8 @@ import pytest
 
 from app import clock
 from app.alerts import digests
-from app.alerts.delivery import Outcome
 from app.alerts.digests import digest_conditions, send_digests
-from app.alerts.spool import Spool
+from app.alerts.spool import Outcome, Spool
 from app.audit.digests import latest
 from app.audit.seal import seal
 from app.errors import OperatorError

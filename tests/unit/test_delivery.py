@@ -134,7 +134,9 @@ def test_a_test_goes_the_way_of_alerts(queue):
         waiting = threads.submit(delivery.test_through_queue, queue.config, message)
         until(lambda: any(each.message == message for each in queue.queued()), "the test")
         deliver(queue.config)
-        first, second = waiting.result() or ()
+        ended = waiting.result()
+    assert ended is not None
+    first, second = ended
     assert (first.outcome, second.outcome) == ("sent", "failed")
     assert str(second.reason).endswith("ended with 1: no")
     assert all(each.message != message for each in queue.queued())

@@ -126,7 +126,7 @@ class PlateFile:
             if self._is_open:
                 raise OperatorError(
                     f"{self._name}: a quote in line {first} is never closed, "
-                    f"or not within {LINE_BYTES_MAX} bytes"
+                    f"or not within {LINE_BYTES_MAX:,} bytes"
                 ) from None
             return None
 
@@ -188,7 +188,7 @@ def _physical_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     content = cast(BinaryIO, Content(stream, name, lambda _: None))
     for block in line_blocks(content):
         if isinstance(block, OverlongLine):
-            raise OperatorError(f"{name}: a line is longer than {LINE_BYTES_MAX} bytes")
+            raise OperatorError(f"{name}: a line is longer than {LINE_BYTES_MAX:,} bytes")
         yield from block.splitlines(keepends=True)
 
 

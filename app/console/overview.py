@@ -133,13 +133,15 @@ def loads_by_day(engine: Engine, zone: tzinfo) -> tuple[list[str], list[Series]]
     days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     counts = {day: [0, 0] for day in days}
     begin = int(datetime(days[0].year, days[0].month, days[0].day, tzinfo=zone).timestamp())
-    query = RegisterLoad.select(RegisterLoad.started_at, RegisterLoad.status).where(
-        RegisterLoad.started_at >= begin
-    )
-    for started_at, status in query.tuples().execute(engine):
+    load = RegisterLoad
+    query = load.select(load.id, load.started_at, load.status).where(load.started_at >= begin)
+    states = states_of_loads(engine)
+    for number, started_at, status in query.tuples().execute(engine):
         day = datetime.fromtimestamp(started_at, zone).date()
-        if day in counts:
-            counts[day][status == "failed"] += 1
+        is_failed = status == "failed"
+        # One that is held or was accepted has not failed, and changed nothing itself.
+        if day in counts and not (is_failed and number in states):
+            counts[day][is_failed] += 1
     return [f"{day.day} {day:%b}" for day in days], [
         Series("done", "good", [counts[day][0] for day in days]),
         Series("failed", "bad", [counts[day][1] for day in days]),

@@ -9,6 +9,7 @@ A load is not refused for this.
 from collections.abc import Iterable
 from datetime import date
 
+from app.nouns import counted
 from app.registers.applying.counts import FAR_YEARS, VALUES_MAX, Counts
 from app.registers.change import Change, MemberChange
 from app.registers.change_words import count_of
@@ -107,7 +108,7 @@ def day_sooner_notes(counts: Counts) -> list[str]:
     """
     members = zip(counts.added.members, counts.differences.day_sooner, strict=True)
     return [
-        f"{member.name} moved back by one day in {rows:,} rows"
+        f"{member.name} moved back by one day in {counted(rows, 'row')}"
         for member, rows in members
         if rows >= DAY_SOONER_ROWS_MIN
     ]

@@ -10,6 +10,7 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from app.errors import OperatorError
+from app.nouns import counted
 from app.registers.applying.answers import Turned
 from app.registers.applying.counts import FAR_YEARS, MEMBERS, VALUES_MAX
 from app.registers.baseline import Baseline
@@ -223,7 +224,7 @@ def _values(facts: Facts) -> str | None:
             continue
         lost, had = _lost(facts, name, member)
         if _is_many(facts, lost, had, facts.request.loss_max):
-            told.append(f"{lost:,} of {had:,} rows would lose {name}")
+            told.append(f"{lost:,} of {counted(had, 'row')} would lose {name}")
     return ", ".join(told) or None
 
 

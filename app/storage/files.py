@@ -12,6 +12,7 @@ from urllib.parse import quote
 import apsw
 
 from app.errors import OperatorError
+from app.nouns import counted
 
 OPEN_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 """Open files by the URIs of `file_uri`, whose mode can only be narrower."""
@@ -154,4 +155,4 @@ def size_text(size_bytes: int) -> str:
     for unit, unit_bytes in (("GB", 10**9), ("MB", 10**6)):
         if size_bytes >= unit_bytes:
             return f"{size_bytes / unit_bytes:,.1f} {unit}"
-    return f"{size_bytes / 1000:,.0f} kB"
+    return counted(size_bytes, "byte") if size_bytes < 1000 else f"{size_bytes / 1000:,.0f} kB"

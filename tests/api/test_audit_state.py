@@ -106,7 +106,9 @@ class TestState:
         at(1.1)
         seal(trail, current=False)
         at(2)
-        assert ready(world).json["checks"]["audit"] == "on, 0 kB sealed, last run 54 min ago"
+        assert ready(world).json["checks"]["audit"] == (
+            f"on, {size_bytes} bytes sealed, last run 54 min ago"
+        )
         wanted = {
             "verifyd_audit_enabled": 1,
             "verifyd_audit_writable": 1,
@@ -215,7 +217,7 @@ class TestFailing:
         assert ready(world).status_int == 200
         assert list(conditions(world)) == ["audit:space"]
         monkeypatch.setattr(state, "free_bytes_of", lambda _: 0)
-        self.require_failing(world, "is full: 0 kB are free")
+        self.require_failing(world, "is full: 0 bytes are free")
 
     def test_a_disk_that_does_not_sync(self, world, trail, monkeypatch):
         """The process that noticed it says so."""

@@ -475,6 +475,14 @@ class TestAcceptance:
             assert link.text == "See load 2 and what to do"
             assert "imports show" not in page.html.select_one(".findings").text
 
+    def test_the_chart_counts_no_held_or_accepted_load_as_failed(self, world, browser, do):
+        """A decision is not a failure, and what was accepted has its own line."""
+        held_load(world)
+        chart = "done, 0 failed"
+        assert f"1 {chart}" in browser.get(ROOT).text
+        do(self.ACCEPT)
+        assert f"2 {chart}" in browser.get(ROOT).text
+
     def test_a_viewer_sees_the_rules_and_no_button(self, world, application):
         """To accept or to reject is to change."""
         held_load(world)

@@ -20,7 +20,7 @@ def test_a_new_installation_begins_its_trail(serve, tmp_path):
     """The service is ready at once, and has nothing to warn of."""
     service = serve(audit="on", audit_dir=tmp_path / "audit")
     assert (tmp_path / "audit" / "owner.json").exists()
-    assert service.get("/readyz").json()["checks"]["audit"].startswith("on, 0 kB sealed")
+    assert service.get("/readyz").json()["checks"]["audit"].startswith("on, 0 bytes sealed")
     assert [line for line in service.lines("stderr") if line["level"] != "info"] == []
 
 

@@ -289,7 +289,7 @@ def test_a_full_disk_is_a_warning(serve, world, disk):
     told = service.get("/readyz")
     assert (told.status, told.json()["status"]) == (200, "ready")
     full, next_load = told.json()["warnings"]
-    assert full == f"The disk of {disk.path} is full: 0 kB are free."
+    assert full == f"The disk of {disk.path} is full: 0 bytes are free."
     assert next_load.startswith("The next load of the register native needs about")
     assert b"verifyd_database_writable 0.0" in service.get("/metrics").body
     disk.empty()

@@ -468,7 +468,7 @@ class TestRefused:
             (b"plate\n\0\n", "has NUL bytes"),
             (b"\x1f\x8b\x08", "is compressed with gzip"),
             (b'plate\nAB12CDE\n"AB\n', "a quote in line 3 is never closed"),
-            (b"plate\n" + b"x" * (1 << 20) + b"x\n", "a line is longer than 1048576 bytes"),
+            (b"plate\n" + b"x" * (1 << 20) + b"x\n", "a line is longer than 1,048,576 bytes"),
         ],
     )
     def test_an_unreadable_list_of_plates(self, refused, data, reason):

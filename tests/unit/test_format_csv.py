@@ -231,8 +231,8 @@ def test_line_over_the_limit(end: bytes) -> None:
     rows, rejects = read(end.join(lines))
     assert [row[0] for row in rows] == ["AB1", "AB3"]
     assert [(line, reason) for line, reason, _ in rejects] == [
-        (3, "longer than 1048576 bytes"),
-        (5, "longer than 1048576 bytes"),
+        (3, "longer than 1,048,576 bytes"),
+        (5, "longer than 1,048,576 bytes"),
         (6, "not a registration number: '?'"),
     ]
     assert all(len(record) <= 1000 for _, _, record in rejects)

@@ -164,7 +164,7 @@ def test_longer_than_any_record() -> None:
     """A missing line end does not fill the memory."""
     changes, heard = read_file(record(), MARKER * 200_000, record())
     assert changes == [POLICY, POLICY]
-    assert heard.rejects == [(3, "longer than 1048576 bytes")]
+    assert heard.rejects == [(3, "longer than 1,048,576 bytes")]
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n", "\r"])

@@ -189,8 +189,8 @@ def test_line_over_the_limit() -> None:
     rows, rejects = read(b"\n".join([fits, fits + b" ", start + b'"' * 3 * MIB, b"{", fits]))
     assert rows == [VehicleRow("AB1")] * 2
     assert [(line, reason) for line, reason, _ in rejects] == [
-        (2, "longer than 1048576 bytes"),
-        (3, "longer than 1048576 bytes"),
+        (2, "longer than 1,048,576 bytes"),
+        (3, "longer than 1,048,576 bytes"),
         (4, "not a JSON object"),
     ]
 

@@ -191,7 +191,7 @@ def test_values_over_the_limit(open_: str, close: str) -> None:
     line = 3 + filler.count("\n")
     assert read(text) == (
         [{"id": 1}, {"id": 2}],
-        [(2, "longer than 1048576 bytes"), (line, "not a JSON object")],
+        [(2, "longer than 1,048,576 bytes"), (line, "not a JSON object")],
     )
 
 
@@ -200,7 +200,7 @@ def test_value_of_the_limit() -> None:
     fits = '{"id": "' + "x" * (MIB - 10) + '"}'
     more = fits.replace("xx", "xxx", 1)
     found, rejects = read(f"[{fits}, {more}, {fits}]")
-    assert (len(found), rejects) == (2, [(1, "longer than 1048576 bytes")])
+    assert (len(found), rejects) == (2, [(1, "longer than 1,048,576 bytes")])
 
 
 def test_quote_never_closed() -> None:

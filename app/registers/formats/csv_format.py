@@ -269,10 +269,10 @@ class DelimitedRecords:
         if self._in_record or overlong.quotes % 2:
             raise unclosed_quote_fault(self._line if self._in_record else line)
         if not self.header:
-            raise FileFault(f"The header is longer than {LINE_BYTES_MAX} bytes.")
+            raise FileFault(f"The header is longer than {LINE_BYTES_MAX:,} bytes.")
         if overlong.is_cut_off:
             raise cut_off_fault(line)
-        reason = f"longer than {LINE_BYTES_MAX} bytes"
+        reason = f"longer than {LINE_BYTES_MAX:,} bytes"
         self._report.reject(line, reason, windows_1252(overlong.start))
 
     def _quoted_fields(self) -> list[str] | None:

@@ -242,7 +242,7 @@ class JsonObjects:
             return windows_1252(text)
 
     def _reject_overlong(self, line: int, overlong: OverlongLine) -> None:
-        reason = f"longer than {LINE_BYTES_MAX} bytes"
+        reason = f"longer than {LINE_BYTES_MAX:,} bytes"
         self.report.reject(line, reason, decoded_text(overlong.start))
 
 

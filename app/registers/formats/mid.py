@@ -86,7 +86,7 @@ def _changes(stream: BinaryIO, report: Report) -> Iterator[Change]:
     change_of = _policy_reader()
     for line, record in _between_header_and_trailer(_records(stream), report):
         if isinstance(record, OverlongLine):
-            report.reject(line, f"longer than {LINE_BYTES_MAX} bytes", "")
+            report.reject(line, f"longer than {LINE_BYTES_MAX:,} bytes", "")
             continue
         try:
             change = change_of(record)

@@ -88,7 +88,7 @@ def unclosed_quote_fault(line: int) -> FileFault:
     """Return the fault of a file with an open quote in the record that begins on this line."""
     reason = (
         "A quote opened in the record of line {line} is never closed, "
-        f"or not within {LINE_BYTES_MAX} bytes."
+        f"or not within {LINE_BYTES_MAX:,} bytes."
     )
     return FileFault(reason, line=line)
 

@@ -16,6 +16,9 @@ from app.watches.told import Check, Checks, Seen, Told
 _SLACK_DAYS = 1
 """Agencies write the first day without (D100), which 1.0.0 stored, and a mapping can say so of any
 file. A rollback brings it back. So a last day that is a day sooner is no change by a load."""
+_OF_AGENCIES = ("mot", "tax")
+"""The checks of which a last day that is a day later may come from a rollback as well. An insurance
+that is extended day by day ends later each time."""
 
 
 class Change(NamedTuple):
@@ -64,10 +67,11 @@ def compare(
     checks, changes, is_held = [], [], False
     for place, (name, former, current) in enumerate(zip(Checks._fields, told, now, strict=True)):
         has_changed = former.valid != current.valid
-        lead = _lead_due(former, current, today, lead_days)
+        later_days = _SLACK_DAYS if name in _OF_AGENCIES else 0
+        lead = _lead_due(former, current, today, lead_days, later_days)
         is_due = has_changed or lead is not None or _is_shortened(former, current)
         since = former.day or day
-        asked = former, seen, place, since, lead_days
+        asked = former, seen, place, since, lead_days, later_days
         if is_due and not reports_loads and _is_by_load(*asked):
             is_held = True
             checks.append(_judged_on(former, day))
@@ -92,7 +96,9 @@ def _ends_a_day_sooner(told: Check, seen: Seen, place: int) -> bool:
     return checks is not None and checks[place].last_day == day_before
 
 
-def _is_by_load(told: Check, seen: Seen, place: int, since: str, lead_days: Sequence[int]) -> bool:
+def _is_by_load(
+    told: Check, seen: Seen, place: int, since: str, lead_days: Sequence[int], later_days: int
+) -> bool:
     """Tell whether something differs on the day that a check was told for.
 
     A lead day can be due on that day without a load, after the watch was created or replaced.
@@ -104,7 +110,7 @@ def _is_by_load(told: Check, seen: Seen, place: int, since: str, lead_days: Sequ
     if then is None or then.valid != told.valid or _is_shortened(told, then):
         return True
     is_moved = then.last_day != told.last_day
-    return is_moved and _lead_due(told, then, since, lead_days) is not None
+    return is_moved and _lead_due(told, then, since, lead_days, later_days) is not None
 
 
 def _is_shortened(told: Check, now: Check) -> bool:
@@ -113,13 +119,19 @@ def _is_shortened(told: Check, now: Check) -> bool:
     return last_day is not None and told.valid and not (told.last_day and told.last_day <= last_day)
 
 
-def _lead_due(told: Check, now: Check, day: str, lead_days: Sequence[int]) -> int | None:
-    """Return the smallest lead day that is reached, unless it was reported for this last day."""
+def _lead_due(
+    told: Check, now: Check, day: str, lead_days: Sequence[int], later_days: int
+) -> int | None:
+    """Return the smallest lead day that is reached, unless it was reported for this last day.
+
+    Args:
+        later_days: by how many days this last day may be later than the one that was reported.
+    """
     lead = None if now.last_day is None else _reached(now.last_day, day, lead_days)
     if lead is None or told.reported is None or told.reported[1] > lead:
         return lead
     apart = date.fromisoformat(told.reported[0]) - date.fromisoformat(str(now.last_day))
-    return None if abs(apart.days) <= _SLACK_DAYS else lead
+    return None if -later_days <= apart.days <= _SLACK_DAYS else lead
 
 
 def _reached(last_day: str, day: str, lead_days: Sequence[int]) -> int | None:

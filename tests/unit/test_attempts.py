@@ -34,7 +34,7 @@ def failed(cli, *words: object) -> dict[str, Any]:
 UNREADABLE = {
     "empty": (b"", "The file is empty."),
     "utf-16": ("registration\nA1\n".encode("utf-16"), "The file is UTF-16; save it as UTF-8."),
-    "html": (b"<!DOCTYPE html><html><body>503</body></html>\n", "The file fits no format."),
+    "html": (b"<!DOCTYPE html><html><body>503</body></html>\n", "The file is HTML"),
     "unknown": (b"a;b\n1;2\n", "The file fits no format."),
     "bad zip": (b"PK\x03\x04 and no more", "The file is damaged"),
     "bad gzip": (b"\x1f\x8b\x08 and no more", "The file is damaged"),
@@ -213,7 +213,7 @@ def test_names_inside_a_zip_are_as_harmless(cli):
     path = cli.directory / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x\ny.csv", "<html>")
-    assert cli.refusal("import", path).startswith(f"{path}: x\\ny.csv: The file fits no format")
+    assert cli.refusal("import", path).startswith(f"{path}: x\\ny.csv: The file is HTML")
 
 
 class TestList:

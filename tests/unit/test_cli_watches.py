@@ -412,8 +412,8 @@ class TestWatchlist:
 
         done = installed.cli.json(*typed("registration\nAB12CDE\nZZ9\n"))
         assert (done["created"], done["watches"]) == (2, 2)
-        refused = installed.cli.refusal(*typed("plate\nAB12CDE\n"))
-        assert refused.startswith("standard input has the unknown column plate")
+        refused = installed.cli.refusal(*typed("registration,colour\nAB12CDE,red\n"))
+        assert refused.startswith("standard input has the unknown column colour")
         assert "standard input has no header" in installed.cli.refusal(*typed(""))
 
     def test_each_fault_is_named_by_its_line(self, installed):

@@ -13,7 +13,7 @@ from app.accounts.usage.store import UsageDay, UsageHour, old_usage, write
 from app.actions import Criteria, list_actions
 from app.alerts.conditions import conditions_of
 from app.alerts.delivery import deliver
-from app.alerts.message import test_message as trial
+from app.alerts.message import Condition, composed
 from app.alerts.nightly import JobRun, Run, record
 from app.alerts.spool import Spool, new_id
 from app.clock_steps import accept, clock_fault, look, old_times
@@ -439,7 +439,8 @@ class TestRemoval:
         config = world.configured(notify=())
         spool = Spool(host.data_dir)
         with spool.locked():
-            spool.put(trial(new_id()), {})
+            late = Condition("job:backup", "a backup failed", "It failed.", NOW, "verifyd check")
+            spool.put(composed(new_id(), [late], []), {})
 
         def remove():
             assert not deliver(config)

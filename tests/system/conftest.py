@@ -15,6 +15,7 @@ import pytest
 from app.storage.versions import program_schema
 from tests.conftest import World
 from tests.postgres import Cluster
+from tests.system.binary import built, copy_tree
 from tests.system.drop import Drop
 from tests.system.processes import ROOT, Service, free_port
 
@@ -115,6 +116,12 @@ def socket_directory() -> Iterator[Path]:
     """A directory whose path is short enough for Unix sockets."""
     with short_directory() as path:
         yield path
+
+
+@pytest.fixture(scope="session")
+def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The binary of this tree."""
+    return built(copy_tree(tmp_path_factory.mktemp("binary") / "tree"))
 
 
 @pytest.fixture

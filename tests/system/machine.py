@@ -10,7 +10,7 @@ from typing import Self
 
 import pytest
 
-from tests.system.processes import KEPT, descendants, until
+from tests.system.processes import KEPT, ROOT, descendants, until
 
 _PACKAGES = "systemd-sysv,nginx-light,curl,sudo"
 _NEEDED = ("debootstrap", "unshare", "nsenter")
@@ -47,10 +47,16 @@ def debian_root(name: str, suite: str, packages: str) -> Path:
 
 
 class Machine:
-    """A running machine; `with` stops it with all its processes."""
+    """A running machine; `with` stops it with all its processes.
 
-    def __init__(self, directory: Path) -> None:
-        root = debian_root("debian-bookworm", "bookworm", _PACKAGES)  # It has no Python.
+    Args:
+        directory: for what the machine writes.
+        packages: names of Debian packages that it has beside those of each machine.
+    """
+
+    def __init__(self, directory: Path, *packages: str) -> None:
+        name = "-".join(("debian-bookworm", *packages))
+        root = debian_root(name, "bookworm", ",".join((_PACKAGES, *packages)))  # It has no Python.
         self._boot = subprocess.Popen([_BOOT, root, directory], start_new_session=True)
         self._init: int | None = None
 
@@ -107,3 +113,11 @@ class Machine:
     def _is_up(self) -> bool:
         state = self.run("systemctl is-system-running").stdout.strip()
         return state in ("running", "degraded")
+
+
+def bring(machine: Machine, binary: Path, name: str = "verifyd", tree: Path = ROOT) -> None:
+    """Copy a binary and the deploy folder of a tree to root's home."""
+    home = machine.path("/root")
+    shutil.rmtree(home / "deploy", ignore_errors=True)
+    shutil.copytree(tree / "deploy", home / "deploy")
+    shutil.copy(binary, home / name)

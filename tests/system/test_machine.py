@@ -14,7 +14,7 @@ from app.storage.versions import program_schema
 from tests.system.binary import built, copy_tree, last_commit_at, tree_of_commit
 from tests.system.conftest import NEXT_MIGRATION
 from tests.system.creators import Creators
-from tests.system.machine import Machine
+from tests.system.machine import Machine, bring
 from tests.system.nginx import make_certificate
 from tests.system.processes import ROOT, until
 from tests.system.site import behind_site
@@ -45,12 +45,6 @@ def prepare_state(config: Config) -> None:
 """
 
 
-@pytest.fixture(scope="module")
-def binary(tmp_path_factory) -> Path:
-    """The binary of this tree."""
-    return built(copy_tree(tmp_path_factory.mktemp("binary") / "tree"))
-
-
 @pytest.fixture
 def machine(binary, tmp_path, socket_directory) -> Iterator[Machine]:
     """A machine with the release in root's home: binary, deploy folder, certificate."""
@@ -67,14 +61,6 @@ def installed(machine) -> Machine:
     """A machine on which the service runs."""
     machine.do("deploy/install.sh --binary verifyd")
     return machine
-
-
-def bring(machine: Machine, binary: Path, name: str = "verifyd", tree: Path = ROOT) -> None:
-    """Copy a binary and the deploy folder of a tree to root's home."""
-    home = machine.path("/root")
-    shutil.rmtree(home / "deploy", ignore_errors=True)
-    shutil.copytree(tree / "deploy", home / "deploy")
-    shutil.copy(binary, home / name)
 
 
 @pytest.mark.sample

@@ -273,8 +273,9 @@ def _test(spool: Spool, entry: Entry, config: Config) -> None:
     """Send a test message once, and note what came of it for the command that waits for that."""
     outcomes = send_to_all(config, entry.message)
     with spool.locked():
-        spool.note_tested(entry.message.id, outcomes)
+        # First, because a full disk would repeat the test every five minutes.
         spool.finish(entry)
+        spool.note_tested(entry.message.id, outcomes)
 
 
 def test_through_queue(config: Config, message: Message) -> list[Outcome] | None:

@@ -5,6 +5,7 @@ import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -148,6 +149,17 @@ def test_a_test_that_nobody_sends_ends(queue, monkeypatch):
     """The command says so then."""
     monkeypatch.setattr(delivery, "TEST_SECONDS", 0)
     assert delivery.test_through_queue(queue.config, trial_message("msg_2")) is None
+
+
+def test_a_test_is_sent_once_on_a_full_disk(queue, monkeypatch):
+    """What came of it cannot be noted, but no further start of the unit sends it again."""
+    full = OSError(errno.ENOSPC, "no space")
+    monkeypatch.setattr(delivery, "TEST_SECONDS", 0)
+    monkeypatch.setattr(Spool, "note_tested", Mock(side_effect=full))
+    delivery.test_through_queue(queue.config, trial_message("msg_2"))
+    with pytest.raises(OSError, match="no space"):
+        deliver(queue.config)
+    assert queue.queued() == []
 
 
 def test_without_a_destination_alerts_wait(queue, caplog):

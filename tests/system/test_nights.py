@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.system.binary import built, copy_tree
-from tests.system.machine import Machine
+from tests.system.machine import Machine, bring
 from tests.system.nginx import make_certificate
 from tests.system.nights import (
     COVER_FAULTS,
@@ -33,7 +33,6 @@ from tests.system.nights import (
     Spoil,
 )
 from tests.system.processes import until
-from tests.system.test_machine import bring
 
 pytestmark = pytest.mark.system_long
 

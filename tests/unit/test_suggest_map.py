@@ -83,8 +83,8 @@ def answered(text: str | bytes, kind: Kind | None = None) -> str:
         at = number - 1
         candidates = found.questions.get(key)
         first = candidates[0].name if candidates else lines[at].partition("# ")[2].split(" or ")[0]
-        answer = found.kind if key == "kind" else first
-        lines[at] = f"{key} = {json.dumps(answer)}" if answer else ""
+        answer = {"kind": found.kind, "timezone": "Europe/Rome"}.get(key, first)
+        lines[at] = f"{key.removeprefix('times.')} = {json.dumps(answer)}" if answer else ""
     return "\n".join(lines) + "\n"
 
 
@@ -199,7 +199,7 @@ class TestValues:
 
     @each_row("member", ["cancelledOn", "cancelled_on"])
     def test_words_for_nothing_do_not_hide_a_column(self, member):
-        """A day of cancellation that is mostly nothing stays, with the words that it needs."""
+        """A day of cancellation that is mostly nothing stays, and the load reads it as missing."""
         nothing = ["NA", r"\N", "None", "-", "NaT", "<nil>", "(null)", "--"]
         header = f"VRM;Policy Number;validFrom;validTo;{member}\n"
         rows = "".join(
@@ -208,8 +208,7 @@ class TestValues:
         )
         made = suggested(header + rows)
         assert made.questions == {}
-        words = tomllib.loads(made.text)["words"]["cancelledOn"]
-        assert words == dict.fromkeys(map(str.lower, nothing), "")
+        assert "words" not in tomllib.loads(made.text)
         with tempfile.TemporaryDirectory() as directory:
             changes = loaded(header + rows, Path(directory)).changes
         days = [PolicyRow._make(each).cancelled_on for each in changes]
@@ -220,7 +219,54 @@ class TestValues:
         made = suggested("VRM;insured\n" + "A1;yes\n" * 9 + "A2;-\nA3;\\N\n", Kind.VEHICLES)
         words = made.text.partition("[words.insured]")[2]
         assert words.startswith("              # 1 other word in 1 row: add lines here")
-        assert tomllib.loads(made.text)["words"]["insured"] == {r"\n": ""}
+        assert tomllib.loads(made.text)["words"]["insured"] == {}
+
+    def test_words_for_nothing_in_amounts_are_left_to_the_operator(self):
+        """`-` can be zero, so the load refuses it until a line says what it means."""
+        made = suggested("PCN;VRM;amount\n" + "R-1;A1;1.00\n" * 9 + "R-2;A2;-\nR-3;A3;\\N\n")
+        told = '1 other word in 1 row: add lines here, "WORD" = "0.00" or ""'
+        assert f"[words.amount]               # {told}\n" in made.text
+
+    @each_row("end", ["", "null", "Infinity", "NaT"])
+    def test_open_ends_are_offered(self, end):
+        """A line that only needs its `#` removed says that such policies have no end."""
+        text = f"VRM;Policy Number;validFrom;validTo\nA1;P-1;2026-03-01;{end}\n"
+        made = answered(text + "A2;P-2;2026-03-01;2027-02-28\n")
+        assert "[words.validTo]              # 1 row would be rejected; remove the #" in made
+        line = f'"{end.lower()}" = "9999-12-31"\n'
+        with tempfile.TemporaryDirectory() as directory:
+            mapping = Path(directory) / "map.toml"
+            mapping.write_text(made.replace(f"# {line}", line))
+            changes = read(text, MappedCsv(read_mapping(mapping))).changes
+        assert [PolicyRow._make(each).valid_to for each in changes] == ["9999-12-31"]
+
+    def test_the_first_day_without_is_offered(self, tmp_path):
+        """Where a name says so, a line that only needs its `#` removed makes it the day before."""
+        text = "VRM;Policy Number;validFrom;Renewal Date\nA1;P-1;2026-03-01;2027-03-01\n"
+        made = answered(text).replace("# first_day_without", "first_day_without")
+        mapping = tmp_path / "map.toml"
+        mapping.write_text(made)
+        (row,) = read(text, MappedCsv(read_mapping(mapping))).changes
+        assert PolicyRow._make(row).valid_to == "2027-02-28"
+        assert "first_day_without" not in answered(text.replace("Renewal", "Expiry"))
+
+    def test_times_of_day_in_days_are_asked_for(self, tmp_path):
+        """What a time means at the end is a question; at a beginning it can only be left out."""
+        header = "VRM;Policy Number;validFrom;validTo\n"
+        text = f"{header}A1;P-1;13/03/2026 09:00;28/02/2027 23:59\n"
+        made = suggested(text)
+        assert 'validFrom = "cut"\nvalidTo = "?"                # cut or end?\n' in made.text
+        assert "times.validTo" in made.questions
+        (row,) = loaded(text, tmp_path).changes
+        assert PolicyRow._make(row)[3:5] == ("2026-03-13", "2027-02-28")
+        assert "times" not in document(text.replace("09:00", "00:00").replace("23:59", "00:00"))
+        mapping = tmp_path / "times.toml"
+        mapping.write_text(
+            'kind = "policies"\n[columns]\nregistration = "a"\nnumber = "b"\nvalidFrom = "c"\n'
+            'validTo = "d"\n[times]\nvalidTo = "?"\n'
+        )
+        with pytest.raises(MappingFault, match=re.escape('times.validTo: answer the "?"')):
+            read_mapping(mapping)
 
     def test_a_form_of_dates_that_is_not_sure_is_asked_for(self):
         """Days up to 12 do not show which number is the month."""
@@ -325,12 +371,19 @@ class TestValues:
         ) in suggested(f"VRM;taxStatus\n{rows}").text
 
     @pytest.mark.parametrize("time", ["2026-11-0{} 08:15:00", "0{}.11.2026 08:15"])
-    def test_local_times_are_not_the_last_change(self, time):
-        """A time without a zone cannot be read, so a question says why."""
-        rows = "".join(f"A{n};{time.format(n)}\n" for n in range(1, 10))
-        text = suggested(f"Kennzeichen;lastUpdated\n{rows}", Kind.VEHICLES).text
-        assert "; 9 of 9 differ): most of its values are no times with a time zone\n" in text
-        assert text.endswith('lastUpdated = "?"\n')
+    def test_the_zone_of_local_times_is_asked_for(self, time, tmp_path):
+        """A time without a zone cannot be read, so the mapping asks for its zone."""
+        rows = "".join(f"A{n};{time.format(n)}\n" for n in range(1, 10)) + "A0;13.11.2026 08:15\n"
+        text = f"Kennzeichen;lastUpdated\n{rows}"
+        made = suggested(text, Kind.VEHICLES)
+        told = 'timezone = "?"               # zone of the times in "lastUpdated", such as'
+        assert told in made.text
+        assert list(made.questions) == ["timezone"]
+        vehicle = VehicleRow._make(loaded(text, tmp_path, Kind.VEHICLES).changes[0])
+        assert vehicle.updated == 1_793_491_200 + 26_100
+        (tmp_path / "map.toml").write_text(made.text)
+        with pytest.raises(MappingFault, match=re.escape('timezone: answer the "?"')):
+            read_mapping(tmp_path / "map.toml")
 
     @pytest.mark.parametrize("time", ["2026-11-01T08:15:00Z", "2026-11-01", "01.11.2026"])
     def test_the_last_change_is_read_with_its_form(self, time, tmp_path):

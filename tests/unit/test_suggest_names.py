@@ -208,7 +208,7 @@ def test_a_name_for_the_first_day_without_is_asked_for():
     found = suggestion(["Kenteken", "Vervaldatum APK"], ["AB123C", "20270513"])
     assert asked(found) == {"motExpiry": ["Vervaldatum APK"]}
     text = mapping_text(found, "f.csv", "own", "command").text
-    remark = "dates of this name can be the first day without"
+    remark = "can be the first day without; if so, use first_day_without above"
     assert f'#   "Vervaldatum APK" (YYYYMMDD; 1 of 1 differ): {remark}\n' in text
 
 

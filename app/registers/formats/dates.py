@@ -205,7 +205,8 @@ _UTC_TIMES = re.compile(
 
 OPEN_END = "; if the policy has no end"
 """Part of the reason of a reject for want of an end."""
-_OPEN_ENDS = MISSING | DAY_NOTHING | {"infinity"}
+OPEN_ENDS = MISSING | DAY_NOTHING | {"infinity"}
+"""Words that mean no end if the operator says so, in lower case."""
 
 
 class DateFault(RowFault):
@@ -292,7 +293,7 @@ def strict_day(label: str, *, required: bool) -> Callable[[str], str | None]:
 def _open_end(label: str, text: str) -> str:
     """Return how a mapping says that this text means no end; empty for any other text."""
     word = text.strip()
-    if label != "validTo" or word.lower() not in _OPEN_ENDS:
+    if label != "validTo" or word.lower() not in OPEN_ENDS:
         return ""
     return f'{OPEN_END}, [words.validTo] of a mapping can say so with "{word}" = "{NO_END}"'
 

@@ -36,7 +36,7 @@ from app.vehicles.compliance import TAX_STATUSES
 
 _DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))
 _AMOUNT = "amount"
-_LAST_DAYS = frozenset(
+LAST_DAYS = frozenset(
     each.name for members in COLUMNS.values() for each in members if each.is_expiry
 )
 """The last days of something. They hold until the end of a month if the file has no day."""
@@ -45,12 +45,12 @@ _MEMBERS = frozenset(
     "decimal columns constants words".split()
 )
 _CUT, _END, _KEEP = "cut", "end", "keep"
-_TIMES = {
+TIMES = {
     _CUT: "the time is left out",
     _END: "what ends at midnight ends with the day before",
 }
 """What a time of day can mean in a date."""
-_ASKED = ("kind", "date_format", "decimal")
+_ASKED = ("kind", "timezone", "date_format", "decimal")
 _NO_DELIMITERS = '"\r\n'
 QUESTION = "?"
 """The value of a line that only a person can complete, as `--suggest-map` writes it (D99)."""
@@ -77,7 +77,7 @@ class FileMapping:
     first_day_without: frozenset[str]
     """The members whose dates in the file are the first day without."""
     times: Mapping[str, str]
-    """What a time of day means in the dates of a member, as `_TIMES` has it."""
+    """What a time of day means in the dates of a member, as `TIMES` has it."""
     decimal: str
     """The decimal separator of amounts: a point or a comma."""
 
@@ -116,7 +116,7 @@ class FileMapping:
         if SHAPES.get(label) == Shape.TIME:
             time = _KEEP if form != dates.ISO else ""
         if label in _DATES and (form != dates.ISO or is_without or time):
-            is_last = label in _LAST_DAYS and not is_without
+            is_last = label in LAST_DAYS and not is_without
             parse = _with_dates(form, parse, time, is_last=is_last, is_without=is_without)
         if native.label == _AMOUNT:
             parse = cents(_AMOUNT, self.decimal)
@@ -289,7 +289,7 @@ class _Checker:
 
     def _require_answers(self) -> None:
         asked = [each for each in _ASKED if self._document.get(each) == QUESTION]
-        for table in ("columns", "date_formats"):
+        for table in ("columns", "date_formats", "times"):
             members = self._table(table).items()
             asked += [f"{table}.{each}" for each, value in members if value == QUESTION]
         if asked:
@@ -324,8 +324,8 @@ class _Checker:
         for field in members:
             if field not in columns:
                 self._fail("first_day_without", f"{field} has no column; name it in [columns]")
-            if field not in _LAST_DAYS:
-                known = ", ".join(sorted(_LAST_DAYS.intersection(self._native)))
+            if field not in LAST_DAYS:
+                known = ", ".join(sorted(LAST_DAYS.intersection(self._native)))
                 self._fail("first_day_without", f"{field} is no last day; use {known}")
         return frozenset(members)
 
@@ -337,10 +337,10 @@ class _Checker:
                 self._fail(member, "has no column; name it in [columns]")
             if SHAPES.get(field) != Shape.DAY:
                 self._fail(member, f"{field} is no day")
-            if not isinstance(meaning, str) or meaning not in _TIMES:
-                known = " or ".join(f'"{word}" ({means})' for word, means in _TIMES.items())
+            if not isinstance(meaning, str) or meaning not in TIMES:
+                known = " or ".join(f'"{word}" ({means})' for word, means in TIMES.items())
                 self._fail(member, f"must be {known}")
-            if meaning == _END and field not in _LAST_DAYS:
+            if meaning == _END and field not in LAST_DAYS:
                 self._fail(member, f'{field} is no last day; use "{_CUT}"')
             if meaning == _END and field in self._document.get("first_day_without", ()):
                 self._fail(member, f'first_day_without has {field}, too; use "{_CUT}"')

@@ -4,11 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC
 
 from app.nouns import counted
 from app.registers.formats.columns import RowFault
-from app.registers.formats.dates import likely_forms, moment, year_of
-from app.registers.formats.values import AMOUNTS, NO, STATUSES, YES
+from app.registers.formats.dates import OPEN_ENDS, likely_forms, moment, timed_day, year_of
+from app.registers.formats.values import AMOUNTS, DAY_NOTHING, NO, NOTHING, STATUSES, YES
 from app.storage.tables import Shape
 from app.vehicles.compliance import TAX_STATUSES
 from app.vehicles.registration import canonical_registration
@@ -18,9 +19,6 @@ _MOST = 0.8
 _YEAR_MAX = 2100
 _CHARACTERS_MAX = 40
 _NUMBER = re.compile(r"[-+]?[\d.,: /]*\d[\d.,: /]*")
-_NOTHING = frozenset(r"null \n nan nat <nil> <na> (null)".split())
-_NOTHING_IN_DATES = _NOTHING.union("na n/a #n/a none nil - --".split())
-"""Words that mean no value: in any column, and in days, times and years."""
 _DATED = (Shape.DAY, Shape.TIME, Shape.YEAR)
 _WORDS = {
     Shape.FLAG: (
@@ -71,9 +69,18 @@ def form(text: str) -> str:
 def dates(values: Sequence[str]) -> list[str]:
     """Return the likely form of dates, and another one that fits as well; empty for other values.
 
-    Words for nothing do not count.
+    Words for nothing and times of day do not count.
     """
-    return likely_forms([each for each in values if each.lower() not in _NOTHING_IN_DATES])
+    days = [each for each in values if each.lower() not in OPEN_ENDS]
+    timed = map(timed_day, days)
+    return likely_forms(
+        [each.day if each and not each.zone else day for day, each in zip(days, timed, strict=True)]
+    )
+
+
+def have_times(values: Sequence[str]) -> bool:
+    """Tell whether any value is a day with a time of day that is not midnight, without a zone."""
+    return any(each and not (each.zone or each.is_midnight) for each in map(timed_day, values))
 
 
 def decimals(values: Sequence[str]) -> list[str]:
@@ -85,7 +92,7 @@ def decimals(values: Sequence[str]) -> list[str]:
 
 
 def _are_times(values: Sequence[str]) -> bool:
-    parse = moment("")
+    parse = moment("", UTC)
 
     def is_time(text: str) -> bool:
         with suppress(RowFault):  # It has control characters.
@@ -102,7 +109,7 @@ _CHECKS: dict[Shape, tuple[Callable[[Sequence[str]], object], str]] = {
         "registrations",
     ),
     Shape.DAY: (dates, "dates that a mapping can read"),
-    Shape.TIME: (_are_times, "times with a time zone"),
+    Shape.TIME: (_are_times, "times that can be read"),
     Shape.YEAR: (
         lambda values: are_most(values, lambda each: 0 < (year_of(each) or 0) <= _YEAR_MAX),
         "years",
@@ -118,7 +125,7 @@ _CHECKS: dict[Shape, tuple[Callable[[Sequence[str]], object], str]] = {
 
 def misfit(values: Sequence[str], shape: Shape) -> str:
     """Return why a member of a shape cannot have these values; empty if it can."""
-    nothing = _NOTHING_IN_DATES if shape in _DATED else _NOTHING
+    nothing = OPEN_ENDS if shape in _DATED else NOTHING
     known = [each for each in values if each.lower() not in nothing]
     fits, what = _CHECKS[shape]
     return f"most of its values are no {what}" if known and not fits(known) else ""
@@ -129,17 +136,18 @@ def words(values: Sequence[str], shape: Shape) -> tuple[dict[str, str], str]:
 
     SEC: other words are only counted, because the column can contain anything.
     """
-    if shape in (Shape.PLATE, Shape.TEXT):
+    counts = Counter(each.lower() for each in values)
+    translated: dict[str, str] = {}
+    if shape == Shape.MONEY:
+        # What `-` and its like mean here only a person knows: zero, or nothing.
+        unknown, ours = DAY_NOTHING.intersection(counts), '"0.00" or ""'
+    elif shape in _WORDS:
+        native, translated, ours = _WORDS[shape]
+        unknown = frozenset(counts) - native
+    else:
         return {}, ""
-    native, translated, ours = _WORDS.get(shape, (frozenset(), {}, ""))
-    nothing = dict.fromkeys(_NOTHING_IN_DATES if shape in _DATED else _NOTHING, '""')
-    counts = Counter(each.lower() for each in values if each.lower() not in native)
-    listed = {
-        each: (nothing | translated)[each]
-        for each in sorted(counts)
-        if each in nothing | translated
-    }
-    others = counts.keys() - listed if ours else ()
+    listed = {each: translated[each] for each in sorted(unknown) if each in translated}
+    others = unknown - NOTHING - listed.keys()
     rows = counted(sum(counts[each] for each in others), "row")
     advice = f'{counted(len(others), "other word")} in {rows}: add lines here, "WORD" = {ours}'
     return listed, advice if others else ""

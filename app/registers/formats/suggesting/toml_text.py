@@ -6,7 +6,8 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from app.nouns import counted
-from app.registers.formats.mapped import QUESTION
+from app.registers.formats.dates import NO_END, OPEN_ENDS
+from app.registers.formats.mapped import LAST_DAYS, QUESTION, TIMES
 from app.registers.formats.native import SHAPES
 from app.registers.formats.suggesting import looks
 from app.registers.formats.suggesting.names import WITHOUT
@@ -21,6 +22,8 @@ _CONSTANTS = {
     Kind.FINES: ("currency", '"EUR"'),
 }
 """The member that is often the same in all rows of a kind, and an example."""
+_WITHOUT = "can be the first day without; if so, use first_day_without above"
+_TIMES_TABLE = f"{'[times]':<28} # {'; '.join(f'{word}: {means}' for word, means in TIMES.items())}"
 
 
 class MappingText(NamedTuple):
@@ -28,7 +31,7 @@ class MappingText(NamedTuple):
 
     text: str
     questions: dict[str, int]
-    """The numbers of the lines with a question, by member."""
+    """The numbers of the lines with a question, by key; `times.validTo` is one of `[times]`."""
 
 
 def mapping_text(found: Suggestion, file: str, register: str, command: str) -> MappingText:
@@ -42,8 +45,9 @@ def mapping_text(found: Suggestion, file: str, register: str, command: str) -> M
         command: the line for a shell that loads the file with this mapping.
     """
     lines = list(_lines(found, file, register, command))
+    times = lines.index(_TIMES_TABLE) if _TIMES_TABLE in lines else len(lines)
     questions = {
-        line.partition(" = ")[0]: number
+        f"{'times.' if number > times else ''}{line.partition(' = ')[0]}": number
         for number, line in enumerate(lines, 1)
         if not line.startswith("#") and f' = "{QUESTION}"' in line.partition("#")[0]
     }
@@ -71,9 +75,9 @@ def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterato
         yield "# its encoding, because names of columns depend on it: --encoding windows-1250"
     common, others = _date_forms(found)
     yield from _choice("date_format", common)
-    amounts = (looks.decimals(each.values) for _, each in found.columns(Shape.MONEY))
-    decimals = next(filter(None, amounts), [])
-    yield from _choice("decimal", [] if decimals == ["."] else decimals)
+    yield from _decimal(found)
+    yield from _zone(found)
+    yield from _first_day_without(found)
     yield ""
     yield "[columns]"
     for member, column in found.settled.items():
@@ -85,6 +89,7 @@ def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterato
         yield _commented("[date_formats]", "the dates of these members have another form")
         for member, forms in others.items():
             yield from _choice(member, forms)
+    yield from _times(found)
     constant, value = _CONSTANTS.get(found.kind, ("", ""))
     if constant and constant not in found.settled.keys() | found.questions.keys():
         yield ""
@@ -120,11 +125,11 @@ def _most_common(texts: Iterable[str]) -> list[str]:
 
 def _remark(member: str, column: Column) -> str:
     """Return the doubts about a column as a member."""
-    is_without = SHAPES.get(member) == Shape.DAY and WITHOUT in column.means
+    is_without = member in LAST_DAYS and WITHOUT in column.means
     doubts = [
         column.misfit(member),
         "" if column.values else "no values among these rows",
-        "dates of this name can be the first day without" if is_without else "",
+        _WITHOUT if is_without else "",
     ]
     return "; ".join(filter(None, doubts))
 
@@ -147,16 +152,63 @@ def _date_forms(found: Suggestion) -> tuple[list[str], dict[str, list[str]]]:
     }
 
 
+def _decimal(found: Suggestion) -> Iterator[str]:
+    amounts = (looks.decimals(each.values) for _, each in found.columns(Shape.MONEY))
+    decimals = next(filter(None, amounts), [])
+    yield from _choice("decimal", [] if decimals == ["."] else decimals)
+
+
+def _zone(found: Suggestion) -> Iterator[str]:
+    names = [
+        _quoted(each.name) for _, each in found.columns(Shape.TIME) if looks.have_times(each.values)
+    ]
+    if names:
+        told = f"zone of the times in {' or '.join(names)}, such as Europe/London"
+        yield _asked("timezone", f"{told}; without it they are missing")
+
+
+def _first_day_without(found: Suggestion) -> Iterator[str]:
+    days = found.columns(Shape.DAY)
+    members = {member: None for member, each in days if _WITHOUT in _remark(member, each)}
+    if members:
+        line = f"# first_day_without = [{', '.join(map(_quoted, members))}]"
+        yield _commented(line, "remove the # if their dates are the first day without")
+
+
+def _times(found: Suggestion) -> Iterator[str]:
+    members = {
+        member: None for member, each in found.columns(Shape.DAY) if looks.have_times(each.values)
+    }
+    if members:
+        yield ""
+        yield _TIMES_TABLE
+        for member in members:
+            # Only the end of something can be at midnight.
+            yield from _choice(member, list(TIMES)[: 2 if member in LAST_DAYS else 1])
+
+
 def _words(found: Suggestion) -> Iterator[str]:
     likely = {member: columns[0] for member, columns in found.questions.items() if columns}
     for member, column in (found.settled | likely).items():
+        if member == "validTo":
+            yield from _open_ends(found, column)
         shape = Shape.WORD if member == "taxStatus" else SHAPES.get(member, Shape.TEXT)
         words, advice = looks.words(column.values, shape)
-        # Nothing is no first and no last day.
-        if (words or advice) and member not in ("validFrom", "validTo"):
+        if words or advice:
             yield ""
             yield _commented(f"[words.{member}]", advice)
             yield from (f"{_quoted(word)} = {words[word]}" for word in list(words)[:_WORDS_MAX])
+
+
+def _open_ends(found: Suggestion, column: Column) -> Iterator[str]:
+    texts = [record[column.number].strip().lower() for record in found.sample.records]
+    words = sorted(OPEN_ENDS.intersection(texts))
+    if words:
+        rows = counted(sum(map(words.count, texts)), "row")
+        yield ""
+        advice = f"{rows} would be rejected; remove the # if these policies have no end"
+        yield _commented("[words.validTo]", advice)
+        yield from (f'# {_quoted(word)} = "{NO_END}"' for word in words)
 
 
 def _unused(found: Suggestion) -> Iterator[str]:

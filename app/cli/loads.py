@@ -35,6 +35,7 @@ from app.registers import change_words
 from app.registers.change import Change
 from app.registers.formats.columns import Presence
 from app.registers.formats.native import LAYOUTS
+from app.registers.reading.lost_values import MostUnreadable
 from app.registers.reading.reader import Progress, Show
 from app.registers.reading.sources import STANDARD_INPUT
 from app.registers.request import LoadRequest, LoadResult
@@ -181,8 +182,9 @@ def _print_failure(error: OperatorError, mode: str) -> None:
     change, notes = error.details.get("change"), error.details.get("notes")
     if isinstance(change, Change):
         print("\n".join(change_words.lines(change, mode)), file=sys.stderr)
-    if isinstance(notes, list):
-        print("\n".join(f"note: {printable(each)}" for each in notes), file=sys.stderr)
+    for note in notes if isinstance(notes, list) else ():
+        if not (isinstance(error, MostUnreadable) and error.is_repeated_by(note)):
+            print(f"note: {printable(note)}", file=sys.stderr)
 
 
 def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:

@@ -87,7 +87,9 @@ def quoted(text: str) -> list[str]:
 def section(page: str, title: str) -> str:
     """Return a section of a page, up to the next heading of the same or a higher level."""
     found = re.search(
-        rf"(?ms)^(?P<level>#+) {re.escape(title)}\n(?P<text>.*?)(?=^(?!(?P=level)#)##+ |\Z)",
+        # A comment in a code block is no heading.
+        rf"(?ms)^(?P<level>#+) {re.escape(title)}\n"
+        r"(?P<text>(?:^ *```.*?^ *```$|.)*?)(?=^(?!(?P=level)#)#+ |\Z)",
         PAGES[page],
     )
     assert found, f"{page} has no section {title}"

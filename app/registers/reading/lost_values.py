@@ -98,7 +98,8 @@ class MostUnreadable(OperatorError):
     """Most values of a column cannot be read, so nothing was loaded."""
 
     def __init__(self, lost: dict[Column, _Found]) -> None:
-        names = ", ".join(dict.fromkeys(column.label for column in lost))
+        self._labels = dict.fromkeys(column.label for column in lost)
+        names = ", ".join(self._labels)
         reasons = []
         for column, found in lost.items():
             place = f"{found.file}, line {found.values.line}: {column.label}"
@@ -109,6 +110,10 @@ class MostUnreadable(OperatorError):
         told = f"most values of {names} cannot be read; nothing was loaded"
         self._lines = [told, *_with_one_legend(reasons), without]
         super().__init__("\n".join(self._lines))
+
+    def is_repeated_by(self, note: str) -> bool:
+        """Tell whether a note is about the values that this refusal names."""
+        return note.startswith(tuple(f"{label}: " for label in self._labels))
 
     @property
     def sentence(self) -> str:

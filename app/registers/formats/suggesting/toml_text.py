@@ -172,7 +172,7 @@ def _first_day_without(found: Suggestion) -> Iterator[str]:
     members = {member: None for member, each in days if _WITHOUT in _remark(member, each)}
     if members:
         line = f"# first_day_without = [{', '.join(map(_quoted, members))}]"
-        yield _commented(line, "remove the # if their dates are the first day without")
+        yield _commented(line, "remove the # if these dates are the first day without")
 
 
 def _times(found: Suggestion) -> Iterator[str]:

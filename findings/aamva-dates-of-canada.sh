@@ -4,12 +4,20 @@
 #     Canadian days, which the standard writes CCYYMMDD, as they read American ones, MMDDCCYY.
 # Behaviour: the one of npm reads 2035-01-31 as a day in September of the year 132. Its port on PyPI
 #     reads no day. Both do know the country.
-# shellcheck source=/dev/null
-. "${0%/*}/prelude"
-need_node aamva-parser@1.7.0
-need_python aamva-parser==0.1.2
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 77' HUP INT TERM
+cd "$folder"
+export HOME="$folder" TMPDIR="$folder" XDG_CACHE_HOME="$folder" XDG_CONFIG_HOME="$folder"
+unset PYTHONPATH PYTHONHOME NODE_PATH NODE_OPTIONS
+timeout 50 npm install --silent --no-audit --no-fund --ignore-scripts --cache npm \
+    aamva-parser@1.7.0 || exit 77
+python3 -m venv venv || exit 77
+timeout 100 venv/bin/pip -qq --no-cache-dir install \
+    aamva-parser==0.1.2 || exit 77
 
-python <<'PROGRAM'
+venv/bin/python <<'PROGRAM'
 for country, issuer, issued, born, until in (
     ("USA", "636026", "08242015", "01311970", "01312035"),
     ("CAN", "636028", "20150824", "19700131", "20350131"),
@@ -41,7 +49,7 @@ DCG{country}
     with open(f"{country}.txt", "w", newline="") as file:
         file.write(head + elements)
 PROGRAM
-saw=$(node <<'PROGRAM' && python <<'PROGRAM2'
+saw=$(node <<'PROGRAM' && venv/bin/python <<'PROGRAM2'
 const { readFileSync } = require('fs')
 const { parse } = require('aamva-parser')
 for (const name of ['USA', 'CAN']) {
@@ -57,7 +65,9 @@ for name in ("USA", "CAN"):
     print("PyPI", read.country.value, read.expiration_date and read.expiration_date.date())
 PROGRAM2
 )
-compare "$saw" 'npm  United States 2035-01-31
+described='npm  United States 2035-01-31
 npm  Canada 0132-09-04
 PyPI United States 2035-01-31
 PyPI Canada None'
+printf '%s\n' "$saw"
+[ "$saw" = "$described" ] || { echo "changed: it was"; echo "$described"; exit 1; }

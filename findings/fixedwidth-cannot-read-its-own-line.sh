@@ -3,11 +3,18 @@
 # Guess: where a day is not required and not given, FixedWidth writes blanks, and reads blanks as no
 #     day. Lines of insurers have such blanks, for example if a vehicle leaves a fleet.
 # Behaviour: it writes the blanks, and refuses to read them.
-# shellcheck source=/dev/null
-. "${0%/*}/prelude"
-need_python FixedWidth==1.3
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 77' HUP INT TERM
+cd "$folder"
+export HOME="$folder" TMPDIR="$folder" XDG_CACHE_HOME="$folder" XDG_CONFIG_HOME="$folder"
+unset PYTHONPATH PYTHONHOME NODE_PATH NODE_OPTIONS
+python3 -m venv venv || exit 77
+timeout 100 venv/bin/pip -qq --no-cache-dir install \
+    FixedWidth==1.3 || exit 77
 
-saw=$(python <<'PROGRAM'
+saw=$(venv/bin/python <<'PROGRAM'
 from fixedwidth.fixedwidth import FixedWidth
 
 left = {"alignment": "left", "padding": " "}
@@ -26,5 +33,7 @@ except ValueError as error:
     print("ValueError:", error)
 PROGRAM
 )
-compare "$saw" "'0042           \\r\\n'
+described="'0042           \\r\\n'
 ValueError: time data '        ' does not match format '%Y%m%d'"
+printf '%s\n' "$saw"
+[ "$saw" = "$described" ] || { echo "changed: it was"; echo "$described"; exit 1; }

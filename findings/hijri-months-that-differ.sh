@@ -4,10 +4,18 @@
 #     policies, agree on the first day of each month from 1400 to 1499: it is computed in advance.
 # Behaviour: two tables of it are in use. Of the 1,200 months three begin a day earlier or later:
 #     one of 2006, one of 2063, and that of December 2024.
-# shellcheck source=/dev/null
-. "${0%/*}/prelude"
-need_node hijri-converter@1.1.1
-need_python hijridate==2.6.0 ummalqura==2.0.1
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 77' HUP INT TERM
+cd "$folder"
+export HOME="$folder" TMPDIR="$folder" XDG_CACHE_HOME="$folder" XDG_CONFIG_HOME="$folder"
+unset PYTHONPATH PYTHONHOME NODE_PATH NODE_OPTIONS
+timeout 50 npm install --silent --no-audit --no-fund --ignore-scripts --cache npm \
+    hijri-converter@1.1.1 || exit 77
+python3 -m venv venv || exit 77
+timeout 100 venv/bin/pip -qq --no-cache-dir install \
+    hijridate==2.6.0 ummalqura==2.0.1 || exit 77
 
 node >npm.json <<'PROGRAM'
 const { toGregorian } = require('hijri-converter')
@@ -20,7 +28,7 @@ for (let year = 1400; year < 1500; year++) {
 }
 console.log(JSON.stringify(days))
 PROGRAM
-saw=$(python <<'PROGRAM'
+saw=$(venv/bin/python <<'PROGRAM'
 import json
 from datetime import date
 
@@ -41,6 +49,8 @@ for year, month, *day in months:
         print(f"{year}-{month:02}-01:", *told)
 PROGRAM
 )
-compare "$saw" '1427-06-01: hijridate 2006-06-27 ummalqura 2006-06-26 hijri-converter 2006-06-26
+described='1427-06-01: hijridate 2006-06-27 ummalqura 2006-06-26 hijri-converter 2006-06-26
 1446-06-01: hijridate 2024-12-02 ummalqura 2024-12-03 hijri-converter 2024-12-03
 1485-10-01: hijridate 2063-01-30 ummalqura 2063-01-31 hijri-converter 2063-01-31'
+printf '%s\n' "$saw"
+[ "$saw" = "$described" ] || { echo "changed: it was"; echo "$described"; exit 1; }

@@ -4,11 +4,18 @@
 #     registration: a VIN has 17 characters since 1981, a British plate at most 7.
 # Behaviour: whatever has 5 to 17 letters and digits is asked for as a VIN. Only a plate with a
 #     space in it, or with at most 4 characters, is asked for as a registration.
-# shellcheck source=/dev/null
-. "${0%/*}/prelude"
-need_python mot-history-api-py-sdk==1.0.3
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 77' HUP INT TERM
+cd "$folder"
+export HOME="$folder" TMPDIR="$folder" XDG_CACHE_HOME="$folder" XDG_CONFIG_HOME="$folder"
+unset PYTHONPATH PYTHONHOME NODE_PATH NODE_OPTIONS
+python3 -m venv venv || exit 77
+timeout 100 venv/bin/pip -qq --no-cache-dir install \
+    mot-history-api-py-sdk==1.0.3 || exit 77
 
-saw=$(python <<'PROGRAM'
+saw=$(venv/bin/python <<'PROGRAM'
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -38,6 +45,8 @@ for plate in ("AB12CDE", "AB12 CDE", "A1"):
     client.get_vehicle_data(plate)
 PROGRAM
 )
-compare "$saw" '/vin/AB12CDE
+described='/vin/AB12CDE
 /registration/AB12%20CDE
 /registration/A1'
+printf '%s\n' "$saw"
+[ "$saw" = "$described" ] || { echo "changed: it was"; echo "$described"; exit 1; }

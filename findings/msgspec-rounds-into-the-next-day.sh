@@ -4,11 +4,18 @@
 #     the end of a day with seven digits, 23:59:59.9999999, and its greatest time is such an end.
 # Behaviour: msgspec rounds, so the end of a day, and of a year, is read as the beginning of the
 #     next. The greatest time of .NET is refused.
-# shellcheck source=/dev/null
-. "${0%/*}/prelude"
-need_python msgspec==0.22.0
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 77' HUP INT TERM
+cd "$folder"
+export HOME="$folder" TMPDIR="$folder" XDG_CACHE_HOME="$folder" XDG_CONFIG_HOME="$folder"
+unset PYTHONPATH PYTHONHOME NODE_PATH NODE_OPTIONS
+python3 -m venv venv || exit 77
+timeout 100 venv/bin/pip -qq --no-cache-dir install \
+    msgspec==0.22.0 || exit 77
 
-saw=$(python <<'PROGRAM'
+saw=$(venv/bin/python <<'PROGRAM'
 from datetime import datetime
 
 import msgspec
@@ -21,7 +28,9 @@ for text in ("2026-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z"):
         print("msgspec ", error)
 PROGRAM
 )
-compare "$saw" 'datetime 2026-12-31 23:59:59.999999+00:00
+described='datetime 2026-12-31 23:59:59.999999+00:00
 msgspec  2027-01-01 00:00:00+00:00
 datetime 9999-12-31 23:59:59.999999+00:00
 msgspec  Invalid RFC3339 encoded datetime'
+printf '%s\n' "$saw"
+[ "$saw" = "$described" ] || { echo "changed: it was"; echo "$described"; exit 1; }

@@ -5,11 +5,18 @@
 # Behaviour: pyBSDate is a year early in all of 2063, and the four differ by a day in 2062 and 2082.
 #     For 2084, the year after this one, nepali is a day late in seven months. Months have 29 to 32
 #     days, as a table says, and each package has its own table.
-# shellcheck source=/dev/null
-. "${0%/*}/prelude"
-need_python nepali-datetime==1.0.8.5 bikram==2.1.4 nepali==1.2.0 pyBSDate==0.3.2
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 77' HUP INT TERM
+cd "$folder"
+export HOME="$folder" TMPDIR="$folder" XDG_CACHE_HOME="$folder" XDG_CONFIG_HOME="$folder"
+unset PYTHONPATH PYTHONHOME NODE_PATH NODE_OPTIONS
+python3 -m venv venv || exit 77
+timeout 100 venv/bin/pip -qq --no-cache-dir install \
+    nepali-datetime==1.0.8.5 bikram==2.1.4 nepali==1.2.0 pyBSDate==0.3.2 || exit 77
 
-saw=$(python <<'PROGRAM'
+saw=$(venv/bin/python <<'PROGRAM'
 from datetime import date
 
 import bikram
@@ -25,7 +32,7 @@ for year, month in ((2063, 1), (2063, 12), (2062, 2), (2082, 2), (2084, 3), (208
     print("  pyBSDate       ", bsdate(year, month, 1).addate)
 PROGRAM
 )
-compare "$saw" '2063-01-01
+described='2063-01-01
   nepali-datetime 2006-04-14
   bikram          2006-04-14
   nepali          2006-04-14
@@ -55,3 +62,5 @@ compare "$saw" '2063-01-01
   bikram          2028-01-14
   nepali          2028-01-15
   pyBSDate        2028-01-14'
+printf '%s\n' "$saw"
+[ "$saw" = "$described" ] || { echo "changed: it was"; echo "$described"; exit 1; }

@@ -98,7 +98,7 @@ def test_scripts_pass_their_linter():
     shellcheck = Path(sys.executable).parent / "shellcheck"
     scripts = [*DEPLOY.rglob("*.sh"), *(ROOT / "tests").rglob("*.sh")]
     assert len(scripts) == 9
-    findings = [path for path in (ROOT / "findings").iterdir() if path.suffix != ".md"]
+    findings = (ROOT / "findings").glob("*.sh")
     ended = subprocess.run(
         [shellcheck, *scripts, *findings], capture_output=True, text=True, check=False
     )

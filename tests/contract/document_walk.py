@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tests.contract.answers import document
+from tests.contract.answers import document, resolved
 
 Steps = tuple[str | int, ...]
 
@@ -32,3 +32,24 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, item in document()["paths"].items():
         for method, operation in item.items():
             yield path, method, operation
+
+
+def request_schemas() -> Iterator[tuple[str, dict[str, Any]]]:
+    """List the schemas of parameters and bodies with names such as `Day` or `WatchRequest.until`.
+
+    The name begins with that of the parameter if the schema has none.
+    """
+    left: list[tuple[str, object]] = []
+    for _, _, operation in operations():
+        left += [(each["name"], each["schema"]) for each in operation.get("parameters", [])]
+        for body in operation.get("requestBody", {}).get("content", {}).values():
+            left.append(("body", body["schema"]))
+    followed: set[str] = set()
+    for name, schema in left:
+        for steps, node in places(schema):
+            if "type" in node:
+                yield ".".join([name, *(str(step) for step in steps if step != "properties")]), node
+            reference = node.get("$ref")
+            if reference is not None and reference not in followed:
+                followed.add(reference)
+                left.append((reference.rpartition("/")[2], resolved(node)))

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import openapi_spec_validator
 import pytest
 
+from app.serve.http.authentication import OPEN_PATHS
 from tests.contract.answers import document
-from tests.contract.pages import documentation_section
+from tests.contract.document_walk import request_schemas
+from tests.contract.pages import documentation_section, table
 from tests.system.client_tools import (
     PROGRAMS,
     generator_jar,
@@ -368,6 +370,40 @@ def test_linters_find_nothing(demo, tmp_path):
     redocly = [tools / "redocly", "lint", "--extends", "recommended-strict", demo.document]
     ended = ran(redocly, tmp_path, {"REDOCLY_TELEMETRY": "off"})
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_owasps_rules_find_only_what_is_deliberate(demo, tmp_path):
+    """The table for a review lists each rule with findings, and the places where it has some."""
+    (tmp_path / "owasp.yaml").write_text("extends: '@stoplight/spectral-owasp-ruleset'\n")
+    link_node_modules(tmp_path)
+    words = [node_tools() / "spectral", "lint", "--ruleset", "owasp.yaml", "--format", "json"]
+    ended = ran([*words, "--output", "found.json", demo.document], tmp_path)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    found = {
+        (each["code"].removeprefix("owasp:"), reviewed_part(each["path"]))
+        for each in json.loads((tmp_path / "found.json").read_bytes())
+    }
+    assert found == {
+        (rule.strip("`"), part)
+        for rule, parts, _ in table("OWASP rule")
+        for part in parts.split(", ")
+    }
+
+
+def reviewed_part(path: list[str]) -> str:
+    """Return the part of the document with a finding, as the table for a review calls it."""
+    sent = {name.partition(".")[0] for name, _ in request_schemas()}
+    match path:
+        case ["servers", *_]:
+            return "server"
+        case ["paths", address, _, "security" | "responses"]:
+            return "open paths" if address in OPEN_PATHS else address
+        case ["paths", _, _, "parameters" | "requestBody", *_]:
+            return "requests"
+        case ["components", "schemas", name, *_] if name in sent:
+            return "requests"
+        case _:
+            return "answers"
 
 
 @pytest.mark.parametrize("program", ["postman", "bruno"])

@@ -13,7 +13,8 @@ from app.registers.applying.counts import NAMES
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
 from app.registers.formats.columns import normalised
 from app.registers.formats.encodings import encoding_fault
-from app.registers.formats.mapped import MappedCsv, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.formats.native import LAYOUTS
 from app.registers.formats.values import quoted
 from app.registers.history import MERGE, REPLACE

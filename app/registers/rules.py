@@ -131,7 +131,7 @@ def broken_rules(facts: Facts) -> dict[str, str]:
 
 
 def altered_by_spreadsheet(facts: Facts) -> list[str]:
-    """Return what is told of members of which a spreadsheet has changed at least half."""
+    """Return the reasons for members of which a spreadsheet has changed at least half."""
     rows = facts.rows
     told = []
     for member, many in facts.altered.items():

@@ -6,7 +6,8 @@ import pytest
 
 from app import clock
 from app.registers.applying.answers import Basis
-from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.storage.tables import FineRow, PolicyRow, VehicleRow
 from tests.conftest import ON_SQLITE, World
 from tests.rows import each_row

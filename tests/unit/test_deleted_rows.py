@@ -11,7 +11,8 @@ from app import clock
 from app.registers.applying.answers import Basis
 from app.registers.change import change_of
 from app.registers.formats import FORMATS, FileFault, formats_of
-from app.registers.formats.mapped import MappedCsv, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.history import list_loads
 from app.registers.reading import reader
 from app.registers.reading.rejects import RejectLimit, TooManyRejects

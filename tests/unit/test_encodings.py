@@ -9,7 +9,8 @@ import pytest
 
 from app.registers.formats import FORMATS, FileFault, formats_of
 from app.registers.formats.encodings import encoding_fault
-from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.registers.formats.suggesting.suggestion import read_sample, suggest
 from app.registers.formats.suggesting.toml_text import mapping_text
 from app.registers.reading import reader

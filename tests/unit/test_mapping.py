@@ -8,7 +8,8 @@ import pytest
 
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Change
-from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.storage.tables import FineRow, Kind, PolicyRow, VehicleRow
 from tests.conftest import ON_SQLITE
 from tests.contract.pages import section

@@ -10,7 +10,8 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers.formats import FORMATS
-from app.registers.formats.mapped import MappedCsv, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.history import list_loads
 from app.registers.reading import reader
 from app.storage.tables import Kind

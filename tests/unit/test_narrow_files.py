@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.registers.formats.mapped import MappedCsv, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import read_mapping
 from app.storage.tables import Fine, Policy, Vehicle
 from tests.conftest import ON_SQLITE
 from tests.unit.test_load import files, held

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from app.errors import OperatorError
-from app.registers.formats.mapped import MappedCsv, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.reading import reader
 from tests.conftest import ON_SQLITE
 from tests.unit.test_load import files

@@ -181,7 +181,7 @@ class TestCheck:
         assert "GRANT USAGE, CREATE ON SCHEMA public TO pg_read_all_data" in refusal
 
     def test_what_another_login_owns(self, cli, store, monkeypatch, roles):
-        """Of two logins that alternate, each is told how both can use everything."""
+        """`check` names to each of two logins the line that lets both use everything."""
         roles_of_both = roles(2)
         one, other = roles_of_both
         with connect(store.url) as operator:

@@ -73,7 +73,7 @@ class TestRule:
         load(text, dry_run=True)
 
     def test_numbers(self, load) -> None:
-        """Numbers that have lost their digits are told apart no more."""
+        """Numbers that have lost their digits are no longer different."""
         with pytest.raises(RulesBroken) as caught:
             load(FINES + EXPONENTS)
         assert "10 of 10 values of reference have an exponent" in str(caught.value)

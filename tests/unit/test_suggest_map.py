@@ -22,7 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.registers.formats import FileFault
-from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.registers.formats.suggesting.suggestion import SAMPLE_BYTES, read_sample, suggest
 from app.registers.formats.suggesting.toml_text import MappingText, mapping_text
 from app.storage.tables import Kind, PolicyRow, VehicleRow

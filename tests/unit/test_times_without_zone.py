@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from app.registers.formats import formats_of
-from app.registers.formats.mapped import MappedCsv, MappingFault, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.time_zones import require_zone
 from tests.conftest import ON_SQLITE
 from tests.rows import each_row

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from app.registers.formats.mapped import MappedCsv, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.reading import reader
 from tests.conftest import ON_SQLITE
 from tests.unit.register_files import read

@@ -3,7 +3,8 @@
 import pytest
 
 from app.registers.formats import values
-from app.registers.formats.mapped import MappedCsv, read_mapping
+from app.registers.formats.mapped import MappedCsv
+from app.registers.formats.mapping_file import read_mapping
 from app.registers.reading.rejects import RejectLimit, TooManyRejects
 from app.storage.tables import FineRow, PolicyRow, VehicleRow
 from tests.conftest import ON_SQLITE, STORAGE

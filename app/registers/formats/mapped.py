@@ -1,17 +1,10 @@
-"""Reads any CSV file by means of a mapping file (`--map`).
+"""Reads any CSV file whose columns a mapping maps to native members."""
 
-In a mapping file, an operator maps the columns of a CSV file to native members. All mistakes in it
-are reported before a register file is opened.
-"""
-
-import tomllib
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, tzinfo
-from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from datetime import tzinfo
+from typing import BinaryIO
 
-from app.errors import OperatorError
 from app.registers.formats import dates
 from app.registers.formats.changes import RowDeletion
 from app.registers.formats.columns import (
@@ -21,39 +14,26 @@ from app.registers.formats.columns import (
     Layout,
     Parse,
     Presence,
-    RowFault,
 )
 from app.registers.formats.csv_format import CsvFormat
 from app.registers.formats.dates import DateFault, day_before, iso_day, timed_day
-from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.native import LAYOUTS, SHAPES, layout_with_deletions, with_zone
 from app.registers.formats.report import Report
-from app.registers.formats.values import AMOUNTS, cached, cents, quoted
-from app.setting_values import REGISTER_NAME_RULE, is_register_name
+from app.registers.formats.values import cached, cents
 from app.storage.tables import COLUMNS, Kind, Row, Shape
-from app.time_zones import require_zone
-from app.vehicles.compliance import TAX_STATUSES
 
-_DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))
-_AMOUNT = "amount"
+DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))
+AMOUNT = "amount"
 LAST_DAYS = frozenset(
     each.name for members in COLUMNS.values() for each in members if each.is_expiry
 )
 """The last days of something. They hold until the end of a month if the file has no day."""
-_MEMBERS = frozenset(
-    "kind register delimiter encoding timezone date_format date_formats first_day_without times "
-    "decimal columns constants words".split()
-)
-_CUT, _END, _KEEP = "cut", "end", "keep"
+CUT, END, _KEEP = "cut", "end", "keep"
 TIMES = {
-    _CUT: "the time is left out",
-    _END: "what ends at midnight ends with the day before",
+    CUT: "the time is left out",
+    END: "what ends at midnight ends with the day before",
 }
 """What a time of day can mean in a date."""
-_ASKED = ("kind", "timezone", "date_format", "decimal")
-_NO_DELIMITERS = '"\r\n'
-QUESTION = "?"
-"""The value of a line that only a person can complete, as `--suggest-map` writes it (D99)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +95,11 @@ class FileMapping:
         is_without, time = label in self.first_day_without, self.times.get(label, "")
         if SHAPES.get(label) == Shape.TIME:
             time = _KEEP if form != dates.ISO else ""
-        if label in _DATES and (form != dates.ISO or is_without or time):
+        if label in DATES and (form != dates.ISO or is_without or time):
             is_last = label in LAST_DAYS and not is_without
             parse = _with_dates(form, parse, time, is_last=is_last, is_without=is_without)
-        if native.label == _AMOUNT:
-            parse = cents(_AMOUNT, self.decimal)
+        if native.label == AMOUNT:
+            parse = cents(AMOUNT, self.decimal)
         words = self.words.get(native.label)
         if words:
             parse = _with_words(words, native.parse, parse)
@@ -156,7 +136,7 @@ def _with_dates(form: str, parse: Parse, time: str, *, is_last: bool, is_without
             return parse(f"{iso_day(timed.day, form) or timed.day}{timed.time}{timed.zone}")
         ends_before = is_without
         if timed is not None:
-            ends_before = ends_before or (time == _END and timed.is_midnight)
+            ends_before = ends_before or (time == END and timed.is_midnight)
         # Of another time in a zone nobody knows which day it is here.
         day = timed.day if timed is not None and not timed.zone else trimmed
         native = iso_day(day, form, is_last=is_last) or iso_day(day, dates.ISO)
@@ -207,7 +187,7 @@ class MappedCsv(CsvFormat):
 
     def layout(self, kind: Kind) -> Layout:
         """Return the columns that the mapping file names."""
-        native = with_zone(_native_layout(kind, self._mapping.columns), self._timezone)
+        native = with_zone(native_layout(kind, self._mapping.columns), self._timezone)
         columns = tuple(map(self._mapping.column, native.columns))
         return replace(native, columns=columns, fold=folded_name)
 
@@ -220,7 +200,7 @@ class MappedCsv(CsvFormat):
         return super().rows(stream, kind, _WithoutRecords(report))
 
 
-def _native_layout(kind: Kind, members: Container[str]) -> Layout:
+def native_layout(kind: Kind, members: Container[str]) -> Layout:
     """Return the columns of a kind, with `DELETED` if a mapping has a column for it."""
     return layout_with_deletions(kind) if DELETED in members else LAYOUTS[kind]()
 
@@ -238,251 +218,3 @@ class _WithoutRecords:
     def reject(self, line: int, reason: str, record: str) -> None:
         """Report the line and the reason, without the record."""
         self._report.reject(line, reason, "")
-
-
-class MappingFault(OperatorError):
-    """A mapping file has a mistake. The message names the file and the member."""
-
-
-def read_mapping(path: Path) -> FileMapping:
-    """Return the checked content of a mapping file (TOML). Raises MappingFault."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise MappingFault(f"{path}: The file cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MappingFault(f"{path}: {_toml_fault(error)}") from error
-    return _Checker(path, document).mapping()
-
-
-class _Checker:
-    """Checks the document of a mapping file. Raises MappingFault."""
-
-    def __init__(self, path: Path, document: dict[str, Any]) -> None:
-        self._path = path
-        self._document = document
-        self._native: dict[str, Column] = {}
-
-    def mapping(self) -> FileMapping:
-        for member in self._document:
-            if member not in _MEMBERS:
-                self._fail(member, f"unknown member; use {', '.join(sorted(_MEMBERS))}")
-        self._require_answers()
-        layout = _native_layout(self._kind(), self._table("columns"))
-        self._native = {column.label: column for column in layout.columns}
-        columns = self._columns()
-        return FileMapping(
-            kind=self._kind(),
-            register=self._text("register"),
-            delimiter=self._text("delimiter"),
-            encoding=self._text("encoding"),
-            timezone=self._timezone(),
-            columns=columns,
-            constants=self._constants(columns),
-            words=self._words(columns),
-            date_format=self._date_form("date_format", self._document.get("date_format")),
-            date_formats=self._date_formats(columns),
-            first_day_without=self._first_day_without(columns),
-            times=self._times(columns),
-            decimal=self._text("decimal") or ".",
-        )
-
-    def _require_answers(self) -> None:
-        asked = [each for each in _ASKED if self._document.get(each) == QUESTION]
-        for table in ("columns", "date_formats", "times"):
-            members = self._table(table).items()
-            asked += [f"{table}.{each}" for each, value in members if value == QUESTION]
-        if asked:
-            self._fail(
-                ", ".join(asked),
-                f'answer the "{QUESTION}", or remove a line that the file has nothing for',
-            )
-
-    def _kind(self) -> Kind:
-        kind = self._document.get("kind")
-        if kind not in list(Kind):
-            self._fail("kind", f"must be one of {', '.join(Kind)}")
-        return Kind(kind)
-
-    def _timezone(self) -> tzinfo | None:
-        name = self._text("timezone")
-        return None if name is None else require_zone(name)
-
-    def _date_formats(self, columns: Mapping[str, str]) -> dict[str, str]:
-        forms = self._table("date_formats")
-        for field in forms:
-            if field not in columns:
-                self._fail(f"date_formats.{field}", "has no column; name it in [columns]")
-            if field not in _DATES:
-                self._fail(f"date_formats.{field}", f"{field} is no date")
-        return {field: self._date_form(f"date_formats.{field}", forms[field]) for field in forms}
-
-    def _first_day_without(self, columns: Mapping[str, str]) -> frozenset[str]:
-        members = self._document.get("first_day_without", [])
-        if not isinstance(members, list) or not all(isinstance(each, str) for each in members):
-            self._fail("first_day_without", 'must be a list of members, such as ["validTo"]')
-        for field in members:
-            if field not in columns:
-                self._fail("first_day_without", f"{field} has no column; name it in [columns]")
-            if field not in LAST_DAYS:
-                known = ", ".join(sorted(LAST_DAYS.intersection(self._native)))
-                self._fail("first_day_without", f"{field} is no last day; use {known}")
-        return frozenset(members)
-
-    def _times(self, columns: Mapping[str, str]) -> dict[str, str]:
-        times = self._table("times")
-        for field, meaning in times.items():
-            member = f"times.{field}"
-            if field not in columns:
-                self._fail(member, "has no column; name it in [columns]")
-            if SHAPES.get(field) != Shape.DAY:
-                self._fail(member, f"{field} is no day")
-            if not isinstance(meaning, str) or meaning not in TIMES:
-                known = " or ".join(f'"{word}" ({means})' for word, means in TIMES.items())
-                self._fail(member, f"must be {known}")
-            if meaning == _END and field not in LAST_DAYS:
-                self._fail(member, f'{field} is no last day; use "{_CUT}"')
-            if meaning == _END and field in self._document.get("first_day_without", ()):
-                self._fail(member, f'first_day_without has {field}, too; use "{_CUT}"')
-        return times
-
-    def _date_form(self, member: str, form: object) -> str:
-        if form is None:
-            return dates.ISO
-        if not isinstance(form, str):
-            self._fail(member, "must be a string")
-        try:
-            dates.pattern_of(form)
-        except ValueError:
-            self._fail(member, dates.RULE)
-        return form
-
-    def _columns(self) -> dict[str, str]:
-        columns = self._table("columns")
-        for field, name in columns.items():
-            if not isinstance(name, str) or not name.strip():
-                self._fail(f"columns.{field}", "must be the name of a column")
-            self._require_field("columns", field)
-        given = columns.keys() | self._table("constants").keys()
-        for field, column in self._native.items():
-            if column.presence == Presence.REQUIRED and field not in given:
-                self._fail(f"columns.{field}", "missing; every row needs it")
-        if _AMOUNT in self._native and given.isdisjoint({_AMOUNT, "settledOn", DELETED}):
-            self._fail(f"columns.{_AMOUNT}", "missing; every fine needs amount or settledOn")
-        return columns
-
-    def _constants(self, columns: Mapping[str, str]) -> dict[str, str]:
-        constants = {}
-        for field, value in self._table("constants").items():
-            self._require_field("constants", field)
-            if field in columns:
-                self._fail(f"constants.{field}", "also has a column; name it in one table only")
-            constants[field] = self._value(f"constants.{field}", field, value)
-        return constants
-
-    def _words(self, columns: Mapping[str, str]) -> dict[str, dict[str, str]]:
-        tables: dict[str, dict[str, str]] = {}
-        for field, table in self._table("words").items():
-            if field not in columns:
-                self._fail(f"words.{field}", "has no column; name it in [columns]")
-            if not isinstance(table, dict):
-                self._fail(f"words.{field}", "must be a table of words")
-            tables[field] = {
-                word.strip().lower(): self._value(f"words.{field}.{word}", field, value)
-                for word, value in table.items()
-            }
-        return tables
-
-    def _value(self, member: str, field: str, value: object) -> str:
-        """Return a value of the mapping file as a text for the parser of its field."""
-        if isinstance(value, bool):
-            value = str(value).lower()
-        elif isinstance(value, int | date):
-            value = str(value)
-        if not isinstance(value, str):
-            self._fail(member, "must be a string")
-        try:
-            parsed = self._native[field].parse(value)
-        except RowFault as fault:
-            self._fail(member, _value_fault(field, value, fault))
-        if parsed is None and value.strip():
-            self._fail(member, _value_fault(field, value))
-        return value
-
-    def _require_field(self, table: str, field: str) -> None:
-        if field not in self._native:
-            known = [*self._native, *([DELETED] if table == "columns" else [])]
-            self._fail(f"{table}.{field}", f"unknown member; use {', '.join(known)}")
-
-    def _text(self, member: str) -> str | None:
-        value = self._document.get(member)
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            self._fail(member, "must be a string")
-        fault = _TEXT_FAULTS[member](value)
-        if fault:
-            self._fail(member, fault)
-        return value
-
-    def _table(self, member: str) -> dict[str, Any]:
-        table = self._document.get(member, {})
-        if not isinstance(table, dict):
-            self._fail(member, "must be a table")
-        return table
-
-    def _fail(self, member: str, reason: str) -> NoReturn:
-        raise MappingFault(f"{self._path}: {member}: {reason}.")
-
-
-def _toml_fault(error: tomllib.TOMLDecodeError | UnicodeDecodeError) -> str:
-    """Return the fault of a file that is not TOML."""
-    # The usual cause: a word without quotes.
-    hint = "; words are quoted, flags are true or false" if "Invalid value" in str(error) else ""
-    return f"The file is not valid TOML: {error}{hint}."
-
-
-def _value_fault(field: str, value: str, fault: RowFault | None = None) -> str:
-    """Return the fault of a value of a mapping, and the allowed values.
-
-    Args:
-        fault: why its parser refuses it; None if it only does not know it.
-    """
-    if SHAPES.get(field) == Shape.FLAG:
-        return "must be true or false"
-    if fault is not None:
-        return str(fault)
-    allowed = ""
-    if field == "taxStatus":
-        allowed = f"; use {', '.join(TAX_STATUSES[:-1])} or {TAX_STATUSES[-1]}"
-    elif field in _DATES:
-        allowed = f"; use a date as {dates.ISO}"
-    return f"{value!r} is not a valid {field}{allowed}"
-
-
-def _delimiter_fault(text: str) -> str:
-    is_right = len(text) == 1 and text not in _NO_DELIMITERS
-    return "" if is_right else "must be one character, neither a quote nor a line end"
-
-
-def _encoding_fault(text: str) -> str:
-    fault = encoding_fault(text)
-    return f"{quoted(text)}: {fault}" if fault else ""
-
-
-def _zone_fault(text: str) -> str:
-    try:
-        require_zone(text)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-_TEXT_FAULTS: Mapping[str, Callable[[str], str]] = {
-    "register": lambda text: "" if is_register_name(text) else f"must be {REGISTER_NAME_RULE}",
-    "delimiter": _delimiter_fault,
-    "encoding": _encoding_fault,
-    "timezone": _zone_fault,
-    "decimal": lambda text: "" if text in ("", *AMOUNTS) else 'must be "." or ","',
-}
-"""Returns the fault of the text of a member; empty if the text is valid."""

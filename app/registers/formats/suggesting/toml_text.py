@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from app.nouns import counted
 from app.registers.formats.dates import NO_END, OPEN_ENDS
-from app.registers.formats.mapped import LAST_DAYS, QUESTION, TIMES
+from app.registers.formats.mapped import LAST_DAYS, TIMES
+from app.registers.formats.mapping_file import QUESTION
 from app.registers.formats.native import SHAPES
 from app.registers.formats.suggesting import looks
 from app.registers.formats.suggesting.names import WITHOUT

@@ -92,7 +92,7 @@ class Engine(peewee.Database, ABC):
         """
 
     def lost_settings(self) -> list[str]:
-        """Return a sentence for each setting of this thread's session that holds no more.
+        """Return a sentence for each setting of this thread's session that no longer holds.
 
         Raises peewee.PeeweeException if the database cannot be read.
         """

@@ -1,4 +1,4 @@
-"""The Postgres engine: its connections and their time limits, its SQL, and its COPY format.
+"""The Postgres engine: its connections, their time limits, and what its role may do.
 
 The URL goes to libpq unchanged, so it can set everything that libpq knows: TLS, several hosts with
 `target_session_attrs`, timeouts. What it does not set gets the defaults of this module.
@@ -7,9 +7,8 @@ The URL goes to libpq unchanged, so it can set everything that libpq knows: TLS,
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from operator import itemgetter, methodcaller
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,10 @@ from peewee import fn
 
 from app import clock
 from app.errors import OperatorError
-from app.storage.errors import driver_errors_translated, sqlstate
+from app.storage.errors import sqlstate
 from app.storage.identity import NotOwn, require_own
-from app.storage.interface import Engine, InUse, Row
+from app.storage.interface import InUse, Row
+from app.storage.postgres_dialect import PostgresDialect
 from app.storage.postgres_session import begin_session
 from app.storage.tables import RegisterRef
 
@@ -78,15 +78,9 @@ _SCHEMAS_OF_OTHERS = (
 _ENDING_SECONDS = 2
 """How long a session of a process that has ended may be seen."""
 _PAUSE_SECONDS = 0.05
-_MIGRATION_LOCK = 0x766664  # any number that no other lock uses
-_NULL = str(None)
-_CONTROLS = ("\b", "\f", "\r", "\v")
-_ESCAPES = str.maketrans(
-    {"\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
-)
 
 
-class PostgresEngine(Engine, peewee.PostgresqlDatabase):
+class PostgresEngine(PostgresDialect):
     """A Postgres database. Dates are ISO texts in both directions, as on SQLite.
 
     The first statement after the connection was lost fails. If it only reads, and is not in a
@@ -99,9 +93,6 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
     Raises OperatorError if the URL is invalid, or, while connecting, if the database is not
     encoded as UTF-8, the server is too old, or a pooler does not keep sessions.
     """
-
-    dialect = "postgres"
-    has_lateral = True
 
     def __init__(self, database_url: str, limits: Mapping[str, str] = COMMAND_LIMITS) -> None:
         try:
@@ -273,7 +264,7 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         return missing
 
     def lost_settings(self) -> list[str]:
-        """Return a sentence for each setting of this thread's session that holds no more."""
+        """Return a sentence for each setting of this thread's session that no longer holds."""
         self.connection()
         names = list(self._session.held)
         query = "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS asked(name)"
@@ -308,9 +299,6 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
         """Return True: every connection can read all schemas."""
         return True
 
-    def integrity_fault(self) -> None:
-        """Return None: the server has tools of its own."""
-
     @contextmanager
     def alone(self) -> Iterator[Callable[[], None]]:
         """Look for other sessions of verifyd, now and whenever the caller wants it.
@@ -332,117 +320,3 @@ class PostgresEngine(Engine, peewee.PostgresqlDatabase):
                 addresses = ", ".join(address for (address,) in others)
                 raise InUse(f"verifyd has sessions from {addresses}")
             time.sleep(_PAUSE_SECONDS)
-
-    def consistent_read(self) -> AbstractContextManager[object]:
-        """Return a transaction that sees the data of one moment."""
-        return self.atomic("REPEATABLE READ")
-
-    @contextmanager
-    def migration(self) -> Iterator[None]:
-        """Begin a transaction during which no other process, on any host, can migrate."""
-        with self.atomic():
-            self.take_advisory_lock(_MIGRATION_LOCK)
-            yield
-
-    def take_advisory_lock(self, *numbers: int) -> None:
-        """Wait for the advisory lock of these numbers, and hold it until the transaction ends."""
-        places = ", ".join(["%s"] * len(numbers))
-        self.execute_sql(f"SELECT pg_advisory_xact_lock({places})", numbers)
-
-    def lock_rows(self, query: "peewee.ModelSelect[Any]") -> None:
-        """Lock the selected rows until the transaction ends."""
-        list(query.for_update().execute(self))
-
-    def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        return fn.GREATEST(*columns)
-
-    def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
-        """Return a query with one row for each text of a list."""
-        return peewee.Select(columns=(fn.unnest(texts.cast("text[]")).alias(column),))
-
-    def listed(self, texts: Sequence[str]) -> object:
-        """Return the list unchanged: the driver converts it to an array."""
-        return texts
-
-    def select_by_key(
-        self, select: str, columns: Sequence[str], keys: Iterable[Row]
-    ) -> Iterator[Row]:
-        """Yield the rows that have one of these keys."""
-        # PERF: the statistics of the planner lack the rows that this transaction wrote. It may take
-        # the table for small, and read all of it each time.
-        self.execute_sql("SET LOCAL enable_seqscan = off")
-        asked, size = set(keys), len(columns)
-        first = list(dict.fromkeys(map(itemgetter(0), asked)))
-        cursor = self.execute_sql(f"{select} WHERE {columns[0]} = ANY(%s)", [first])
-        with driver_errors_translated():
-            found: list[Row] = cursor.fetchall()
-        yield from (row for row in found if row[:size] in asked)
-
-    def fill(self, table: str, columns: Sequence[str], batches: Iterable[Sequence[Row]]) -> None:
-        """Write rows into an empty table."""
-        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
-        with driver_errors_translated(), self.cursor().copy(statement) as copy:
-            for batch in batches:
-                copy.write(copy_text(batch))
-
-    def batches(self, sql: str, rows_max: int) -> Iterator[list[Row]]:
-        """Yield all rows of a query in lists."""
-        # With a cursor of its own, the server sends only the rows that are fetched.
-        with driver_errors_translated(), self.connection().cursor("all") as cursor:
-            cursor.execute(sql)
-            while rows := cursor.fetchmany(rows_max):
-                yield rows
-
-    def lock_tables(self, names: Iterable[str]) -> None:
-        """Lock tables against writers until the transaction ends."""
-        tables = ", ".join(f'"{name}"' for name in names)
-        self.execute_sql(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
-
-    def last_number(self, table: str) -> int:
-        """Return the highest number that the sequence of a table gave."""
-        last = "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence(%s, 'id')), 0)"
-        return int(self.execute_sql(last, (table,)).fetchone()[0])
-
-    def continue_after(self, table: str, number: int) -> None:
-        """Set the sequence of a table."""
-        if number:
-            query = "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)"
-            self.execute_sql(query, (table, number))
-
-    def analyse(self, table: str) -> None:
-        """Update the statistics of a table."""
-        self.execute_sql(f"ANALYZE {table}")
-
-
-def copy_text(rows: Sequence[Row]) -> str:
-    """Return rows in COPY's text format, as Postgres writes it except for flags.
-
-    Flags become `True` and `False`, which COPY reads like the `t` and `f` that Postgres writes.
-
-    Args:
-        rows: tuples of texts, whole numbers, flags and None, all of the same length.
-    """
-    if not rows:
-        return ""
-    columns = len(rows[0])
-    line = "\t".join(["%s"] * columns) + "\n"
-    # PERF: formatting whole rows takes 0.8 us for twelve columns. Single values take 3.7 us.
-    text = "".join(map(line.__mod__, rows))
-    nulls = sum(map(methodcaller("count", None), rows))
-    is_plain = (
-        text.count(_NULL) == nulls
-        and "\\" not in text
-        and text.count("\n") == len(rows)
-        and text.count("\t") == len(rows) * (columns - 1)
-        and not any(control in text for control in _CONTROLS)
-    )
-    if is_plain:
-        return text.replace(_NULL, r"\N")
-    return "".join([line % tuple(map(_escaped, row)) for row in rows])
-
-
-def _escaped(value: object) -> object:
-    """Return a value in COPY's text format."""
-    if isinstance(value, str):
-        return value.translate(_ESCAPES)
-    return r"\N" if value is None else value

@@ -1,6 +1,6 @@
 """Rows in the text format of Postgres' COPY, as Postgres itself writes them (D46)."""
 
-from app.storage.postgres import copy_text
+from app.storage.postgres_dialect import copy_text
 from tests.conftest import ON_POSTGRES
 from tests.rows import each_row
 

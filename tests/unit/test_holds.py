@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from contextlib import contextmanager
 
 import peewee
 import pytest
@@ -69,6 +70,14 @@ class Night:
         ended = self.run()
         assert (ended.status, path.exists()) == (1, False), ended
         return path.parent / "failed" / name
+
+    @contextmanager
+    def busy(self):
+        """Let another load of the register run meanwhile."""
+        database = self.cli.database
+        with database.with_name(f"{database.stem}.register_fleet.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def files(self):
         """Return all files below the drop directory but the first one."""
@@ -275,9 +284,7 @@ class TestAcceptance:
     def test_it_waits_while_the_register_is_busy(self, replaces):
         """Another load or acceptance runs: nothing is lost."""
         replaces.hold(FEW)
-        database = replaces.cli.database
-        with database.with_name(f"{database.stem}.register_fleet.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with replaces.busy():
             assert "another load of the register fleet is running" in replaces.refused(2)
         assert replaces.status(2) == "held"
         assert replaces.accept(2)["held"] == 20
@@ -363,9 +370,7 @@ class TestRejection:
     def test_beside_an_acceptance_it_is_refused(self, replaces):
         """The acceptance holds the lock of the register, and decides."""
         replaces.hold(FEW)
-        database = replaces.cli.database
-        with database.with_name(f"{database.stem}.register_fleet.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with replaces.busy():
             told = replaces.cli.refusal("imports", "reject", "2")
             assert "another load of the register fleet is running" in told
         assert replaces.status(2) == "held"

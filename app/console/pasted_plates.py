@@ -6,7 +6,7 @@ A list that seems to have a heading is a table, too: of one column.
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -106,21 +106,26 @@ def table_of(text: str) -> Table | None:
     with more than COLUMNS_MAX columns is a list, and so is a single column without a heading.
     """
     for delimiter in _DELIMITERS:
-        lines = [line for line in _split(text, delimiter) if any(map(str.strip, line))]
+        lines = _cleaned(_split(text, delimiter))
         wide = sum(len(line) > 1 for line in lines)
         if wide > 1 and 2 * wide > len(lines):
             return _table(lines) if max(map(len, lines)) <= COLUMNS_MAX else None
     if any(delimiter in text for delimiter in _DELIMITERS):
         return None
-    return _table([[line] for line in text.splitlines() if line.strip()])
+    return _table(_cleaned([line] for line in text.splitlines()))
+
+
+def _cleaned(lines: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Return lines without the delimiters inside cells, and without lines that are then blank."""
+    cleaned = ([_DIVIDERS.sub(" ", cell).strip() for cell in line] for line in lines)
+    return [line for line in cleaned if any(line)]
 
 
 def _table(lines: Sequence[Sequence[str]]) -> Table | None:
     """Return a table of lines that are not blank; None if it is a list."""
-    cleaned = [[_DIVIDERS.sub(" ", cell).strip() for cell in line] for line in lines]
-    if len(cleaned) < 2:
+    if len(lines) < 2:
         return None
-    table = Table(cleaned, _columns(cleaned))
+    table = Table(lines, _columns(lines))
     return table if len(table.columns) > 1 or table.looks_headed() else None
 
 

@@ -58,13 +58,14 @@ def test_signs_that_people_type():
         "ANN\nBOB",
         "AB12CDE\t\nEV1L\t",
         "AB12 CDE\nev1l;ZZ9,\t!!\n,",
+        ";,\n;,",
         "A1,A2\nA3\nA4",
         f"{WIDE},X1\n{WIDE},X2",
         "," * 100_000 + "A\n" + "A,B\n" * 50_000,
     ],
 )
 def test_other_texts_are_lists(text):
-    """One line, one column, mixed delimiters, or more columns than a page can show."""
+    """One line, one column, mixed or only delimiters, or more columns than a page can show."""
     assert table_of(text) is None
 
 

@@ -365,6 +365,13 @@ class TestAnswers:
         assert load(cars(100)).notes == [told]
         assert broken(cars(100, mot="")) == ["values", "mot"]
 
+    def test_numbers_can_move_to_plates_that_had_none(self, load, broken):
+        """No cover is lost, because the plates that they leave get others."""
+        load(policies(100))
+        moved = policies(100).replace("AB0000", "AB0010")
+        _, others = policies(10).replace(",P", ",Q").split("\n", 1)
+        assert broken(moved + others) == ["numbers"]
+
     def test_each_insurer_counts(self, load, broken):
         """Half of a small insurer's plates are few of all."""
         small, large = policies(20, insurer="BOLT", cancelled=range(1)), policies(1_000)

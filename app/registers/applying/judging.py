@@ -85,9 +85,9 @@ class Answers:
         own = self._own(registers, plates)
         counts.plates = len(plates)
         is_live = in_force(kind, day)
-        for before, after in own.values():
-            # PERF: a plate that had no row has none that left.
-            if before:
+        # PERF: a register that never had rows of this kind has none that leave a plate.
+        if any(each.name == self._register and each.holds(kind) for each in registers):
+            for before, after in own.values():
                 counts.left += any(map(is_live, before)) and not any(map(is_live, after))
                 if kind != Kind.VEHICLES:
                     counts.moves.add(_numbers(before, kind), _numbers(after, kind))

@@ -184,6 +184,17 @@ class TestEndings:
         watched.sweep()
         assert watched.news() == [("insurance.ending", PLATE)]
 
+    def test_an_insurance_that_is_extended_day_by_day_ends_each_time(self, world, watched):
+        """Each last day is another one; only one that is a day sooner counts as the same."""
+        for last in ("2027-03-20", "2027-03-21", "2027-03-22"):
+            load(world, [policy(last)])
+            watched.watch(PLATE, leads=(28,))
+            watched.sweep()
+            assert watched.news() == [("insurance.ending", PLATE)]
+        load(world, [policy("2027-03-21")])
+        watched.sweep()
+        assert watched.news() == []
+
     def test_a_replaced_watch_keeps_what_was_told(self, world, watched):
         """Clients may send their whole list every night; a deleted watch starts afresh."""
         load(world, [policy("2027-03-20")])

@@ -70,6 +70,8 @@ class Told(NamedTuple):
     fact: Fact
     day: str
     """The day that it was true on."""
+    later: int = 0
+    """By how many days a last day may be later than the one that was reported, and count as it."""
     reported: tuple[str, int] | None = None
     """The last day that was reported as near, and the smallest lead day."""
 
@@ -82,7 +84,7 @@ class Told(NamedTuple):
         lead = now.ends_within(day, leads)
         if lead is None or self.reported is None or self.reported[1] > lead:
             return lead
-        same = {_shifted(self.reported[0], days) for days in range(-SLACK, SLACK + 1)}
+        same = {_shifted(self.reported[0], days) for days in range(-SLACK, self.later + 1)}
         return None if str(now.last_day) in same else lead
 
     def is_due(self, now: Fact, day: str, leads: Sequence[int]) -> bool:
@@ -173,7 +175,7 @@ class ModelWatch:
         lead = told.ending(now, today, self.leads)
         due = ["changed"] * told.changed(now) + ["ending"] * (lead is not None)
         reported = told.reported if lead is None else (str(now.last_day), lead)
-        self.told[name] = Told(now, today, reported)
+        self.told[name] = Told(now, today, told.later, reported)
         answers = told.fact.answer(), now.answer()
         return [Event(f"{name}.{each}", self.plate, self.reference, *answers) for each in due]
 
@@ -216,7 +218,8 @@ class ModelAccount:
 def _told(facts: Facts, day: str) -> dict[str, Told] | None:
     if facts is None:
         return None
-    return {name: Told(fact, day) for name, fact in facts.items()}
+    later = {"mot": SLACK, "tax": SLACK}
+    return {name: Told(fact, day, later.get(name, 0)) for name, fact in facts.items()}
 
 
 def _shifted(day: str, days: int) -> str:

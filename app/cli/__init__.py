@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 
 import peewee
 
+from app.arguments import Parser
 from app.cli.output import print_failure
-from app.cli.parser import Commands, Parser
+from app.cli.parser import Commands
 from app.errors import OperatorError, without_keys
 from app.logs import StderrLines, command_log
 from app.printable import printable_lines

@@ -23,6 +23,7 @@ from app.accounts.restrictions import (
     Restrictions,
     network,
 )
+from app.arguments import Argument
 from app.cli.output import (
     Table,
     confirm,
@@ -31,14 +32,7 @@ from app.cli.output import (
     table_lines,
     utc,
 )
-from app.cli.parser import (
-    ACCOUNT,
-    YES,
-    Argument,
-    Group,
-    day_argument,
-    whole_number,
-)
+from app.cli.parser import ACCOUNT, YES, Group, day_argument, whole_number
 from app.domains.repository import Domains
 from app.enquiries import split_reasons
 from app.nouns import counted

@@ -13,8 +13,9 @@ from app.actions import (
     list_actions,
     members_of,
 )
+from app.arguments import Argument
 from app.cli.output import Table, shown
-from app.cli.parser import Argument, Group, day_argument, limit
+from app.cli.parser import Group, day_argument, limit
 from app.nouns import counted
 from app.storage.session import opened_database
 

@@ -10,6 +10,7 @@ import msgspec
 
 from app.accounts.models import require_text
 from app.actions import session
+from app.arguments import Argument, flag
 from app.audit import hosts
 from app.audit.chain import parsed_digest
 from app.audit.digests import KeptDigests, find_digests, latest, trail_of
@@ -21,7 +22,7 @@ from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of
 from app.cli.output import Table, item_lines, print_item, print_lines, utc, waiting_for
-from app.cli.parser import PARENT, Argument, Group, flag
+from app.cli.parser import PARENT, Group
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks

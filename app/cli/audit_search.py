@@ -13,6 +13,7 @@ import peewee
 
 from app import clock, setting_values
 from app.actions import session
+from app.arguments import Argument, OneOf, flag
 from app.audit import trail
 from app.audit.comparison import Comparison, comparison_of
 from app.audit.export import write_export
@@ -38,7 +39,7 @@ from app.cli.output import (
     print_sentence,
     waiting_for,
 )
-from app.cli.parser import Argument, Group, OneOf, flag
+from app.cli.parser import Group
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.plate_report import render_plate, report_plate

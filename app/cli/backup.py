@@ -5,10 +5,11 @@ from functools import partial
 from pathlib import Path
 
 from app import setting_values
+from app.arguments import Argument, OneOf, flag
 from app.backup.restore import restore
 from app.backup.take import Registers
 from app.cli.output import print_item, waiting_for
-from app.cli.parser import SCHEDULED, Argument, Group, OneOf, flag
+from app.cli.parser import SCHEDULED, Group
 from app.config import Config
 from app.jobs.backup import Backup
 from app.jobs.job import run

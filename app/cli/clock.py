@@ -2,8 +2,9 @@
 
 import argparse
 
+from app.arguments import flag
 from app.cli.output import Table, print_item, utc
-from app.cli.parser import Group, flag
+from app.cli.parser import Group
 from app.clock_steps import State, accept, look
 from app.config import Config
 from app.storage.session import opened_database, require_owner

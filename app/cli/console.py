@@ -5,8 +5,9 @@ import socket
 
 from app import clock
 from app.alerts.certificate import host_of
+from app.arguments import Argument
 from app.cli.output import print_item
-from app.cli.parser import Argument, Group
+from app.cli.parser import Group
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.nouns import counted

@@ -28,9 +28,10 @@ from app.accounts.administration import (
     set_plan,
 )
 from app.accounts.models import Account, EnquiryChange
+from app.arguments import flag
 from app.cli.console import base_url, link_url
 from app.cli.output import print_item
-from app.cli.parser import Group, flag
+from app.cli.parser import Group
 from app.cli.program import run_again
 from app.config import Config
 from app.domains.repository import Domains

@@ -7,9 +7,10 @@ from itertools import islice
 
 import msgspec
 
+from app.arguments import Argument, flag
 from app.cli.lookup_csv import ENQUIRY, recording
 from app.cli.output import aligned, print_sentence
-from app.cli.parser import Argument, Group, flag, number_of
+from app.cli.parser import Group, number_of
 from app.config import Config
 from app.nouns import counted
 from app.registers.applying.answers import ANSWERS

@@ -3,8 +3,9 @@
 import argparse
 
 from app.accounts.administration import require_account
+from app.arguments import Argument
 from app.cli.output import Table, print_item
-from app.cli.parser import ACCOUNT, Argument, Group
+from app.cli.parser import ACCOUNT, Group
 from app.domains.names import canonical_domain_name
 from app.domains.repository import Domains, HeldDomain, set_domain_status
 from app.errors import OperatorError

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from app import actions, clock
-from app.cli.load_options import OPTIONS, options_of, request_of, require_same_register
+from app import clock
+from app.arguments import Argument, flag
 from app.cli.output import (
     Item,
     item_lines,
@@ -22,11 +22,11 @@ from app.cli.output import (
     say_if_terminal_is_read,
     waiting_for,
 )
-from app.cli.parser import SCHEDULED, Argument, Group, flag, register_name
+from app.cli.parser import SCHEDULED, Group, register_name
 from app.cli.suggest_map import suggest_map
 from app.errors import OperatorError
 from app.jobs.drop_directory import DropDirectory, NotAllLoaded
-from app.jobs.job import is_attended, run
+from app.jobs.job import run
 from app.jobs.loads import Load
 from app.jobs.sweeping import sweep_after_load
 from app.nouns import counted
@@ -35,10 +35,11 @@ from app.registers import change_words
 from app.registers.change import Change
 from app.registers.formats.columns import Presence
 from app.registers.formats.native import LAYOUTS
+from app.registers.options import OPTIONS
 from app.registers.reading.lost_values import MostUnreadable
 from app.registers.reading.reader import Progress, Show
 from app.registers.reading.sources import STANDARD_INPUT
-from app.registers.request import LoadRequest, LoadResult
+from app.registers.request import LoadResult
 from app.storage.tables import Kind
 
 commands = Group()
@@ -150,18 +151,11 @@ def _failure_kept_from_log() -> Iterator[None]:
 
 def _load_files(args: argparse.Namespace) -> None:
     """Load the files that the arguments name. Raises OperatorError if that fails."""
-
-    def make_request() -> LoadRequest:
-        return request_of(args, args.files, args.register)._replace(
-            dry_run=args.dry_run, is_attended=is_attended(), actor=actions.of_command()
-        )
-
     job = Load(
         files=args.files,
         register=args.register,
-        mode=args.mode,
-        make_request=make_request,
-        is_alerted=not args.dry_run,
+        options=vars(args),
+        dry_run=args.dry_run,
         waiting=partial(waiting_for, args),
         shown=progress_bar,
     )
@@ -196,11 +190,6 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
     Raises OperatorError if a load failed or was skipped, or if the job could not begin.
     """
 
-    def make_request(files: list[str], register: str | None) -> LoadRequest:
-        request = request_of(options_of(register, options), files, register)
-        require_same_register(request)
-        return request
-
     def print_loaded(item: Item) -> None:
         if not args.json and item["status"] == "loaded":
             print_item(args, item, text=item_lines(in_words(item)))
@@ -210,7 +199,6 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
     job = DropDirectory(
         directory,
         options,
-        make_request,
         is_scheduled=args.scheduled,
         waiting=partial(waiting_for, args),
         shown=progress_bar,

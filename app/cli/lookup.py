@@ -8,9 +8,10 @@ from pathlib import Path
 
 import peewee
 
+from app.arguments import Argument
 from app.cli.lookup_csv import ENQUIRY, answer_file, recording
 from app.cli.output import plates_of, print_item
-from app.cli.parser import Argument, Group, day_argument
+from app.cli.parser import Group, day_argument
 from app.config import Config
 from app.errors import OperatorError
 from app.nouns import counted

@@ -18,10 +18,10 @@ from tqdm import tqdm
 
 from app import clock
 from app.actions import session
+from app.arguments import Argument
 from app.audit.record import Plate, Record, time_of
 from app.audit.state import opened_for_command
 from app.cli.output import print_item, say_if_terminal_is_read
-from app.cli.parser import Argument
 from app.cli.plate_file import Line, PlateFile
 from app.config import Config
 from app.enquiries import enquiry_text_fault, reason_fault

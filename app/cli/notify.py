@@ -11,8 +11,9 @@ from app.alerts.message import Condition, Message, test_message
 from app.alerts.morning import composed_report, send
 from app.alerts.report import report
 from app.alerts.spool import Outcome, Spool, new_id
+from app.arguments import OneOf, flag
 from app.cli.output import Table, print_item, waiting_for
-from app.cli.parser import Group, OneOf, flag
+from app.cli.parser import Group
 from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
 from app.jobs.job import gathered_now

@@ -11,8 +11,9 @@ from pathlib import Path
 import apsw
 
 from app import time_zones
+from app.arguments import Argument, Parser
 from app.cli.output import print_item, utc
-from app.cli.parser import Argument, Group, Parser
+from app.cli.parser import Group
 from app.config import SETTINGS, Config
 from app.setting_values import EVERY_REGISTER, sqlite_path
 from app.storage.file_lock import user_name

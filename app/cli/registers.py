@@ -3,11 +3,11 @@
 import argparse
 from functools import partial
 
+from app.arguments import Argument, flag
 from app.cli import diff
-from app.cli.load_options import held_request
 from app.cli.loads import in_words, progress_bar, result_sentence, rows_of
 from app.cli.output import Table, confirm, item_lines, print_item, waiting_for
-from app.cli.parser import YES, Argument, Group, flag, limit, number_of, register_name, whole_number
+from app.cli.parser import YES, Group, limit, number_of, register_name, whole_number
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.decisions import Acceptance, Rejection
@@ -143,13 +143,8 @@ def _sentence(load: PastLoad) -> str:
     examples=["imports accept 42"],
 )
 def _accept(args: argparse.Namespace) -> None:
-    job = Acceptance(
-        load_id=args.id,
-        make_request=held_request,
-        waiting=partial(waiting_for, args),
-        shown=progress_bar,
-    )
-    result = run(job)
+    waiting = partial(waiting_for, args)
+    result = run(Acceptance(load_id=args.id, waiting=waiting, shown=progress_bar))
     item = result._asdict()
     print_item(args, item, result_sentence(result), item_lines(in_words(item)))
     sweep_after_load()
@@ -246,11 +241,7 @@ def _undrop(args: argparse.Namespace) -> None:
 
 
 def _carry_out(task_id: int) -> None:
-    run(
-        TaskJob(
-            lambda engine, config: Tasks(engine, config, held_request), task_id, is_alerted=True
-        )
-    )
+    run(TaskJob(Tasks, task_id, is_alerted=True))
     sweep_after_load()
 
 

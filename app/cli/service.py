@@ -10,10 +10,11 @@ from functools import partial
 import peewee
 
 from app import clock, time_zones
+from app.arguments import Argument, flag
 from app.audit.state import AuditState
 from app.audit.verified import DAYS
 from app.cli.output import print_item, waiting_for
-from app.cli.parser import SCHEDULED, Argument, Group, flag
+from app.cli.parser import SCHEDULED, Group
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
 from app.jobs.deep_check import DeepCheck

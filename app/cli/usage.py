@@ -18,8 +18,9 @@ from app.accounts.usage.report import (
     usage_of_days,
     usage_of_hours,
 )
+from app.arguments import Argument, flag
 from app.cli.output import print_items
-from app.cli.parser import Argument, Group, flag
+from app.cli.parser import Group
 from app.config import Config
 from app.nouns import counted
 from app.storage.engine import Engine

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import BinaryIO
 
+from app.arguments import Argument, flag
 from app.cli.output import Table, print_item, say_if_terminal_is_read, waiting_for
-from app.cli.parser import PARENT, Argument, Group, flag
+from app.cli.parser import PARENT, Group
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import run

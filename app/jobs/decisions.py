@@ -1,7 +1,6 @@
 """The decision about a held load as a job: its files are loaded again, or rejected (D158)."""
 
 import logging
-from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +14,14 @@ from app.jobs.loads import Shown, load_files
 from app.registers.attempts import Attempt
 from app.registers.dropped import kept
 from app.registers.holds import HeldLoad, explained, note_hold, reject, require_acceptable
-from app.registers.request import LoadRequest, LoadResult
+from app.registers.options import held_request
+from app.registers.request import LoadResult
 from app.registers.rules import RulesBroken
 from app.storage import reserve
 from app.storage.interface import Waiting
 from app.storage.session import opened_database
 from app.storage.tables import Kind
 
-MakeRequest = Callable[[Sequence[str], Sequence[str], str], LoadRequest]
-"""Returns the request for the words of an option file, files and a register; raises OperatorError
-if there is a mistake in the words."""
 _log = logging.getLogger("app.jobs.decisions")
 
 
@@ -37,14 +34,12 @@ class Acceptance(Job[LoadResult]):
     is_alerted = True
 
     load_id: int
-    make_request: MakeRequest
     waiting: Waiting
     shown: Shown
 
     def do(self) -> LoadResult:
         """Load the files. Raises OperatorError if that is not possible."""
-        actor = actions.of_command()
-        return accept(self.load_id, actor, self.make_request, self.waiting, self.shown)
+        return accept(self.load_id, actions.of_command(), self.waiting, self.shown)
 
 
 @dataclass(kw_only=True)
@@ -65,7 +60,6 @@ class Rejection(Job[HeldLoad]):
 def accept(
     load_id: int,
     actor: Actor,
-    make_request: MakeRequest,
     waiting: Waiting = nullcontext,
     shown: Shown = lambda: nullcontext(lambda _: None),
 ) -> LoadResult:
@@ -80,7 +74,7 @@ def accept(
     """
     with opened_database(waiting=waiting) as engine:
         held = require_acceptable(engine, load_id)
-    request = make_request(held.hold.options, held.files, held.register)._replace(
+    request = held_request(held.hold.options, held.files, held.register)._replace(
         kind=Kind(held.kind),
         mode=held.mode,
         accept=list(held.broken),

@@ -27,7 +27,7 @@ from app.registers.dropped import kept
 from app.registers.dropped.directory import Batch, batches, keep, put_aside, remove
 from app.registers.dropped.uploads import is_marker
 from app.registers.holds import Hold, explained, note_hold, spared_files
-from app.registers.request import LoadRequest
+from app.registers.options import dropped_request
 from app.storage import reserve
 from app.storage.file_lock import make_directory, tried
 from app.storage.interface import Waiting
@@ -67,9 +67,6 @@ class DropDirectory(Job[None]):
     directory: Path
     options: Path | None
     """The directory of the option files; None if there is none."""
-    make_request: Callable[[list[str], str | None], LoadRequest]
-    """Returns the request for files and a register, with the options of that register; raises
-    OperatorError if there is a mistake in the options."""
     waiting: InitVar[Waiting]
     """Tells the user what a load waits for."""
     shown: InitVar[Shown]
@@ -167,7 +164,7 @@ class DropDirectory(Job[None]):
         """Load a batch. Then move or remove its files, or let the next run load them."""
         files = [str(file.path) for file in batch.files]
         try:
-            request = self.make_request(files, batch.register)
+            request = dropped_request(files, batch.register, self.options)
         except OperatorError as error:
             self._refuse(batch, files, error)
             return

@@ -4,7 +4,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal
 import msgspec
 import peewee
 
-from app import clock
+from app import actions, clock
 from app.config import Config
 from app.errors import Hindered, OperatorError
 from app.jobs.job import NICENESS, Job, is_attended
@@ -24,6 +24,7 @@ from app.registers.applying.answers import Basis
 from app.registers.attempts import Attempt, NotedProgress, file_columns, note_attempt, reason_of
 from app.registers.holds import HeldBack
 from app.registers.load import load
+from app.registers.options import request_of
 from app.registers.reading.reader import Show
 from app.registers.request import LoadRequest, LoadResult
 from app.registers.rules import RulesBroken
@@ -47,26 +48,32 @@ class Load(Job[LoadResult]):
 
     files: Sequence[str]
     register: str | None
-    mode: str
-    """The mode of the request, for the history if no request can be made."""
-    make_request: Callable[[], LoadRequest]
-    """Returns the request; raises OperatorError if there is a mistake in its options."""
-    is_alerted: bool
-    """Whether a failure is reported; not that of a dry run."""
+    options: Mapping[str, Any]
+    """The values of `OPTIONS` by name."""
+    dry_run: bool
+    """Whether nothing changes, and no failure is reported."""
     waiting: Waiting
     """Tells the user what the load waits for."""
     shown: Shown
 
+    def __post_init__(self) -> None:
+        """Report a failure only if it is one of a load."""
+        self.is_alerted = not self.dry_run
+
     def do(self) -> LoadResult:
         """Load the files. Raises OperatorError with the load's number and its first rejects."""
         try:
-            request = self.make_request()
+            request = request_of(self.options, self.files, self.register)
         except OperatorError as error:
-            if self.is_alerted:
-                note_refused(self.files, self.register, error, self.mode, is_attended=is_attended())
-            else:
+            if self.dry_run:
                 error.details = {"load": None, "reasons": []}
+            else:
+                mode = self.options["mode"]
+                note_refused(self.files, self.register, error, mode, is_attended=is_attended())
             raise
+        request = request._replace(
+            dry_run=self.dry_run, is_attended=is_attended(), actor=actions.of_command()
+        )
         return load_files(request, Attempt(request), self.waiting, self.shown)
 
 

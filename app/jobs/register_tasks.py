@@ -17,7 +17,7 @@ from app.actions import Actor
 from app.clock_steps import old_times
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.decisions import MakeRequest, accept
+from app.jobs.decisions import accept
 from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
@@ -74,18 +74,11 @@ def _start(task_id: int, descriptor: int) -> None:
 
 
 class Tasks(TaskTable[Task]):
-    """The tasks of an installation.
+    """The tasks of an installation."""
 
-    Args:
-        make_request: makes the request of a load; only `carry_out` needs it.
-    """
-
-    def __init__(
-        self, engine: Engine, config: Config, make_request: MakeRequest | None = None
-    ) -> None:
+    def __init__(self, engine: Engine, config: Config) -> None:
         old = partial(old_times, config.data_dir, _KEPT_SECONDS)
         super().__init__(engine, RegisterTask, Task, config.state_dir / "tasks", old)
-        self._make_request = make_request
 
     def latest(self, register: str, limit: int) -> list[Task]:
         """Return the latest tasks of a register, latest first."""
@@ -137,8 +130,8 @@ class Tasks(TaskTable[Task]):
         # SEC: the name comes from the row that the console wrote, with the session of the request.
         # So no command line and no variable can name somebody else (D130).
         actor = Actor(task.asked_by, "console")
-        if task.action == ACCEPT and self._make_request is not None:
-            result = accept(task.to_load or 0, actor, self._make_request)
+        if task.action == ACCEPT:
+            result = accept(task.to_load or 0, actor)
             self._finish(task.id, load_id=result.load)
             return
         if task.action == REJECT:

@@ -411,7 +411,6 @@ def test_a_typing_error_that_somebody_saw_warns_nobody(cli, monkeypatch, words):
     command = ("import", *words, "--register", "fleet")
     with monkeypatch.context() as patched:
         patched.setattr("app.jobs.loads.is_attended", lambda: True)
-        patched.setattr("app.cli.loads.is_attended", lambda: True)
         reason = cli.refusal(*command).strip()
         cli.refusal("import", *words)
     assert cli.json("check")["warnings"] == []
@@ -426,7 +425,7 @@ def test_a_typing_error_that_somebody_saw_warns_nobody(cli, monkeypatch, words):
 @ON_SQLITE
 def test_a_file_that_somebody_saw_refused_is_a_warning(cli, monkeypatch):
     """Somebody brought a register's file and it was not loaded: the register is not up to date."""
-    monkeypatch.setattr("app.cli.loads.is_attended", lambda: True)
+    monkeypatch.setattr("app.jobs.loads.is_attended", lambda: True)
     cli.refusal("import", cli.file("a.csv", "AB12CDE", "AB13CDE"), "--register", "fleet")
     (warning,) = cli.json("check")["warnings"]
     assert "The last load of the register fleet failed" in warning

@@ -13,7 +13,7 @@ def drop_directory():
     """Return the job of a drop directory, which has not begun."""
     unused = Mock()
     return DropDirectory(
-        Path("drop"), None, unused, is_scheduled=True, waiting=unused, shown=unused, loaded=unused
+        Path("drop"), None, is_scheduled=True, waiting=unused, shown=unused, loaded=unused
     )
 
 

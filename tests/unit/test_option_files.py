@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.cli.load_options import words_of
+from app.registers.options import words_of
 from tests.rows import each_row
 
 TEXTS = {

@@ -1,13 +1,15 @@
-"""The options for how files are loaded, and the request made from them."""
+"""The options for how files are loaded, and the request made from them (D60).
 
-import argparse
+The command line and the option files of the drop directory have the same ones.
+"""
+
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from app.cli.parser import Argument, OneOf, Parser, flag
+from app.arguments import Argument, OneOf, Parser, flag
 from app.errors import OperatorError
 from app.registers.applying.counts import NAMES
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
@@ -147,48 +149,35 @@ OPTIONS = (
 
 
 def request_of(
-    options: argparse.Namespace, files: Sequence[str], register: str | None
+    options: Mapping[str, Any], files: Sequence[str], register: str | None
 ) -> LoadRequest:
-    """Return the request to load files with OPTIONS.
+    """Return the request to load files.
+
+    Args:
+        options: the values of OPTIONS by name.
 
     Raises OperatorError if the mapping file has a mistake, no register is named, or the rejects
     file cannot be written.
     """
-    if options.rejects:
-        _require_place(options.rejects)
+    if options["rejects"]:
+        _require_place(options["rejects"])
+    encoding, timezone = options["encoding"], options["timezone"]
     formats: dict[str, Format] = formats_of(
-        options.state or DEFAULT_STATE, options.encoding, options.deleted, options.timezone
+        options["state"] or DEFAULT_STATE, encoding, options["deleted"], timezone
     )
-    if options.map:
-        mapped = MappedCsv(read_mapping(options.map), options.encoding, options.timezone)
+    fields = {name: value for name, value in options.items() if name in LoadRequest._fields}
+    if options["map"]:
+        mapped = MappedCsv(read_mapping(options["map"]), encoding, timezone)
         formats = {mapped.name: mapped}
+        fields["format"] = mapped.name
         register = register or mapped.register
         if not register:
             raise OperatorError(
-                f"{options.map}: register: missing; name it there or with --register"
+                f"{options['map']}: register: missing; name it there or with --register"
             )
-    fields = {name: value for name, value in vars(options).items() if name in LoadRequest._fields}
-    fields |= {"files": files, "formats": formats, "register": register}
-    if options.map:
-        fields["format"] = MappedCsv.name
-    if options.kind:
-        fields["kind"] = Kind(options.kind)
-    return LoadRequest(**fields)
-
-
-def require_same_register(request: LoadRequest) -> None:
-    """Raise OperatorError if the mapping file names another register than the request.
-
-    In the drop directory, the directory names the register. Rows in a register that nobody expects
-    would count in look-ups.
-    """
-    format_ = request.formats.get(request.format or "")
-    if isinstance(format_, MappedCsv) and format_.register not in ("", request.register):
-        raise OperatorError(
-            f"the mapping file names the register {format_.register}, but the directory is that of "
-            f"the register {request.register}; move the files to the directory {format_.register}, "
-            "or remove the register from the mapping file"
-        )
+    if options["kind"]:
+        fields["kind"] = Kind(options["kind"])
+    return LoadRequest(**fields | {"files": files, "formats": formats, "register": register})
 
 
 def _require_place(rejects: Path) -> None:
@@ -208,13 +197,7 @@ _COMMENT_OR_WORD = re.compile(
 
 
 class _OptionsParser(Parser):
-    """Parses an option file with the options of `verifyd import`; an error names the file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(prog=str(path), add_help=False)
-        for option in OPTIONS:
-            if option is not _ACCEPT:
-                option.add_to(self)
+    """Parses the words of an option file, which `prog` names."""
 
     def _require_known_options(self, words: Sequence[str]) -> None:
         # It would accept every night what somebody has looked at once.
@@ -228,21 +211,20 @@ class _OptionsParser(Parser):
         raise OperatorError(f"{self.prog}: {message}")
 
 
-def options_of(register: str | None, options: Path | None) -> argparse.Namespace:
-    """Return the options of a register, from the option file with its name.
-
-    The text is split into words as a shell does, with quotes and comments. Nothing is expanded.
+def dropped_request(
+    files: Sequence[str], register: str | None, directory: Path | None
+) -> LoadRequest:
+    """Return the request to load files of the drop directory, with the options of their register.
 
     Args:
         register: None for files directly in the drop directory, which have no options.
-        options: the directory of the option files.
+        directory: has the option files, each with the name of its register; None without any.
 
-    Raises OperatorError if there is a mistake in the file.
+    Raises OperatorError if there is a mistake in the option file, or in the mapping file it names.
     """
-    path = (options or Path()) / (register or "")
-    parser = _OptionsParser(path)
-    if options is None or register is None:
-        return parser.parse_args([])
+    if directory is None or register is None:
+        return _request_of_words([], files, register, "")
+    path = directory / register
     try:
         # Some editors write a byte order mark before the first word.
         text = path.read_text(encoding="utf-8-sig")
@@ -251,12 +233,12 @@ def options_of(register: str | None, options: Path | None) -> argparse.Namespace
     except (OSError, UnicodeError) as error:
         raise OperatorError(f"{path}: cannot be read: {error}") from error
     if "\0" in text:
-        parser.error("it has a NUL character")
+        raise OperatorError(f"{path}: it has a NUL character")
     try:
         words = words_of(text)
     except ValueError as error:
-        parser.error(str(error))
-    return parser.parse_args(words, argparse.Namespace(option_words=words))
+        raise OperatorError(f"{path}: {error}") from error
+    return _request_of_words(words, files, register, str(path))
 
 
 def held_request(words: Sequence[str], files: Sequence[str], register: str) -> LoadRequest:
@@ -264,18 +246,34 @@ def held_request(words: Sequence[str], files: Sequence[str], register: str) -> L
 
     Raises OperatorError if there is a mistake in the words, or in the mapping file they name.
     """
-    parser = _OptionsParser(Path("the option file of the held load"))
-    options = parser.parse_args(words, argparse.Namespace(option_words=words))
-    request = request_of(options, files, register)
-    require_same_register(request)
-    return request
+    return _request_of_words(words, files, register, "the option file of the held load")
 
 
 def words_of(text: str) -> list[str]:
     """Split a text into words as a shell does. Line ends separate words, too.
 
-    A comment begins with a # at the start of a word, outside of quotes. Raises ValueError if a
-    quote is not closed.
+    Nothing is expanded. A comment begins with a # at the start of a word, outside of quotes. Raises
+    ValueError if a quote is not closed.
     """
     # NOTE: shlex alone would begin a comment at a # within a word, too.
     return shlex.split(_COMMENT_OR_WORD.sub(lambda found: found[1] or "", text))
+
+
+def _request_of_words(
+    words: Sequence[str], files: Sequence[str], register: str | None, source: str
+) -> LoadRequest:
+    parser = _OptionsParser(prog=source, add_help=False)
+    for option in OPTIONS:
+        if option is not _ACCEPT:
+            option.add_to(parser)
+    options = vars(parser.parse_args(words))
+    request = request_of(options, files, register)._replace(option_words=words)
+    format_ = request.formats.get(request.format or "")
+    if isinstance(format_, MappedCsv) and format_.register not in ("", register):
+        # Rows in a register that nobody expects would count in look-ups.
+        raise OperatorError(
+            f"the mapping file names the register {format_.register}, but the directory is that of "
+            f"the register {register}; move the files to the directory {format_.register}, "
+            "or remove the register from the mapping file"
+        )
+    return request

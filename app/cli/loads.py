@@ -162,6 +162,7 @@ def _load_files(args: argparse.Namespace) -> None:
     try:
         result = run(job)
     except OperatorError as error:
+        error.details = error.details or {"load": None, "reasons": []}  # None is in the history.
         if not args.json:
             _print_failure(error, args.mode)
         raise

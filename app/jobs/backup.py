@@ -28,9 +28,8 @@ class Backup(Job[Taken]):
     waiting: Waiting
     """Tells the user what the job waits for."""
 
-    def do(self) -> Taken:
+    def do(self, config: Config) -> Taken:
         """Take the backup."""
-        config = Config.from_env()
         limits = Limits(self.keep, config.backup_limit) if self.keep else None
         with opened_database(config) as engine, self.waiting("the copy of the database"):
             taken = take(

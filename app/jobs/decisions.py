@@ -37,9 +37,9 @@ class Acceptance(Job[LoadResult]):
     waiting: Waiting
     shown: Shown
 
-    def do(self) -> LoadResult:
+    def do(self, config: Config) -> LoadResult:
         """Load the files. Raises OperatorError if that is not possible."""
-        return accept(self.load_id, actions.of_command(), self.waiting, self.shown)
+        return accept(config, self.load_id, actions.of_command(), self.waiting, self.shown)
 
 
 @dataclass(kw_only=True)
@@ -51,13 +51,14 @@ class Rejection(Job[HeldLoad]):
     load_id: int
     waiting: Waiting
 
-    def do(self) -> HeldLoad:
+    def do(self, config: Config) -> HeldLoad:
         """End the hold. Raises OperatorError if that is not possible."""
-        with opened_database(waiting=self.waiting) as engine:
+        with opened_database(config, waiting=self.waiting) as engine:
             return reject(engine, self.load_id)
 
 
 def accept(
+    config: Config,
     load_id: int,
     actor: Actor,
     waiting: Waiting = nullcontext,
@@ -72,7 +73,7 @@ def accept(
     Raises OperatorError if the load cannot be accepted now or fails. If it breaks further rules,
     it is held again under its new number.
     """
-    with opened_database(waiting=waiting) as engine:
+    with opened_database(config, waiting=waiting) as engine:
         held = require_acceptable(engine, load_id)
     request = held_request(held.hold.options, held.files, held.register)._replace(
         kind=Kind(held.kind),
@@ -85,17 +86,17 @@ def accept(
     )
     attempt = Attempt(request)
     try:
-        result = load_files(request, attempt, waiting, shown)
+        result = load_files(request, attempt, config, waiting, shown)
     except RulesBroken as error:
         broken, new_id = {**held.broken, **error.broken}, attempt.load_id or 0
-        with opened_database() as engine:
+        with opened_database(config) as engine:
             reserve.with_reserve(engine, note_hold, engine, new_id, held.hold, broken)
         raise OperatorError(
             f"load {new_id} breaks rules that load {held.id} did not show: "
             f"{explained(error.broken)}; it is held instead of load {held.id}",
             error.details,
         ) from error
-    _put_away(held, is_kept=bool(Config.from_env().keep_loaded))
+    _put_away(held, is_kept=bool(config.keep_loaded))
     return result
 
 

@@ -31,9 +31,8 @@ class DeepCheck(Job[list[str]]):
     files_read: int | None = None
     """How many files of the audit trail were read; None if there is no trail."""
 
-    def do(self) -> list[str]:
+    def do(self, config: Config) -> list[str]:
         """Read everything. The trail comes first, because it does not need the database."""
-        config = Config.from_env()
         with self.waiting("the check of all data"):
             self.found += self._trail_faults(config)
             with opened_database(config) as engine:

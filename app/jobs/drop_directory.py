@@ -92,14 +92,13 @@ class DropDirectory(Job[None]):
         self._stopped_by = 0
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self, config: Config) -> Iterator[None]:
         """Keep other processes from loading a drop directory.
 
-        Raises OperatorError if one does, or if the settings or directories cannot be used.
+        Raises OperatorError if one does, or if the database or the directories cannot be used.
         """
-        config = Config.from_env()
         with opened_database(config):
-            pass  # Wrong settings must not look like a fault of the files.
+            pass  # A wrong database must not look like a fault of the files.
         if not self.directory.is_dir():
             raise OperatorError(
                 f"{self.directory} does not exist, or is not a directory; create it, or correct "
@@ -120,13 +119,12 @@ class DropDirectory(Job[None]):
             with opened_database(config) as engine, sweeps_held_off(engine):
                 yield
 
-    def do(self) -> None:
+    def do(self, config: Config) -> None:
         """Load all files. Raises NotAllLoaded at the end if a load failed or was skipped.
 
         A scheduled run succeeds if all others wait for a decision: what a unit failed for should
         not be over only with its next run, and alerts report these loads until they are decided.
         """
-        config = Config.from_env()
         with self._stoppable():
             if self.is_scheduled:
                 kept.remember(config.data_dir, self.directory)
@@ -166,7 +164,7 @@ class DropDirectory(Job[None]):
         try:
             request = dropped_request(files, batch.register, self.options)
         except OperatorError as error:
-            self._refuse(batch, files, error)
+            self._refuse(batch, files, error, config)
             return
         request = request._replace(
             are_trusted=False,
@@ -174,9 +172,9 @@ class DropDirectory(Job[None]):
             require_whole=batch.require_whole,
             actor=None if self.is_scheduled else actions.of_command(),
         )
-        ended = self._loads.run(request)
+        ended = self._loads.run(request, config)
         while ended.needed and self._has_made_room(*ended.needed):
-            ended = self._loads.run(request)
+            ended = self._loads.run(request, config)
         if ended.status == "failed" and batch.changed():
             ended = msgspec.structs.replace(ended, status="hindered")
         if ended.result is not None:
@@ -185,33 +183,33 @@ class DropDirectory(Job[None]):
             # An alert about the held load lasts as long as files wait for it.
             self._wait(f"{batch}: left for the next run: {ended.reason}")
         elif ended.broken and ended.status == "failed":
-            ended = self._held(batch, ended, request.option_words)
+            ended = self._held(batch, ended, request.option_words, config)
         else:
-            self._settle(batch, ended, keeps_failed=bool(config.keep_failed))
+            self._settle(batch, ended, config)
         item: Item = {"files": files, "status": ended.status, "reason": ended.reason}
         self._report(item | (ended.result._asdict() if ended.result else ended.details))
 
-    def _refuse(self, batch: Batch, files: list[str], error: OperatorError) -> None:
+    def _refuse(self, batch: Batch, files: list[str], error: OperatorError, config: Config) -> None:
         """Report a batch that a mistake in its options prevents; its files stay."""
-        load_id = note_refused(files, batch.register, error)
+        load_id = note_refused(config, files, batch.register, error)
         self._warn(f"{error}\n{batch}: skipped")
         names = [file.path.name for file in batch.files]
         self.failed.append(NotLoaded(names, "skipped because of a mistake in its options", load_id))
         refused: Item = {"files": files, "status": "failed", "reason": str(error)}
         self._report(refused | dict(error.details))
 
-    def _settle(self, batch: Batch, ended: Ended, *, keeps_failed: bool) -> None:
+    def _settle(self, batch: Batch, ended: Ended, config: Config) -> None:
         """Move the files of a failed load to `failed/`; the files of a hindered load stay."""
         aside = put_aside(batch, self._warn) if ended.status == "failed" else None
         load_id = ended.details.get("load")
-        if aside and load_id and keeps_failed:
-            note_moved(load_id, aside)
+        if aside and load_id and config.keep_failed:
+            note_moved(config, load_id, aside)
         where = f"moved to {aside}" if aside else "left for the next run"
         names = [file.path.name for file in batch.files]
         self.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
         self._warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
 
-    def _held(self, batch: Batch, ended: Ended, options: Sequence[str]) -> Ended:
+    def _held(self, batch: Batch, ended: Ended, options: Sequence[str], config: Config) -> Ended:
         """Let the files of a load that breaks rules wait in `failed/` until somebody decides."""
         load_id = ended.details.get("load")
 
@@ -220,7 +218,7 @@ class DropDirectory(Job[None]):
             files = [name for name in names if not is_marker(name)]
             markers = [name for name in names if is_marker(name)]
             hold = Hold(str(batch.drop), list(batch.folders), files, markers, list(options))
-            with opened_database() as engine:
+            with opened_database(config) as engine:
                 reserve.with_reserve(engine, note_hold, engine, load_id or 0, hold, ended.broken)
 
         aside = None

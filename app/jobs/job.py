@@ -17,7 +17,7 @@ from app import clock
 from app.alerts.conditions import Gathered, gathered
 from app.alerts.nightly import Run, record, running, shortened
 from app.alerts.report import report
-from app.config import Config
+from app.config import Config, ConfigError
 from app.errors import OperatorError
 from app.logs import progress_log
 from app.processes import ended_like_ctrl_c
@@ -48,7 +48,7 @@ class Job(ABC, Generic[R]):
     size_bytes: int | None = None
     """The size of the result, such as a backup, for the record of the run."""
 
-    def lock(self) -> AbstractContextManager[object]:
+    def lock(self, config: Config) -> AbstractContextManager[object]:
         """Return the lock of the job. Raises OperatorError if the job cannot run now.
 
         By default there is none: the work locks the register, the trail or the backups it changes.
@@ -56,7 +56,7 @@ class Job(ABC, Generic[R]):
         return nullcontext()
 
     @abstractmethod
-    def do(self) -> R:
+    def do(self, config: Config) -> R:
         """Do the work. Raises OperatorError, OSError or peewee.PeeweeException if it fails."""
 
     def faults(self, error: BaseException | None) -> list[str]:
@@ -77,9 +77,10 @@ def run(job: Job[R]) -> R:
     at once, because somebody sees it: `verifyd watch` reports it the next morning if it is still
     wrong. An error in the record or the alert never hides why the job failed.
 
-    Raises what the job raises.
+    Raises ConfigError, and what the job raises.
     """
-    config, wrong = Config.read()  # Wrong settings fail the job, but its alert needs only a few.
+    # Wrong settings fail the job, but its record and its alert need only a few.
+    config, wrong = Config.read()
     if job.name:
         require_owner(config)  # The service could not use files of another user.
     # A mistyped URL must not create a state directory.
@@ -94,8 +95,10 @@ def run(job: Job[R]) -> R:
             running(config.state_dir, job.name) if is_marked else nullcontext(),
         ):
             os.nice(job.niceness)
-            with job.lock():
-                return job.do()
+            if wrong:
+                raise ConfigError(wrong)
+            with job.lock(config):
+                return job.do(config)
     except BaseException as error:
         failure = error
         raise

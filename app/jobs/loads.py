@@ -60,25 +60,23 @@ class Load(Job[LoadResult]):
         """Report a failure only if it is one of a load."""
         self.is_alerted = not self.dry_run
 
-    def do(self) -> LoadResult:
+    def do(self, config: Config) -> LoadResult:
         """Load the files. Raises OperatorError with the load's number and its first rejects."""
         try:
             request = request_of(self.options, self.files, self.register)
         except OperatorError as error:
-            if self.dry_run:
-                error.details = {"load": None, "reasons": []}
-            else:
-                mode = self.options["mode"]
-                note_refused(self.files, self.register, error, mode, is_attended=is_attended())
+            if not self.dry_run:
+                mode, attended = self.options["mode"], is_attended()
+                note_refused(config, self.files, self.register, error, mode, is_attended=attended)
             raise
         request = request._replace(
             dry_run=self.dry_run, is_attended=is_attended(), actor=actions.of_command()
         )
-        return load_files(request, Attempt(request), self.waiting, self.shown)
+        return load_files(request, Attempt(request), config, self.waiting, self.shown)
 
 
 def load_files(
-    request: LoadRequest, attempt: Attempt, waiting: Waiting, shown: Shown
+    request: LoadRequest, attempt: Attempt, config: Config, waiting: Waiting, shown: Shown
 ) -> LoadResult:
     """Load the files of a request. A load that is ended leaves the register as it was.
 
@@ -89,8 +87,11 @@ def load_files(
     the fault is not in the files.
     """
     try:
-        with _without_collection(), opened_database(waiting=waiting) as engine, shown() as show:
-            config = Config.from_env()
+        with (
+            _without_collection(),
+            opened_database(config, waiting=waiting) as engine,
+            shown() as show,
+        ):
             day = clock.today(config.timezone)
             limited = request._replace(
                 loss_max=config.loss_max,
@@ -121,6 +122,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def note_refused(
+    config: Config,
     files: Sequence[str],
     register: str | None,
     error: OperatorError,
@@ -139,17 +141,15 @@ def note_refused(
     load_id = None
     notes = history.unopened_notes(is_attended=is_attended)
     line = file_columns(files) | {"register": register or "", "mode": mode, "notes": notes}
-    with suppress(OperatorError):
-        config = Config.from_env()
-        with opened_database(config) as engine:
-            load_id = note_attempt(engine, config.data_dir, reason_of(error), line)
+    with suppress(OperatorError), opened_database(config) as engine:
+        load_id = note_attempt(engine, config.data_dir, reason_of(error), line)
     error.details = {"load": load_id, "reasons": []}
     return load_id
 
 
-def note_moved(load_id: int, directory: Path) -> None:
+def note_moved(config: Config, load_id: int, directory: Path) -> None:
     """Add to the history where the files of a failed load are now, if the database can be used."""
-    with suppress(OperatorError, peewee.PeeweeException), opened_database() as engine:
+    with suppress(OperatorError, peewee.PeeweeException), opened_database(config) as engine:
         reserve.with_reserve(engine, history.note_moved, engine, load_id, directory)
 
 
@@ -187,12 +187,12 @@ class LoadProcess:
         self.is_stopped = False
         self._child: ForkedWorker | None = None
 
-    def run(self, request: LoadRequest) -> Ended:
+    def run(self, request: LoadRequest, config: Config) -> Ended:
         """Run a load and return how it ended."""
         source, target = os.pipe()
         with open(source, "rb") as reading:
             with open(target, "wb") as writing:
-                self._child = ForkedWorker(partial(self._work, request, writing), [writing])
+                self._child = ForkedWorker(partial(self._work, request, config, writing), [writing])
                 if self.is_stopped:  # The signal arrived before the child existed.
                     self._child.stop()
             written = reading.read()
@@ -208,19 +208,19 @@ class LoadProcess:
         if self._child is not None:
             self._child.stop()
 
-    def _work(self, request: LoadRequest, writing: BinaryIO) -> None:
+    def _work(self, request: LoadRequest, config: Config, writing: BinaryIO) -> None:
         """Run a load in the child process, and write how it ended to the parent."""
         # The terminal sends Ctrl-C to all processes, but only the parent may stop this one.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.nice(NICENESS)
         with writing:
-            writing.write(msgspec.json.encode(self._ended(request)))
+            writing.write(msgspec.json.encode(self._ended(request, config)))
 
-    def _ended(self, request: LoadRequest) -> Ended:
+    def _ended(self, request: LoadRequest, config: Config) -> Ended:
         attempt = Attempt(request)
         try:
             with ended_like_ctrl_c():
-                result = load_files(request, attempt, self._waiting, self._shown)
+                result = load_files(request, attempt, config, self._waiting, self._shown)
             return Ended("loaded", result=result)
         except KeyboardInterrupt:
             return Ended("hindered", "interrupted", details=attempt.details())

@@ -77,6 +77,7 @@ class Tasks(TaskTable[Task]):
     """The tasks of an installation."""
 
     def __init__(self, engine: Engine, config: Config) -> None:
+        self._config = config
         old = partial(old_times, config.data_dir, _KEPT_SECONDS)
         super().__init__(engine, RegisterTask, Task, config.state_dir / "tasks", old)
 
@@ -131,7 +132,7 @@ class Tasks(TaskTable[Task]):
         # So no command line and no variable can name somebody else (D130).
         actor = Actor(task.asked_by, "console")
         if task.action == ACCEPT:
-            result = accept(task.to_load or 0, actor)
+            result = accept(self._config, task.to_load or 0, actor)
             self._finish(task.id, load_id=result.load)
             return
         if task.action == REJECT:

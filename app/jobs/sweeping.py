@@ -75,9 +75,8 @@ class SweepWatches(Job[list[Swept]]):
         """Log what nobody sees as the output of the command."""
         self.logs_progress = self.is_automatic
 
-    def do(self) -> list[Swept]:
+    def do(self, config: Config) -> list[Swept]:
         """Sweep. Raises Hindered if another sweep runs, and SweepRefused."""
-        config = Config.from_env()
         with opened_database(config) as engine, store_of(engine, _LOCK).tried_lock() as is_ours:
             is_needed = WatchFeed.select().exists(engine)
             is_held_off = store_of(engine, _HOLD_OFF_LOCK).is_locked()

@@ -264,8 +264,7 @@ class TaskJob(Job[None]):
         self._task_id = task_id
         self.is_alerted = is_alerted
 
-    def do(self) -> None:
+    def do(self, config: Config) -> None:
         """Carry the task out."""
-        config = Config.from_env()
         with opened_database(config) as engine:
             self._tasks(engine, config).carry_out(self._task_id)

@@ -42,9 +42,8 @@ class SealTrail(Job[Sealed | None]):
         self.niceness = NICENESS if is_background else 0
         self._waiting = waiting
 
-    def do(self) -> Sealed | None:
+    def do(self, config: Config) -> Sealed | None:
         """Seal the trail. Return None if a timer runs where nothing was ever recorded."""
-        config = Config.from_env()
         # It is the only job that runs every hour.
         Results(config.data_dir).remove_old()
         directory = config.audit_dir
@@ -94,12 +93,11 @@ class PruneTrail(Job[Pruned | None]):
         self.is_scheduled = is_scheduled
         self._waiting = waiting
 
-    def do(self) -> Pruned | None:
+    def do(self, config: Config) -> Pruned | None:
         """Prune the trail. Return None if a timer runs where nothing was ever recorded.
 
         A trail that is switched off is still pruned: its records still grow old.
         """
-        config = Config.from_env()
         directory = config.audit_dir
         if self.is_scheduled and find_owner(directory) is None:
             return None

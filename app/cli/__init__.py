@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
             # SEC: other users must not read databases, registers and rejects.
             os.umask(0o027)
             with swallowed_interrupts_raised_again(), _ctrl_c_caught(catch_ctrl_c):
-                args.run(args)
+                _run(args)
                 sys.stdout.flush()
         except KeyboardInterrupt as stop:
             _report(args, "interrupted", {"reason": "interrupted"})
@@ -84,6 +84,24 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
             _log.exception("unexpected %s", type(error).__name__)
             return _FAILED
     return 0
+
+
+def _run(args: argparse.Namespace) -> None:
+    """Run a command. Sweep the watches afterwards, when it has printed, and holds no lock."""
+    if not args.sweeps:
+        args.run(args)
+        return
+    # PERF: all other commands start without these modules.
+    from app.jobs.drop_directory import NotAllLoaded  # noqa: PLC0415
+    from app.jobs.sweeping import sweep_after_load  # noqa: PLC0415
+
+    try:
+        args.run(args)
+    except NotAllLoaded:
+        sweep_after_load()
+        raise
+    if args.sweeps:
+        sweep_after_load()
 
 
 @contextmanager

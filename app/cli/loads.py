@@ -25,10 +25,9 @@ from app.cli.output import (
 from app.cli.parser import SCHEDULED, Group, register_name
 from app.cli.suggest_map import suggest_map
 from app.errors import OperatorError
-from app.jobs.drop_directory import DropDirectory, NotAllLoaded
+from app.jobs.drop_directory import DropDirectory
 from app.jobs.job import run
 from app.jobs.loads import Load
-from app.jobs.sweeping import sweep_after_load
 from app.nouns import counted
 from app.printable import printable
 from app.registers import change_words
@@ -103,6 +102,7 @@ def _directory(text: str) -> Path:
         "import fleet.csv --map fleet.toml --register fleet --dry-run",
         "import --drop /var/lib/verifyd/drop",
     ],
+    sweeps=True,
 )
 def _import(args: argparse.Namespace) -> None:
     if args.drop is not None:
@@ -121,8 +121,10 @@ def _import(args: argparse.Namespace) -> None:
             args.command.error("argument --suggest-map: only allowed with one FILE")
         used = {"suggest_map", "files", "kind", "register", "encoding"}
         _refuse_others(args, "--suggest-map", used)
+        args.sweeps = False
         suggest_map(args)
         return
+    args.sweeps = not args.dry_run
     say_if_terminal_is_read(STANDARD_INPUT in args.files)
     with _failure_kept_from_log():
         _load_files(args)
@@ -168,8 +170,6 @@ def _load_files(args: argparse.Namespace) -> None:
         raise
     item = result._asdict()
     print_item(args, item, result_sentence(result), item_lines(in_words(item)))
-    if not result.dry_run:
-        sweep_after_load()
 
 
 def _print_failure(error: OperatorError, mode: str) -> None:
@@ -207,9 +207,6 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
     )
     try:
         run(job)
-    except NotAllLoaded:
-        sweep_after_load()
-        raise
     finally:
         if args.json and job.is_complete:
             print_items(args, job.items, ())
@@ -218,7 +215,6 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
         waiting = len(job.items) - loaded  # Only of scheduled runs.
         more = f"; waiting for a decision: {waiting:,}" if waiting else ""
         print_sentence(f"{counted(loaded, 'load')} done from {directory}{more}")
-    sweep_after_load()
 
 
 def in_words(item: Item) -> Item:

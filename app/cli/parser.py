@@ -34,6 +34,7 @@ class Group:
         details: str = "",
         prints_data: bool = True,
         is_job: bool = False,
+        sweeps: bool = False,
         option_of_words: str = "",
         settings_by_option: Mapping[str, str] = MappingProxyType({}),
         **values: object,
@@ -50,6 +51,8 @@ class Group:
             prints_data: give the command `--json`, for one JSON document on stdout.
             is_job: write log lines for programs, and the reason of a failure, too, unless the
                 command takes `--scheduled` and does not get it (D75).
+            sweeps: sweep the watches after the command, because it changes registers (D185). It can
+                set `args.sweeps` to False if it has changed nothing.
             option_of_words: the option that words without one are probably meant for.
             settings_by_option: options that people look for here, and the settings to use instead.
             values: further members of `args`.
@@ -67,7 +70,9 @@ class Group:
                 )
                 command.option_of_words = option_of_words
                 command.settings_by_option = settings_by_option
-                command.set_defaults(run=run, is_job=is_job, command=command, **values)
+                command.set_defaults(
+                    run=run, is_job=is_job, sweeps=sweeps, command=command, **values
+                )
                 printed = [flag("--json", "print one JSON document")] if prints_data else []
                 for argument in (*printed, *arguments):
                     argument.add_to(command)
@@ -77,7 +82,7 @@ class Group:
 
         return declare
 
-    def carry_out(self, do: Callable[[int], None]) -> None:
+    def carry_out(self, do: Callable[[int], None], *, sweeps: bool = False) -> None:
         """Declare the command that the console runs to do a task. `do` takes the task's number."""
         self.command(
             "carry-out",
@@ -86,6 +91,7 @@ class Group:
             examples=[f"{self._name} carry-out 7"],
             prints_data=False,
             is_job=True,
+            sweeps=sweeps,
         )(lambda args: do(args.id))
 
     def include(self, group: "Group") -> None:

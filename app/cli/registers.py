@@ -13,7 +13,6 @@ from app.errors import OperatorError
 from app.jobs.decisions import Acceptance, Rejection
 from app.jobs.job import run
 from app.jobs.register_tasks import Tasks
-from app.jobs.sweeping import sweep_after_load
 from app.jobs.tasks import TaskJob
 from app.nouns import counted
 from app.registers import change_words
@@ -141,13 +140,13 @@ def _sentence(load: PastLoad) -> str:
     "load the files of a held load, with the rules that it breaks accepted",
     Argument("ID", "number of the held load in the list", type=number_of("a load")),
     examples=["imports accept 42"],
+    sweeps=True,
 )
 def _accept(args: argparse.Namespace) -> None:
     waiting = partial(waiting_for, args)
     result = run(Acceptance(load_id=args.id, waiting=waiting, shown=progress_bar))
     item = result._asdict()
     print_item(args, item, result_sentence(result), item_lines(in_words(item)))
-    sweep_after_load()
 
 
 @commands.command(
@@ -180,13 +179,13 @@ def _reject(args: argparse.Namespace) -> None:
     ),
     examples=["imports rollback --register rdw", "imports rollback --register rdw --to 41"],
     option_of_words="--register",
+    sweeps=True,
 )
 def _roll_back(args: argparse.Namespace) -> None:
     kind = Kind(args.kind) if args.kind else None
     with opened_database(waiting=partial(waiting_for, args)) as engine:
         done = roll_back(engine, args.register, kind, args.to)
     print_item(args, done, f"register {done['register']} holds what load {done['load']} left")
-    sweep_after_load()
 
 
 @commands.command(
@@ -196,6 +195,7 @@ def _roll_back(args: argparse.Namespace) -> None:
     YES,
     flag("--purge", "free its disk space at once; this cannot be undone"),
     examples=["imports drop rdw", "imports drop rdw --purge --yes"],
+    sweeps=True,
 )
 def _drop(args: argparse.Namespace) -> None:
     name = args.register
@@ -210,7 +210,6 @@ def _drop(args: argparse.Namespace) -> None:
         undo = f"verifyd imports undrop {name}"
         sentence = f'register {name} dropped; bring it back with "{undo}"'
     print_item(args, {"dropped": name, "disk_space": space, "undo": undo}, sentence)
-    sweep_after_load()
 
 
 def _question(engine: Engine, name: str, *, purge: bool) -> str:
@@ -231,18 +230,13 @@ def _question(engine: Engine, name: str, *, purge: bool) -> str:
     "bring a dropped register back",
     _REGISTER,
     examples=["imports undrop rdw"],
+    sweeps=True,
 )
 def _undrop(args: argparse.Namespace) -> None:
     with opened_database(waiting=partial(waiting_for, args)) as engine:
         entry = undrop_register(engine, args.register)
     members = {"undropped": entry.name} | {kind: entry.rows(kind) for kind in Kind}
     print_item(args, members, f"register {entry.name} ({entry.described()}) is back")
-    sweep_after_load()
 
 
-def _carry_out(task_id: int) -> None:
-    run(TaskJob(Tasks, task_id, is_alerted=True))
-    sweep_after_load()
-
-
-commands.carry_out(_carry_out)
+commands.carry_out(lambda task_id: run(TaskJob(Tasks, task_id, is_alerted=True)), sweeps=True)

@@ -142,6 +142,19 @@ class TestLoads:
         assert left == [0]
         assert watched.events() == [("vehicle.known", "ZZ1"), ("vehicle.known", "ZZ2")]
 
+    def test_the_drop_directory_is_swept_if_not_all_is_loaded(self, watched):
+        """What its other files have changed is reported as well."""
+        drop = watched.cli.directory / "drop"
+        drop.mkdir()
+        good, bad = drop / "a.csv", drop / "b.csv"
+        good.write_bytes(watched.policies("2021-01-01", "AB12CDE").read_bytes())
+        bad.write_text("nothing that is known")
+        for path in (good, bad):
+            os.utime(path, (0, 0))
+        watched.engine.close()  # Loads are forked, which no command does with an open file.
+        assert watched.cli.run("import", "--drop", drop).status == 1
+        assert watched.events() == [CHANGED]
+
     def test_a_sweep_that_fails_is_a_warning(self, watched, monkeypatch):
         """The load has succeeded; the failure is a line of the runs, and the next sweep reports."""
         with monkeypatch.context() as failing:

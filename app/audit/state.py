@@ -5,12 +5,10 @@ the trail it takes 0.3 ms, as much with 17,500 segments as with none.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from app import clock
-from app.audit.hosts import note_on, require_off
+from app.audit.hosts import note_on
 from app.audit.owner import (
     Owner,
     claim,
@@ -22,7 +20,7 @@ from app.audit.owner import (
 )
 from app.audit.record import AuditError
 from app.audit.seal import Summary, find_summary
-from app.audit.trail import Trail, durable, sync_fault
+from app.audit.trail import sync_fault
 from app.config import Config
 from app.serve import service_lock
 from app.storage.engine import Engine
@@ -99,20 +97,6 @@ def claim_for_command(engine: Engine, config: Config) -> Owner:
     owner = claim(config.audit_dir, database_id(engine))
     note_on(engine)
     return owner
-
-
-@contextmanager
-def opened_for_command(engine: Engine, config: Config) -> Iterator[Trail | None]:
-    """Open this host's trail for a command; yield None if its answers need no record.
-
-    At the end the records are on disk. Raises AuditError.
-    """
-    if config.audit:
-        with durable(config.audit_dir, claim_for_command(engine, config)) as trail:
-            yield trail
-    else:
-        require_off(engine)
-        yield None
 
 
 def summary_of(config: Config) -> Summary | None:

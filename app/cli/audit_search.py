@@ -12,13 +12,13 @@ import msgspec
 import peewee
 
 from app import clock, setting_values
-from app.actions import session
 from app.arguments import Argument, OneOf, flag
 from app.audit import trail
 from app.audit.comparison import Comparison, comparison_of
 from app.audit.export import write_export
 from app.audit.owner import Owner, find_owner, require_host
-from app.audit.record import Criteria, Record, row_of, time_of
+from app.audit.record import Criteria, Record, row_of
+from app.audit.recording import record_now, said_by_command
 from app.audit.report import (
     REPORTED_DAYS,
     Refusal,
@@ -138,14 +138,8 @@ def record_use(operation: str, criteria: Criteria) -> None:
     owner = _owner(config)
     if owner is None:
         return
-    record = Record(
-        time=time_of(clock.now_ns()),
-        operation=operation,
-        unverified=True,
-        criteria=criteria,
-        **session()._asdict(),
-    )
-    trail.record_use(config.audit_dir, owner, record)
+    use = record_now(operation=operation, criteria=criteria, **said_by_command())
+    trail.record_use(config.audit_dir, owner, use)
 
 
 def _owner(config: Config) -> Owner | None:

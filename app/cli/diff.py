@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 from app.arguments import Argument, flag
-from app.cli.lookup_csv import ENQUIRY, recording
+from app.cli.lookup_csv import ENQUIRY, recording_look_ups
 from app.cli.output import aligned, print_sentence
 from app.cli.parser import Group, number_of
 from app.config import Config
@@ -40,7 +40,7 @@ def _diff(args: argparse.Namespace) -> None:
     config, count = Config.from_env(), 0
     with opened_database(config) as engine:
         compared = require_comparable(engine, args.id, config.timezone)
-        with recording(args, config, engine, compared.day, operation="diff") as record:
+        with recording_look_ups(args, config, engine, compared.day, operation="diff") as record:
             sys.stdout.write(_begin(args, compared.day))
             for turns in compare(engine, compared, config):
                 for plates, registers in turns.recorded():

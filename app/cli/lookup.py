@@ -9,7 +9,7 @@ from pathlib import Path
 import peewee
 
 from app.arguments import Argument
-from app.cli.lookup_csv import ENQUIRY, answer_file, recording
+from app.cli.lookup_csv import ENQUIRY, answer_file, recording_look_ups
 from app.cli.output import plates_of, print_item
 from app.cli.parser import Group, day_argument
 from app.config import Config
@@ -85,7 +85,7 @@ def _lookup(args: argparse.Namespace) -> None:
         day = reader.day(period.first if period else args.as_of)
         try:
             if args.csv is not None:
-                with recording(args, config, engine, args.as_of, period) as record:
+                with recording_look_ups(args, config, engine, args.as_of, period) as record:
                     answer_file(args, engine, reader, day, period, record)
             else:
                 _explain(args, engine, reader, config, day, period)
@@ -126,7 +126,7 @@ def _explain(
     period: Period | None,
 ) -> None:
     explained = explain(engine, reader, args.plates, day, period)
-    with recording(args, config, engine, args.as_of, period) as record:
+    with recording_look_ups(args, config, engine, args.as_of, period) as record:
         record(shown_plates(explained, day, period), explained.registers)
     document = document_of(explained, day, period)
     plates = document["plates"]

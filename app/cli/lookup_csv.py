@@ -17,10 +17,9 @@ from typing import BinaryIO, cast
 from tqdm import tqdm
 
 from app import clock
-from app.actions import session
 from app.arguments import Argument
-from app.audit.record import Plate, Record, time_of
-from app.audit.state import opened_for_command
+from app.audit.record import Plate
+from app.audit.recording import recording, said_by_command
 from app.cli.output import print_item, say_if_terminal_is_read
 from app.cli.plate_file import Line, PlateFile
 from app.config import Config
@@ -66,7 +65,7 @@ ENQUIRY = (
 
 
 @contextmanager
-def recording(
+def recording_look_ups(
     args: argparse.Namespace,
     config: Config,
     engine: Engine,
@@ -81,30 +80,18 @@ def recording(
     """
     if fault := reason_fault(args.reason, config.lookup_reasons):
         raise OperatorError(f"{fault}; give it with --reason")
-    who = session()._asdict()
     first_day, last_day = period or (None, None)
-    with opened_for_command(engine, config) as trail:
-
-        def record(plates: Iterable[Plate], registers: Read) -> None:
-            if trail is None:
-                return
-            trail.append(
-                Record(
-                    time=time_of(clock.now_ns()),
-                    operation=operation,
-                    as_of=as_of,
-                    first_day=first_day,
-                    last_day=last_day,
-                    reason=args.reason,
-                    reference=args.reference,
-                    unverified=True,
-                    plates=list(plates),
-                    registers=registers,
-                    **who,
-                )
-            )
-
-        yield record
+    said = {
+        "operation": operation,
+        "as_of": as_of,
+        "first_day": first_day,
+        "last_day": last_day,
+        "reason": args.reason,
+        "reference": args.reference,
+        **said_by_command(),
+    }
+    with recording(engine, config, said) as recorded:
+        yield lambda plates, registers: recorded.record(plates, registers=registers)
 
 
 def answer_file(

@@ -9,7 +9,7 @@ import peewee
 
 from app import clock
 from app.accounts.usage.counts import PEOPLE
-from app.audit.record import AuditError, Plate, Record, time_of
+from app.audit.record import Plate, time_of
 from app.config import SETTINGS, Config
 from app.console import look_up_texts as texts
 from app.console.forms import Field, Form
@@ -241,7 +241,19 @@ class LookUp(Resource):
             text = text.format(register=register.name)
             raise PageError(503, heading, text, back=(LOOK_UP,)) from error
         time = time_of(clock.now_ns())
-        self._record(req, form, time, shown, registers)
+        self.record(
+            req,
+            PageError(503, *texts.UNRECORDED, back=(LOOK_UP,)),
+            time=time,
+            operation="console",
+            as_of=form["day"] or None,
+            first_day=form["from"] or None,
+            last_day=form["to"] or None,
+            reason=form["reason"] or None,
+            reference=form["reference"] or None,
+            plates=shown,
+            registers=registers,
+        )
         req.context.vehicles = len(found)
         rows = rows_of(found, against, day, period)
         if is_csv:
@@ -277,33 +289,3 @@ class LookUp(Resource):
         }
         shown = shown_plates(explained, day, period)
         return found, against, shown, explained.registers, document_of(explained, day, period)
-
-    def _record(
-        self,
-        req: ConsoleRequest,
-        form: Form,
-        time: str,
-        shown: Iterable[Plate],
-        registers: Read,
-    ) -> None:
-        """Record the look-up before its answers are shown. Raises PageError if that fails."""
-        trail = self.services.trail
-        if trail is None:
-            return
-        record = Record(
-            time=time,
-            request_id=req.context.request_id,
-            operation="console",
-            as_of=form["day"] or None,
-            first_day=form["from"] or None,
-            last_day=form["to"] or None,
-            reason=form["reason"] or None,
-            reference=form["reference"] or None,
-            user=req.session.name,
-            plates=list(shown),
-            registers=registers,
-        )
-        try:
-            trail.append(record)
-        except AuditError as error:
-            raise PageError(503, *texts.UNRECORDED, back=(LOOK_UP,)) from error

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import falcon
 
+from app.audit.record import AuditError
+from app.audit.recording import record_now
 from app.audit.trail import Trail
 from app.config import Config
 from app.console.rendering import ASSETS, ConsoleRequest, Renderer, Values, View
@@ -91,6 +93,21 @@ class Resource:
     ) -> None:
         """Answer with a page."""
         self.services.pages.send(req, resp, template, values)
+
+    def record(self, req: ConsoleRequest, unrecorded: PageError, **members: Any) -> None:
+        """Record plates before a person sees them, if the audit trail is on.
+
+        Args:
+            unrecorded: is raised if that fails.
+            members: of the record.
+        """
+        if self.services.trail is None:
+            return
+        said = {"request_id": req.context.request_id, "user": req.session.name}
+        try:
+            self.services.trail.append(record_now(**said | members))
+        except AuditError as error:
+            raise unrecorded from error
 
 
 def view(template: str) -> Callable[[Callable[..., Values | None]], Callable[..., None]]:

@@ -14,11 +14,11 @@ import falcon
 import peewee
 from peewee import fn
 
-from app import clock, processes
+from app import processes
 from app.accounts.administration import require_plan
 from app.accounts.models import Account
 from app.actions import Actor
-from app.audit.record import AuditError, Criteria, Plate, Record, time_of
+from app.audit.record import Criteria, Plate
 from app.console.accounts import ACCOUNTS
 from app.console.audit import AuditFile, AuditTaskPage, begin_task
 from app.console.form_pages import Confirmation, Entity, Question
@@ -39,6 +39,10 @@ from app.watches.words import plates_of_events, plates_of_watches, states_of_eve
 
 PLACE = "watches"
 _FILES = (PLACE, "files")
+_UNRECORDED = (
+    "The page cannot be recorded",
+    "Plates are shown only if the audit trail has them. “verifyd check” says what is wrong.",
+)
 _SORTABLE = {
     "held": WatchFeed.held,
     "account": Account.name,
@@ -155,30 +159,18 @@ class _AccountList(Resource, ABC):
 
         Raises PageError if that fails.
         """
-        trail = self.services.trail
-        if trail is None or not plates or require_plan(self.engine, account.plan_id).is_sandbox:
+        if not plates or require_plan(self.engine, account.plan_id).is_sandbox:
             return
         # NOTE: the account has asked for nothing; the person in the console has.
-        shown = Record(
-            time=time_of(clock.now_ns()),
-            request_id=req.context.request_id,
+        self.record(
+            req,
+            PageError(503, *_UNRECORDED, (PLACE,)),
             operation=self.kind,
             reason=said["reason"] or None,
             reference=said["reference"] or None,
-            user=req.session.name,
             criteria=Criteria(account=account.name),
             plates=plates,
         )
-        try:
-            trail.append(shown)
-        except AuditError as error:
-            raise PageError(
-                503,
-                "The page cannot be recorded",
-                "Plates are shown only if the audit trail has them. “verifyd check” says what is "
-                "wrong.",
-                (PLACE,),
-            ) from error
 
 
 def _is_sound(text: str) -> bool:

@@ -18,7 +18,8 @@ from app.accounts.models import Account
 from app.audit.comparison import comparison_of
 from app.audit.export import csv_of, write_export
 from app.audit.owner import require_own
-from app.audit.record import AuditError, Record, Row, row_of, time_of
+from app.audit.record import AuditError, Row, row_of
+from app.audit.recording import record_now
 from app.audit.report import refusals_in, report
 from app.audit.search import Period, Query, estimate, search
 from app.audit.trail import record_use
@@ -179,8 +180,7 @@ class AuditTasks(TaskTable[Task]):
             # The trail as it is before the record of this use, so that no result has that record.
             views.append(view_of(directory))
             # SEC: the console wrote the name to the row, with the session of the request.
-            use = Record(
-                time=time_of(clock.now_ns()),
+            use = record_now(
                 request_id=question.request_id,
                 operation=REPORT if task.kind == PLATE else task.kind,
                 user=task.asked_by,
@@ -355,15 +355,14 @@ def _recorded(
     """
     asked, task = work.question, work.task
     is_sandbox = account is not None and require_plan(work.engine, account.plan_id).is_sandbox
-    said = Record(
-        time="",
-        request_id=asked.request_id,
-        operation=task.kind,
-        reason=asked.reason,
-        reference=asked.reference,
-        user=task.asked_by,
-        criteria=asked.criteria if asked.criteria.account else None,
-    )
+    said = {
+        "request_id": asked.request_id,
+        "operation": task.kind,
+        "reason": asked.reason,
+        "reference": asked.reference,
+        "user": task.asked_by,
+        "criteria": asked.criteria if asked.criteria.account else None,
+    }
     with (
         work.results.opened(task, "csv") as file,
         recorded_file(

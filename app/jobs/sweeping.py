@@ -2,20 +2,19 @@
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import peewee
 
-from app import clock
 from app.accounts.administration import require_account
 from app.accounts.states import subject_of
 from app.accounts.usage.store import add_events
-from app.actions import Actor, Session, changing, record, session
-from app.audit.record import Plate, Record, time_of
-from app.audit.state import opened_for_command
-from app.audit.trail import Trail
+from app.actions import Actor, changing, record
+from app.audit.record import Plate
+from app.audit.recording import Recording, recording, said_by_command
 from app.clock_steps import clock_fault, old_times
 from app.config import Config
 from app.errors import Hindered, OperatorError
@@ -161,9 +160,10 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
     swept = list[Swept]()
     readers = readers_of(engine, config)
     settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
-    with opened_for_command(engine, config) as trail:
-        tell, records = _teller(engine, config, trail), trail is not None
-        sweep = Sweep(engine, readers.__getitem__, settings, tell, records=records)
+    said = {"operation": SWEEP, **said_by_command()}
+    with recording(engine, config, said) as recorded:
+        tell = _teller(engine, config, recorded)
+        sweep = Sweep(engine, readers.__getitem__, settings, tell, records=recorded.is_on)
         accounts = accounts_to_sweep(engine)
         due = [each for each in accounts if sweep.is_due(each) or sweep.lacks_records(each)]
         while due:
@@ -190,45 +190,37 @@ def _note(swept: Swept) -> None:
         )
 
 
-def _teller(engine: Engine, config: Config, trail: Trail | None) -> Tell:
+def _teller(engine: Engine, config: Config, recorded: Recording) -> Tell:
     """Return a function that records and counts the events of accounts, except sandboxes.
 
     It raises AuditError if that must be recorded, and cannot be.
     """
-    who = session()
 
     def tell(account: AccountToSweep, told: Sequence[Outcome]) -> None:
         if account.is_sandbox:
             return
-        if trail is not None:
-            trail.append(*(_record(account.name, each, who) for each in told))
+        recorded.record_each(_shown(account.name, each) for each in told)
         if events := sum(len(each.found.changes) for each in told):
             add_events(engine, account.id, account.name, events, config.timezone)
 
     return tell
 
 
-def _record(account: str, outcome: Outcome, who: Session) -> Record:
+def _shown(account: str, outcome: Outcome) -> Mapping[str, Any]:
     terms = outcome.watch.terms
     plate = told_plate(terms.registration, outcome.found.told)
     plate.events = [each.type for each in outcome.found.changes]
     if outcome.has_ended:
         plate.found = None
-    return watch_record(SWEEP, account, terms, plate, outcome.registers, who)
+    return watch_shown(account, terms, plate, outcome.registers)
 
 
-def watch_record(
-    operation: str, account: str, terms: Terms, plate: Plate, registers: Read, who: Session
-) -> Record:
+def watch_shown(account: str, terms: Terms, plate: Plate, registers: Read) -> Mapping[str, Any]:
     """Return what the trail has of one watch of an account, if a command tells it something."""
-    return Record(
-        time=time_of(clock.now_ns()),
-        account=account,
-        operation=operation,
-        reason=terms.reason,
-        reference=terms.reference,
-        unverified=True,
-        plates=[plate],
-        registers=registers,
-        **who._asdict(),
-    )
+    return {
+        "account": account,
+        "reason": terms.reason,
+        "reference": terms.reference,
+        "plates": [plate],
+        "registers": registers,
+    }

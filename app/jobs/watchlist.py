@@ -14,13 +14,13 @@ import peewee
 from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Plan
 from app.accounts.states import subject_of
-from app.actions import changing, complete, record, session
+from app.actions import changing, complete, record
 from app.audit.record import AuditError
-from app.audit.state import opened_for_command
+from app.audit.recording import recording, said_by_command
 from app.config import Config
 from app.enquiries import enquiry_text_fault, split_reasons
 from app.errors import Hindered, OperatorError, closest
-from app.jobs.sweeping import watch_record
+from app.jobs.sweeping import watch_shown
 from app.nouns import counted
 from app.registers.formats.changes import Columns, Order
 from app.registers.formats.csv_format import declared_separator, likely_separator
@@ -112,7 +112,7 @@ def import_watchlist(
     with (
         closing(Runs(_BY_PLATE, engine.scratch_directory)) as runs,
         runs.new_file() as wanted,
-        opened_for_command(engine, config) as trail,
+        recording(engine, config, {"operation": WATCHLIST, **said_by_command()}) as recorded,
     ):
         listed = _read(file, name, rules, runs, wanted)
         known = sum(
@@ -125,9 +125,9 @@ def import_watchlist(
                 f"the plan {plan.name} allows {counted(plan.watches_max, 'watch', 'watches')}; "
                 f"account {account.name} has {has:,}, and {name} adds {listed - known:,}"
             )
-        trail = None if plan.is_sandbox else trail
-        _require_space(engine, config, listed - known, records=trail is not None)
-        registers, who = Read(), session()
+        is_recorded = recorded.is_on and not plan.is_sandbox
+        _require_space(engine, config, listed - known, records=is_recorded)
+        registers = Read()
 
         def look(plates: Sequence[str]) -> Mapping[str, Told]:
             nonlocal registers
@@ -137,14 +137,11 @@ def import_watchlist(
             return told_by_plate(found, rules.today)
 
         def tell(unrecorded: Sequence[Terms], told: Mapping[str, Told]) -> None:
-            if trail is not None:
-                plates = (told_plate(e.registration, told[e.registration]) for e in unrecorded)
-                trail.append(
-                    *(
-                        watch_record(WATCHLIST, account.name, terms, plate, registers, who)
-                        for terms, plate in zip(unrecorded, plates, strict=True)
-                    )
-                )
+            plates = (told_plate(each.registration, told[each.registration]) for each in unrecorded)
+            recorded.record_each(
+                watch_shown(account.name, terms, plate, registers)
+                for terms, plate in zip(unrecorded, plates, strict=True)
+            )
 
         done = {"listed": listed, "created": 0, "replaced": 0}
         action = None
@@ -166,7 +163,7 @@ def import_watchlist(
                     plan.watches_max,
                     look,
                     rules.today,
-                    tell if trail is not None else None,
+                    tell if is_recorded else None,
                     note=note,
                 )
             except (AuditError, peewee.DatabaseError, peewee.InterfaceError) as error:

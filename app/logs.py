@@ -260,7 +260,7 @@ def command_log(is_job: Callable[[], bool]) -> Iterator[None]:
 @contextmanager
 def progress_log() -> Iterator[None]:
     """Log the progress of a command too, not only its warnings and errors."""
-    logger = logging.getLogger("app")
+    logger = logging.getLogger("verifyd")
     level = logger.level
     logger.setLevel(logging.INFO)
     try:

@@ -221,7 +221,7 @@ def _mail(address: str, message: Message) -> bytes:
 FIRST_WAIT_SECONDS = 300
 LONGEST_WAIT_SECONDS = 6 * 3600
 GIVEN_UP_SECONDS = 4 * 86_400
-_log = logging.getLogger("app.operations.notices.delivery")
+_log = logging.getLogger("verifyd.alerts")
 
 
 def send_to_all(config: Config, message: Message) -> list[Outcome]:

@@ -29,7 +29,7 @@ from app.storage.files import read_bytes, replace
 _FILE: Final = "digests.json"
 _DAY_SECONDS = 86_400
 _LATE_SECONDS = 3600
-_log = logging.getLogger("app.operations.digests")
+_log = logging.getLogger("verifyd.alerts")
 
 
 class Sent(msgspec.Struct, frozen=True):

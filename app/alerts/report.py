@@ -18,7 +18,7 @@ from app.errors import OperatorError
 
 REMINDED_SECONDS = 7 * 86_400
 _SAME_NIGHT_SECONDS = 20 * 3600
-_log = logging.getLogger("app.operations.notices.report")
+_log = logging.getLogger("verifyd.alerts")
 
 
 class Reported(NamedTuple):

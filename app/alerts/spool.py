@@ -27,7 +27,7 @@ MESSAGES_MAX = 100
 _LAST = "last.json"
 _PART = "part"
 _TESTED = "tested.json"
-_log = logging.getLogger("app.operations.notices.spool")
+_log = logging.getLogger("verifyd.alerts")
 
 
 class Outcome(NamedTuple):

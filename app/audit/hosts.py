@@ -22,7 +22,7 @@ from app.storage import reserve
 from app.storage.engine import Engine
 
 _SECOND_NS = 10**9
-_log = logging.getLogger("app.audit")
+_log = logging.getLogger("verifyd.trail")
 
 
 class AuditHost(peewee.Model):

@@ -147,7 +147,7 @@ _RUN_ENTRIES = 100_000
 """How many entries are sorted in memory. They take 10 MB."""
 _WRITE_ENTRIES = 16_384
 _TEMPORARY = ".new"
-_log = logging.getLogger("app.audit.indexing")
+_log = logging.getLogger("verifyd.trail")
 
 
 class Gathered(NamedTuple):

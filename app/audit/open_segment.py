@@ -24,7 +24,7 @@ from app.audit.segments import (
 from app.storage.file_lock import locked_soon
 from app.storage.files import sync
 
-_log = logging.getLogger("app.audit.open_segment")
+_log = logging.getLogger("verifyd.trail")
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
 _TAKE = LOCK_EX | LOCK_NB
 _COMPARED_NS = 10**8

@@ -23,7 +23,7 @@ from app.audit.record import AuditError, Record, encode_lines
 from app.storage.files import opened, sync
 
 _INTERVAL_SECONDS = 1
-_log = logging.getLogger("app.audit.syncing")
+_log = logging.getLogger("verifyd.trail")
 
 
 class Syncing:

@@ -24,7 +24,7 @@ _FILE = "verified.json"
 _DAY_SECONDS = 86_400
 _Seen = tuple[int, str]
 """A day, counted from 1970 in UTC, and a mark."""
-_log = logging.getLogger("app.audit")
+_log = logging.getLogger("verifyd.trail")
 
 
 class Verified:

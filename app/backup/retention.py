@@ -14,7 +14,7 @@ from app.storage.files import free_bytes_of, size_text
 
 PARTIAL = ".partial"
 """The suffix of directories that are not backups yet, or no longer."""
-_log = logging.getLogger("app.operations.backup.retention")
+_log = logging.getLogger("verifyd.backup")
 
 
 class Limits(NamedTuple):

@@ -32,7 +32,7 @@ from app.errors import OperatorError
 from app.storage.file_lock import make_directory
 from app.storage.files import sync
 
-_log = logging.getLogger("app.operations.backup.trail")
+_log = logging.getLogger("verifyd.backup")
 
 
 def require_trail(trail: Path, database_id: str) -> None:

@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 _FAILED = 1
 _STOPPED = 128
 """A command that a signal ended has this exit status plus the number of the signal."""
-_log = logging.getLogger("app.cli")
+_log = logging.getLogger("verifyd.cli")
 
 
 def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> int:

@@ -1,7 +1,6 @@
 """`verifyd import`: loads files, or the files of the drop directory."""
 
 import argparse
-import logging
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -126,8 +125,7 @@ def _import(args: argparse.Namespace) -> None:
         return
     args.sweeps = not args.dry_run
     say_if_terminal_is_read(STANDARD_INPUT in args.files)
-    with _failure_kept_from_log():
-        _load_files(args)
+    _load_files(args)
 
 
 def _refuse_others(args: argparse.Namespace, option: str, used: set[str]) -> None:
@@ -136,19 +134,6 @@ def _refuse_others(args: argparse.Namespace, option: str, used: set[str]) -> Non
         is_used = name in used or name in ("json", "run", "is_job")
         if not is_used and value and value != args.command.get_default(name):
             args.command.error(f"argument {option}: not allowed with {name.replace('_', '-')}")
-
-
-@contextmanager
-def _failure_kept_from_log() -> Iterator[None]:
-    """Keep the failure of a load out of the log of a command that prints it anyway (D75)."""
-    loggers = [logging.getLogger(f"app.registers.{name}") for name in ("attempts", "load")]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.setLevel(logging.NOTSET)
 
 
 def _load_files(args: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ from app.storage.interface import Waiting
 from app.storage.session import opened_database
 from app.storage.tables import Kind
 
-_log = logging.getLogger("app.jobs.decisions")
+_log = logging.getLogger("verifyd.jobs")
 
 
 @dataclass(kw_only=True)

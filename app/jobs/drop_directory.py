@@ -34,7 +34,7 @@ from app.storage.interface import Waiting
 from app.storage.session import opened_database
 
 _LOCK = "drop.lock"
-_log = logging.getLogger("app.cli.drop")
+_log = logging.getLogger("verifyd.jobs")
 
 Item = dict[str, Any]
 """A load as the command prints it: its files, its status, and more about how it ended."""

@@ -21,7 +21,14 @@ from app.jobs.job import NICENESS, Job, is_attended
 from app.processes import ForkedWorker, ended_like_ctrl_c
 from app.registers import history
 from app.registers.applying.answers import Basis
-from app.registers.attempts import Attempt, NotedProgress, file_columns, note_attempt, reason_of
+from app.registers.attempts import (
+    Attempt,
+    NotedProgress,
+    file_columns,
+    loads_log,
+    note_attempt,
+    reason_of,
+)
 from app.registers.holds import HeldBack
 from app.registers.load import load
 from app.registers.options import request_of
@@ -36,7 +43,7 @@ from app.storage.session import opened_database
 
 Shown = Callable[[], AbstractContextManager[Show]]
 """Returns a context that shows the user the progress of a load."""
-_log = logging.getLogger("app.cli.load_process")
+_log = logging.getLogger("verifyd.jobs")
 
 
 @dataclass(kw_only=True)
@@ -72,7 +79,18 @@ class Load(Job[LoadResult]):
         request = request._replace(
             dry_run=self.dry_run, is_attended=is_attended(), actor=actions.of_command()
         )
-        return load_files(request, Attempt(request), config, self.waiting, self.shown)
+        with _printed_by_command():
+            return load_files(request, Attempt(request), config, self.waiting, self.shown)
+
+
+@contextmanager
+def _printed_by_command() -> Iterator[None]:
+    """Keep the failure of a load out of the log of a command that prints it anyway (D75)."""
+    loads_log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        loads_log.setLevel(logging.NOTSET)
 
 
 def load_files(

@@ -47,7 +47,7 @@ _LOCK, _HOLD_OFF_LOCK = ".sweep", ".drop"
 SWEEP_LOCKS = {"sweeps": _LOCK, "the drop directory": _HOLD_OFF_LOCK}
 """What each lock of this module is of, for people."""
 _DAY_SECONDS = 86_400
-_log = logging.getLogger("app.jobs.sweeping")
+_log = logging.getLogger("verifyd.jobs")
 
 
 class SweepRefused(OperatorError):

@@ -26,7 +26,7 @@ from app.storage.interface import Waiting
 from app.storage.session import opened_database
 from app.storage.versions import database_id
 
-_log = logging.getLogger("app.audit")
+_log = logging.getLogger("verifyd.jobs")
 
 
 class SealTrail(Job[Sealed | None]):

@@ -36,7 +36,8 @@ from app.storage.engine import Engine
 from app.storage.errors import message_of
 
 _UNOPENED = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-_log = logging.getLogger("app.registers.attempts")
+loads_log = logging.getLogger("verifyd.loads")
+"""How loads end. A command that prints that does not log it, too (D75)."""
 
 
 class Attempt:
@@ -98,7 +99,7 @@ def refusal_noted(
             attempt.load_id = note_attempt(engine, data_dir, reason_of(error), attempt.columns)
             if attempt.load_id is not None:
                 shows = f'"verifyd imports show {attempt.load_id}" shows why'
-                _log.warning("load %d: refused; %s", attempt.load_id, shows)
+                loads_log.warning("load %d: refused; %s", attempt.load_id, shows)
         raise
 
 

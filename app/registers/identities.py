@@ -14,7 +14,7 @@ from app.storage.identity import find_held, new_stamp, write_identity
 from app.storage.register_store import OpenRegister
 from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register
 
-_log = logging.getLogger("app.registers.identities")
+_log = logging.getLogger("verifyd.registers")
 
 
 def stamp_registers(engine: Engine) -> None:

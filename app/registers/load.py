@@ -4,7 +4,6 @@ All files are read and sorted first; only then does the merge or the replace beg
 register's lock, reads the register's entry in the register index once, and passes it on.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ import peewee
 
 from app import clock
 from app.registers.applying.table import Table
-from app.registers.attempts import Attempt, reason_of, refusal_noted
+from app.registers.attempts import Attempt, loads_log, reason_of, refusal_noted
 from app.registers.baseline import baseline_of
 from app.registers.change_words import brief
 from app.registers.generations import locked
@@ -30,8 +29,6 @@ from app.registers.space import Space
 from app.registers.work import Work
 from app.storage import reserve
 from app.storage.engine import Engine
-
-_log = logging.getLogger("app.registers.load")
 
 
 def load(
@@ -134,7 +131,7 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
         note_failure(work.generations, work.load_id, columns)
         _prune_records(work.engine, data_dir)
         # SEC: the reason can quote a record, so the log does not show it.
-        _log.warning('%s: failed; "verifyd imports show %d" shows why', work, work.load_id)
+        loads_log.warning('%s: failed; "verifyd imports show %d" shows why', work, work.load_id)
         raise
 
 
@@ -190,7 +187,7 @@ def _forget_surplus(work: Work) -> None:
 
 
 def _log_done(work: Work, result: LoadResult, started_ns: int) -> None:
-    _log.info(
+    loads_log.info(
         "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d; %s",
         work,
         (clock.monotonic_ns() - started_ns) / 1e9,

@@ -21,7 +21,7 @@ from app.storage.engine import Engine
 from app.storage.registers import DroppedRegister, Entry, KeptRegister, list_entries
 from app.storage.tables import Kind
 
-_log = logging.getLogger("app.registers.undo")
+_log = logging.getLogger("verifyd.registers")
 
 Noted = Callable[[int], object]
 """Called with the number of the history line, in the transaction that makes the change. If it

@@ -33,7 +33,7 @@ _HOLDERS = (
     # The list has the number of a lock in two halves.
     "AND (classid::bigint << 32) | objid::bigint = hashtext(%s)"
 )
-_log = logging.getLogger("app.storage.register_schemas")
+_log = logging.getLogger("verifyd.storage")
 
 
 class RegisterSchemas(RegisterStore):

@@ -64,7 +64,7 @@ def test_an_alarm_of_the_master_seals(serve, trail, command):
     until(lambda: not sealers(service), "the end of the command")
     verdict = verify(trail)
     assert (verdict.faults, verdict.segments, verdict.unsealed) == ([], 2, 0)
-    told = [line for line in service.lines("stderr") if line["logger"] == "app.audit"]
+    told = [line for line in service.lines("stderr") if line["logger"] == "verifyd.jobs"]
     assert [line["message"] for line in told] == [
         f"audit trail sealed: segments 2; {latest(trail)}"
     ]

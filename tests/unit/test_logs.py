@@ -4,7 +4,9 @@ import fcntl
 import json
 import logging
 import os
+import re
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -203,3 +205,14 @@ def test_text_of_libraries_on_stderr_is_logged(caplog):
         print("thr", end="", file=stream)
         print("ee", file=stream)
     assert [record.getMessage() for record in caplog.records] == ["one", "two", "three"]
+
+
+def test_loggers_have_the_prefix_whose_level_a_job_raises():
+    """Each logger is `verifyd.` and one word, so that `progress_log` raises the level of all."""
+    found = [
+        name
+        for path in Path(logs.__file__).parent.rglob("*.py")
+        for name in re.findall(r'getLogger\("([^"]+)"\)', path.read_text())
+    ]
+    others = {name for name in found if not re.fullmatch(r"verifyd\.[a-z]+", name)}
+    assert others == {"verifyd", "gunicorn.error"}

@@ -60,8 +60,7 @@ _OF_SYSTEMS = {
 """Names in lower case that systems and file servers put everywhere. Those of others are hidden."""
 _SILENT_NS = 86_400_000_000_000
 """How long a file may wait before the operator is warned: a day."""
-_log = logging.getLogger("app.registers.dropped.directory")
-_batch_log = logging.getLogger("app.registers.dropped.batch")
+_log = logging.getLogger("verifyd.registers")
 
 
 class File(NamedTuple):
@@ -174,7 +173,7 @@ def _is_unchanged(batch: Batch) -> bool:
     """Tell whether no file has changed; log which ones have: the next run loads the batch again."""
     changed = batch.changed()
     for path in changed:
-        _batch_log.info("%s: changed during the load; %s is left for the next run", path, batch)
+        _log.info("%s: changed during the load; %s is left for the next run", path, batch)
     return not changed
 
 

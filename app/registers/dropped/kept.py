@@ -27,7 +27,7 @@ OURS = (LOADED, FAILED)
 """The directories for files that were loaded and files that failed, beside new files."""
 _REMEMBERED = "drop-directory"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_log = logging.getLogger("app.registers.dropped.kept")
+_log = logging.getLogger("verifyd.registers")
 
 Warn = Callable[[str], None]
 """Reports a sentence to the operator."""

@@ -60,8 +60,15 @@ def audit_state(engine: Engine, config: Config) -> AuditState:
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
-    fault = owner_fault(engine, config) or _writing_fault(config) if config.audit else ""
-    return AuditState(config.audit, fault, summary_of(config))
+    return AuditState(config.audit, recording_fault(engine, config), summary_of(config))
+
+
+def recording_fault(engine: Engine, config: Config) -> str:
+    """Return why this process cannot record look-ups; empty if it can, or need not.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    return owner_fault(engine, config) or _writing_fault(config) if config.audit else ""
 
 
 def owner_fault(engine: Engine, config: Config) -> str:

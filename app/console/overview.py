@@ -16,19 +16,17 @@ from app.alerts.conditions import REFUSED, conditions_of
 from app.alerts.disk import free_bytes_by_directory, write_fault
 from app.alerts.loads import Freshness, freshness, held_key, load_facts
 from app.alerts.message import Condition
-from app.audit.state import audit_state
 from app.config import Config
 from app.console.charts import Series, chart_of_hours
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, view
 from app.monitoring import check
+from app.monitoring.health import obstacles
 from app.registers.attempts import PastLoad, past_load, states_of_loads
 from app.registers.history import RegisterLoad, list_loads
 from app.registers.holds import HeldLoad
-from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
-from app.storage.registers import find_unreadable
 from app.storage.versions import versions
 from app.version import line
 
@@ -67,20 +65,7 @@ class Disk(NamedTuple):
 
 def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Health:
     """Return all findings. Raises peewee.PeeweeException if the database cannot be read."""
-    faults = []
-    refusal = versions(engine).refusal()
-    if refusal:
-        faults.append(f"{refusal[:1].upper()}{refusal[1:]}.")
-    unreadable = find_unreadable(engine)
-    if unreadable is not None:
-        faults.append(unreadable.sentence)
-    audit = audit_state(engine, config)
-    if audit.fault:
-        faults.append(f"Look-ups cannot be recorded, so each is refused: {audit.fault}.")
-    try:
-        limits.require_usable()
-    except StoreError as error:
-        faults.append(f"The rate limits cannot be kept: {error}.")
+    faults = [each.sentence for each in obstacles(engine, config, limits, versions(engine))]
     fault = write_fault(engine)
     if fault:
         faults.append(fault)
@@ -93,8 +78,9 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
         *check.unknown_accounts(engine, config),
         *check.unknown_registers(engine, config),
     ]
-    found = conditions_of(engine, config, ages=ages).conditions
-    conditions = [each for each in found if each.key != REFUSED]
+    conditions = [
+        each for each in conditions_of(engine, config, ages=ages).conditions if each.key != REFUSED
+    ]
     loads = (
         _failed_loads(engine) if any(each.kind in ("load", "held") for each in conditions) else {}
     )

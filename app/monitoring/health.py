@@ -1,5 +1,8 @@
 """Whether the process runs and can answer, for load balancers and the operator."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import falcon
 import msgspec
 import peewee
@@ -9,7 +12,7 @@ from app.accounts.authentication import Authenticator
 from app.alerts.conditions import conditions_of
 from app.alerts.disk import write_fault
 from app.alerts.loads import Freshness, freshness
-from app.audit.state import AuditState, audit_state
+from app.audit.state import AuditState, recording_fault, summary_of
 from app.config import Config
 from app.errors import Problem
 from app.serve.http.address import is_local
@@ -47,6 +50,39 @@ class ReadyDetails(ReadyBody):
     warnings: list[str]
 
 
+class Obstacle(NamedTuple):
+    """Why the service cannot answer."""
+
+    public: str
+    """For everybody. SEC: without names and paths."""
+    detail: str
+    """For whoever may know how the installation does."""
+    sentence: str
+    """For operators."""
+
+
+def obstacles(
+    engine: Engine, config: Config, limits: LimitStore, schema: Versions
+) -> Iterator[Obstacle]:
+    """Yield why the service is not ready; nothing is looked at before it is asked for.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    if refusal := schema.refusal():
+        sentence = f"{refusal[:1].upper()}{refusal[1:]}."
+        yield Obstacle("The database schema cannot be used.", refusal, sentence)
+    if missing := find_unreadable(engine):
+        yield Obstacle("A register cannot be read.", missing.sentence, missing.sentence)
+    if fault := recording_fault(engine, config):
+        what = "Look-ups cannot be recorded"
+        yield Obstacle(f"{what}.", f"{what}: {fault}.", f"{what}, so each is refused: {fault}.")
+    try:
+        limits.require_usable()
+    except StoreError as error:
+        what = "The rate limits cannot be kept"
+        yield Obstacle(f"{what}.", f"{what}.", f"{what}: {error}.")
+
+
 class Health:
     """Whether the process runs."""
 
@@ -60,9 +96,7 @@ class Health:
 class Readiness:
     """Whether the service can answer.
 
-    It can if the schema is usable, the registers can be read, look-ups can be recorded if
-    they must be, and the rate limits can be kept. Faults that do not affect look-ups
-    are only warnings.
+    Faults that do not affect look-ups are only warnings.
     """
 
     def __init__(
@@ -82,23 +116,15 @@ class Readiness:
             may_see_details = is_local(req, self._config.trusted_proxies) or (
                 found.database > 0 and self._has_key_of_monitoring(req)
             )
-            refusal = found.refusal()
-            if refusal is not None:
-                detail = refusal if may_see_details else "The database schema cannot be used."
-                raise Problem("not_ready", detail)
-            self._require_registers(may_see_details)
-            audit = audit_state(self._engine, self._config)
-            _require_recorded(audit, may_see_details)
-            body = self._details(found, audit) if may_see_details else ReadyBody("ready")
+            fault = next(obstacles(self._engine, self._config, self._limits, found), None)
+            if fault is not None:
+                raise Problem("not_ready", fault.detail if may_see_details else fault.public)
+            body = self._details(found) if may_see_details else ReadyBody("ready")
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             self._engine.recover(error)
             req.context.has_database_error = True
             reason = "is a standby" if isinstance(error, OnStandby) else "cannot be reached"
             raise Problem("not_ready", f"The database {reason}.") from None
-        try:
-            self._limits.require_usable()
-        except StoreError:
-            raise Problem("not_ready", "The rate limits cannot be kept.") from None
         answer(resp, body)
 
     on_head = on_get
@@ -113,15 +139,7 @@ class Readiness:
             return False
         return is_admitted(caller, req, self._config.trusted_proxies)
 
-    def _require_registers(self, may_see_details: bool) -> None:
-        missing = find_unreadable(self._engine)
-        if missing is not None:
-            detail = "A register cannot be read."
-            if may_see_details:
-                detail = missing.sentence
-            raise Problem("not_ready", detail)
-
-    def _details(self, found: Versions, audit: AuditState) -> ReadyDetails:
+    def _details(self, found: Versions) -> ReadyDetails:
         registers = freshness(self._engine, self._config)
         warned_of = conditions_of(self._engine, self._config, ages=registers).conditions
         warnings = [each.warning for each in warned_of]
@@ -132,18 +150,12 @@ class Readiness:
             checks={
                 "database": "reachable",
                 "schema": schema,
-                "limits": "kept",  # If the limiter fails, the request is refused after this.
-                "audit": audit.text,
+                "limits": "kept",
+                "audit": AuditState(self._config.audit, "", summary_of(self._config)).text,
             },
             registers=list(map(_register_body, registers)),
             warnings=[fault, *warnings] if fault else warnings,
         )
-
-
-def _require_recorded(audit: AuditState, may_see_details: bool) -> None:
-    if audit.fault:
-        reason = f": {audit.fault}" if may_see_details else ""
-        raise Problem("not_ready", f"Look-ups cannot be recorded{reason}.")
 
 
 def _register_body(each: Freshness) -> RegisterBody:

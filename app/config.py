@@ -381,6 +381,15 @@ def is_set(name: str) -> bool:
     return SETTINGS[name].variable in with_credentials(os.environ)
 
 
+def texts_of_settings() -> dict[str, str]:
+    """Return the texts of the settings that the environment has, without secrets, by field name."""
+    public = [each.name for each in fields(Config) if each.repr]
+    variables = {name: SETTINGS[name].variable for name in public}
+    return {
+        name: os.environ[variable] for name, variable in variables.items() if variable in os.environ
+    }
+
+
 def sudo_user() -> str | None:
     """Return who ran this command with sudo, as the environment says; None without sudo."""
     return os.environ.get("SUDO_USER")

@@ -45,6 +45,8 @@ from app.storage.stores import migrate
 from app.storage.versions import database_id, versions
 
 _log = logging.getLogger("verifyd.server")
+_CONDITIONS = "verifyd.server.conditions"
+"""The logger of what an operator must correct although look-ups work."""
 
 
 def prepare(config: Config) -> None:
@@ -108,7 +110,7 @@ def prepare_state(config: Config) -> None:
         with suppress(OSError):  # It has what is known of the clock (D162).
             make_directory(config.data_dir)
         for each in (*register_conditions(engine), *conditions_of(engine, config).conditions):
-            _log.warning("%s", each.warning)
+            logging.getLogger(_CONDITIONS).warning("%s", each.warning)
     try:
         metrics_files.prepare(config.state_dir)
     except OSError as error:
@@ -214,7 +216,8 @@ def serve(*, is_quiet: bool = False, announce: Callable[[], None] | None = None)
     """Serve until TERM or INT arrives, then finish the requests in flight.
 
     Args:
-        is_quiet: log only warnings and errors of gunicorn, not its start and stop.
+        is_quiet: log only warnings and errors of gunicorn, not its start and stop, and no
+            conditions: the console shows them.
         announce: called once, in the first worker, when it is about to answer.
 
     Raises OperatorError if the database cannot be used, or if another server uses the address.
@@ -223,6 +226,7 @@ def serve(*, is_quiet: bool = False, announce: Callable[[], None] | None = None)
     end_with_bootloader()
     if is_quiet:
         LOGGING["loggers"]["gunicorn.error"]["level"] = "WARNING"
+        LOGGING["loggers"][_CONDITIONS] = {"level": "ERROR"}
     # NOTE: gunicorn does so too, but only after the database was migrated.
     dictConfig(LOGGING)
     log_everything()

@@ -28,6 +28,8 @@ from app.accounts.usage.counts import CONSOLE
 from app.actions import Actor, Name, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
+from app.storage.stores import migrate
+from app.storage.versions import versions
 
 
 def status_of_key(key: ApiKey) -> str:
@@ -43,6 +45,8 @@ def status_of_key(key: ApiKey) -> str:
 
 
 DEFAULT_PLAN = "standard"
+_WATCHES_MAX = 1_000
+"""How many watches an account on the default plan may have, in an installation that is new."""
 ROTATION_GRACE_SECONDS = 24 * 3600
 GRACE_SECONDS_MAX = 366 * 24 * 3600
 PLAN_NAME_CHARACTERS_MAX = 30
@@ -56,6 +60,22 @@ PLAN_LIMITS: Mapping[str, tuple[int, int]] = {
     "watches_max": (0, 1_000_000),
 }
 """The least and the greatest value of each limit of a plan."""
+
+
+def migrate_installation(engine: Engine) -> list[str]:
+    """Migrate a database as `migrate` does. The default plan of a new one allows watches (D12).
+
+    Returns the names of the scripts that ran. Raises what `migrate` raises.
+    """
+    if versions(engine).database:
+        return migrate(engine)
+    with engine.migration():
+        is_new = versions(engine).database == 0  # Another process may have created it meanwhile.
+        applied = migrate(engine)
+        if is_new:
+            is_default = Plan.name == DEFAULT_PLAN
+            Plan.update(watches_max=_WATCHES_MAX).where(is_default).execute(engine)
+        return applied
 
 
 def create_account(

@@ -8,7 +8,7 @@ import os
 import shlex
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from app.accounts.administration import (
     create_key,
     list_accounts,
     list_keys,
+    migrate_installation,
     require_account,
     require_plan,
     revoke_key,
@@ -32,23 +33,27 @@ from app.arguments import flag
 from app.cli.console import base_url, link_url
 from app.cli.output import print_item
 from app.cli.parser import Group
-from app.cli.program import run_again
 from app.config import Config
 from app.domains.repository import Domains
 from app.errors import OperatorError
+from app.jobs.loads import printed_by_command
+from app.own_command import run_again
 from app.people.sessions import create_link
 from app.registers.applying.counts import NAMES
-from app.registers.demo import SAMPLE_PLATES, write_files
-from app.registers.history import REPLACE
+from app.registers.attempts import Attempt
+from app.registers.demo import SAMPLE_PLATES, SEED, fleet_policies, write_file, write_files
+from app.registers.dropped import kept
+from app.registers.history import REPLACE, RegisterLoad
+from app.registers.holds import Hold, note_hold
 from app.registers.load import load
 from app.registers.request import LoadRequest
+from app.registers.rules import RulesBroken
 from app.roles import Role
 from app.serve import listening, service_lock
 from app.storage.engine import Engine
 from app.storage.file_lock import hold_until_exit, make_directory
 from app.storage.registers import Register
 from app.storage.session import opened_database, require_owner
-from app.storage.stores import migrate
 
 commands = Group()
 _ACCOUNT = "demo"
@@ -60,6 +65,15 @@ _SANDBOX = "demo-sandbox"
 """The account to test programs with, and its plan."""
 _ACCOUNTS = (_ACCOUNT, _LIMITED, _SANDBOX)
 _REGISTER = "demo"
+_HELD, _STALE = "demo_fleet", "demo_rentals"
+"""The register with a load that waits for a decision, and the one that nobody loads any more."""
+_HELD_SEED, _STALE_SEED = SEED + 1, SEED + 2
+_HELD_CARS, _LEFT_CARS, _STALE_CARS = 60, 12, 40
+"""How many cars these registers have, and how many of the first the held load would leave."""
+_STALE_SECONDS = 30 * 86_400
+"""How long ago that register was loaded, as far as it says."""
+_PEOPLE = {"demo": Role.OPERATOR, "demo-clerk": Role.CLERK}
+"""The people whom links of the console sign in."""
 _LABEL = "demo"
 _DOMAINS = ("example.com", "fleet.example.org")
 _WATCHES_MAX = 1_000
@@ -142,17 +156,20 @@ def _demo(args: argparse.Namespace) -> None:
     config = Config.from_env()
     access_log = claim(config) if args.serve else None
     with opened_database(create=True, check_schema=False) as engine:
-        migrate(engine)
+        migrate_installation(engine)
         _require_demo_or_empty(engine)
         loaded = _load_register(engine, config)
+        _ensure_held_load(engine, config)
+        _ensure_stale_register(engine, config)
         _ensure_account(engine)
         _ensure_limited_account(engine)
         _ensure_sandbox(engine)
         replaced = sum(_revoke_keys(engine, each) for each in _ACCOUNTS)
         keys = _Keys(*(create_key(engine, each, _LABEL)[1].text for each in _ACCOUNTS))
-        console = None
+        links = {}
         if args.serve and config.console:
-            console = link_url(config, create_link(engine, _ACCOUNT, Role.OPERATOR))
+            for name, role in _PEOPLE.items():
+                links[role] = link_url(config, create_link(engine, name, role))
     members = {
         "account": _ACCOUNT,
         "key": keys.key,
@@ -168,7 +185,7 @@ def _demo(args: argparse.Namespace) -> None:
         text.append("What you loaded or created is kept. The keys below are new,")
         text.append("and those of the last run are revoked.")
     text.extend(_lines(config, keys, is_served=args.serve))
-    opened = "" if args.json else _links(config, access_log, console)
+    opened = "" if args.json else _links(config, access_log, links)
 
     def show() -> None:
         print_item(args, members, text="\n".join(text).split("\n"))
@@ -244,20 +261,66 @@ def _load_register(engine: Engine, config: Config) -> int:
 
     A load that fails leaves the register as it was.
     """
-    loaded = 0
     with tempfile.TemporaryDirectory() as directory:
-        for path in write_files(Path(directory), clock.today(config.timezone)):
-            request = LoadRequest(
-                files=[str(path)],
-                register=_REGISTER,
-                mode=REPLACE,
-                allow_shrink=True,
-                allow_loss=NAMES,
-                keep_snapshots=0,
-                actor=actions.of_command(),
-            )
-            loaded += load(engine, config.data_dir, request, lambda _: None).loaded
-    return loaded
+        paths = write_files(Path(directory), clock.today(config.timezone))
+        requests = [_request(_REGISTER, path, allow_loss=NAMES) for path in paths]
+        return sum(_load(engine, config, request) for request in requests)
+
+
+def _load(engine: Engine, config: Config, request: LoadRequest) -> int:
+    return load(engine, config.data_dir, request, lambda _: None).loaded
+
+
+def _request(register: str, path: Path, *, allow_loss: Sequence[str] = ()) -> LoadRequest:
+    """Return the request to replace the rows of one kind of a register."""
+    return LoadRequest(
+        files=[str(path)],
+        register=register,
+        mode=REPLACE,
+        allow_shrink=bool(allow_loss),
+        allow_loss=allow_loss,
+        keep_snapshots=0,
+        actor=actions.of_command(),
+    )
+
+
+def _ensure_held_load(engine: Engine, config: Config) -> None:
+    """Let a load wait for a decision, as in the drop directory, unless there was one before."""
+    is_held = (RegisterLoad.register == _HELD) & RegisterLoad.hold.is_null(False)
+    if RegisterLoad.select().where(is_held).exists(engine):
+        return
+    drop = config.data_dir.absolute() / "drop"
+    kept.remember(config.data_dir, drop)
+    place = drop / _HELD / kept.FAILED
+    place.mkdir(parents=True, exist_ok=True)
+    policies = fleet_policies(clock.today(config.timezone), _HELD_SEED, _HELD_CARS)
+    path = write_file(place / "policies.csv", policies)
+    request = _request(_HELD, path)
+    _load(engine, config, request)
+    write_file(path, policies[:_LEFT_CARS])
+    attempt = Attempt(request)
+    try:
+        with printed_by_command():
+            load(engine, config.data_dir, request, lambda _: None, attempt)
+    except RulesBroken as error:
+        hold = Hold(str(drop), [_HELD], [path.name], [], [])
+        note_hold(engine, attempt.load_id or 0, hold, error.broken)
+
+
+def _ensure_stale_register(engine: Engine, config: Config) -> None:
+    """Load a register that seems to be old, unless it was there before."""
+    if RegisterLoad.select().where(RegisterLoad.register == _STALE).exists(engine):
+        return
+    today = clock.today(config.timezone)
+    with tempfile.TemporaryDirectory() as directory:
+        policies = fleet_policies(today, _STALE_SEED, _STALE_CARS)
+        path = write_file(Path(directory) / "policies.csv", policies)
+        _load(engine, config, _request(_STALE, path))
+    with engine.atomic():
+        at = clock.now() - _STALE_SECONDS
+        Register.update(loaded_at=at).where(Register.name == _STALE).execute(engine)
+        is_it = RegisterLoad.register == _STALE
+        RegisterLoad.update(started_at=at, finished_at=at).where(is_it).execute(engine)
 
 
 def _revoke_keys(engine: Engine, account: str) -> int:
@@ -370,19 +433,23 @@ def _lines(config: Config, keys: _Keys, *, is_served: bool) -> Iterator[str]:
     yield f"# {program} import --suggest-map FILE\n"
 
 
-def _links(config: Config, access_log: Path | None, console: str | None = None) -> str:
+def _links(config: Config, access_log: Path | None, links: Mapping[Role, str]) -> str:
     """Return lines with the addresses that work while the demo is served.
 
     Args:
         access_log: the file of the access log, if this process is about to serve the demo.
-        console: a link that opens the console, if it is on.
+        links: those that open the console, if it is on.
     """
     url = base_url(config.bind)
     lines = [f"Documentation  {url}/docs"]
-    if console is not None:
+    if links:
         lines += [
-            f"Console        {console}",
-            "               (works once, for ten minutes; press Ctrl-C and run again for another)",
+            f"Console        {links[Role.OPERATOR]}",
+            f"               as an operator; {_HELD} has a load to decide about, {_STALE} is stale",
+            f"For a clerk    {links[Role.CLERK]}",
+            f"               in a private window; try {_INSURED}, {_LAPSED} and {_UNKNOWN}",
+            "               Links work once, for ten minutes. For another, in the other terminal:",
+            f"               {run_again(config)[1]} console link --as ann --role operator",
         ]
     if access_log is not None:
         lines += [

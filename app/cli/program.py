@@ -1,12 +1,8 @@
-"""`verifyd completion` and `version`, and how to run this program again."""
+"""`verifyd completion` and `version`."""
 
 import argparse
 import platform
-import shlex
-import shutil
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import apsw
 
@@ -14,17 +10,12 @@ from app import time_zones
 from app.arguments import Argument, Parser
 from app.cli.output import print_item, utc
 from app.cli.parser import Group
-from app.config import SETTINGS, Config
-from app.setting_values import EVERY_REGISTER, sqlite_path
-from app.storage.file_lock import user_name
 from app.storage.versions import program_schema
 from app.version import VERSION, revision
 from app.version import line as version_line
 
 _FILES = {"FILE", "SRC"}
 _DIRECTORIES = {"DEST", "DIR"}
-_WRAPPER, _USER = "verifyd.sh", "verifyd"
-"""The script beside an installed program that runs it with its settings, as this user."""
 commands = Group()
 
 
@@ -90,56 +81,3 @@ def _libpq_version() -> str | None:
         return None
     major, minor = divmod(pq.version(), 10_000)
     return f"{major}.{minor}"
-
-
-def run_again(config: Config) -> tuple[list[str], str]:
-    """Return lines that prepare a shell, and how to run this program there.
-
-    It then uses the database of the settings, and judges as the service does.
-    """
-    found = _found()
-    if _is_installed(found):
-        return [], "sudo verifyd"
-    exports = [f"export {each}" for each in _settings(config)]
-    if found.name == "__main__.py":
-        return exports, shlex.join([sys.executable, "-m", "app"])
-    if found != Path(shutil.which(found.name) or "").absolute():
-        exports.append(f'export PATH={shlex.quote(str(found.parent))}:"$PATH"')
-    return exports, found.name
-
-
-def run_anywhere(config: Config) -> str:
-    """Return how to run this program in any shell and directory, without preparing anything."""
-    found = _found()
-    if _is_installed(found):
-        return "sudo verifyd"
-    command = [sys.executable, "-m", "app"] if found.name == "__main__.py" else [str(found)]
-    return " ".join([*_settings(config), shlex.join(command)])
-
-
-def _found() -> Path:
-    name = sys.argv[0]
-    return Path(shutil.which(name) or name).absolute()
-
-
-def _is_installed(found: Path) -> bool:
-    return found.resolve().with_name(_WRAPPER).exists() and user_name() == _USER
-
-
-def _settings(config: Config) -> list[str]:
-    """Return the variables of the database and of how vehicles are judged, with their values."""
-    settings = []
-    database = sqlite_path(config.database_url)
-    if database is not None:  # SEC: another URL may hold a password; it is in the environment.
-        settings.append(_variable("database_url", f"sqlite:///{database.absolute()}"))
-    if any(config.mot_first_years.values()):
-        years = [
-            str(years) if name == EVERY_REGISTER else f"{name}={years}"
-            for name, years in config.mot_first_years.items()
-        ]
-        settings.append(_variable("mot_first_years", ",".join(years)))
-    return settings
-
-
-def _variable(setting: str, value: str) -> str:
-    return f"{SETTINGS[setting].variable}={shlex.quote(value)}"

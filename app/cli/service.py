@@ -10,6 +10,7 @@ from functools import partial
 import peewee
 
 from app import clock, time_zones
+from app.accounts.administration import migrate_installation
 from app.arguments import Argument, flag
 from app.audit.state import AuditState
 from app.audit.verified import DAYS
@@ -26,7 +27,7 @@ from app.setting_values import socket_address
 from app.storage import reserve
 from app.storage.errors import message_of
 from app.storage.session import opened_database
-from app.storage.stores import migrate, pending_migrations
+from app.storage.stores import pending_migrations
 from app.storage.versions import versions
 
 commands = Group()
@@ -201,7 +202,7 @@ def _migrate(args: argparse.Namespace) -> None:
         return
     with opened_database(create=True, check_schema=False) as engine:
         with waiting_for(args, "the migration of the database"):
-            applied = migrate(engine)
+            applied = migrate_installation(engine)
             stamp_registers(engine)
         found = versions(engine)
         reserve.fill(engine)

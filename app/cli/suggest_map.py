@@ -10,9 +10,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from app.cli.output import print_item
-from app.cli.program import run_anywhere
 from app.config import Config
 from app.errors import OperatorError
+from app.own_command import run_anywhere
 from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.suggesting.suggestion import (
     SAMPLE_BYTES,

@@ -16,6 +16,7 @@ from app.console.resources import PageError, Services
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.register_tasks import Tasks
+from app.own_command import INSTALLED, as_run_here
 from app.people.directory import directory_of
 from app.people.sessions import LinkRefused
 from app.serve.http.context import LISTENER, REFUSAL, Request
@@ -102,7 +103,7 @@ def _database_failed(req: ConsoleRequest, resp: falcon.Response, error: Exceptio
     text = (
         "The service runs, but its database does not answer, or cannot be written to. "
         "If you sent a form, look whether it was done before you send it again. "
-        "On the host, “sudo verifyd check” says more."
+        f"On the host, “{as_run_here(INSTALLED)} check” says more."
     )
     return PageError(503, "The database cannot be used now", text)
 

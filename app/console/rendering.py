@@ -1,5 +1,6 @@
 """The context of each request of the console, and how templates become pages."""
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from functools import cache, partial
@@ -21,6 +22,7 @@ from app.console import look_up_texts
 from app.console.charts import CLASS_NAMES, columns_chart
 from app.documentation import resources as documentation
 from app.nouns import counted
+from app.own_command import INSTALLED, as_run_here, is_installed
 from app.people.directory import Person
 from app.people.sessions import Session
 from app.registers.change_words import brief
@@ -207,6 +209,8 @@ _GLOBALS: Mapping[str, object] = {
     "columns_chart": columns_chart,
     "release": VERSION,
     "classes": CLASSES,
+    "command": as_run_here(INSTALLED),
+    "is_installed": is_installed(),
     "kinds": tuple(Kind),
     "states_of": states_of,
     "texts": look_up_texts,
@@ -215,6 +219,7 @@ _GLOBALS: Mapping[str, object] = {
     "words_of": words_of,
 }
 _FILTERS: Mapping[str, Callable[..., object]] = {
+    "as_run_here": as_run_here,
     "brief": brief,
     "counted": counted,
     "capitalised": lambda text: text[:1].upper() + text[1:],
@@ -224,6 +229,7 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "audit_row": row_of,
     "restrictions": _restrictions,
     "number": number,
+    "shell_word": shlex.quote,
     "size": size_text,
 }
 

@@ -9,6 +9,7 @@ from app.console.entrance import SessionCookie
 from app.console.form_pages import Question, ask
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import LOOK_UP, Resource, missing, redirect, view
+from app.own_command import INSTALLED, as_run_here
 from app.people.directory import Person, directory_of
 from app.people.plates import PlateLimits
 from app.people.sessions import (
@@ -27,7 +28,8 @@ from app.storage import reserve
 
 _PLACE = "people"
 _NEEDS_LINK = (
-    "Only a new link lets it in again: “sudo verifyd console link --as {name} --role {role}”."
+    f"Only a new link lets it in again: “{as_run_here(INSTALLED)} console link "
+    "--as {name} --role {role}”."
 )
 _STILL_LISTED = (
     "It comes in again by your directory, unless you remove the person from the groups there."

@@ -79,12 +79,12 @@ class Load(Job[LoadResult]):
         request = request._replace(
             dry_run=self.dry_run, is_attended=is_attended(), actor=actions.of_command()
         )
-        with _printed_by_command():
+        with printed_by_command():
             return load_files(request, Attempt(request), config, self.waiting, self.shown)
 
 
 @contextmanager
-def _printed_by_command() -> Iterator[None]:
+def printed_by_command() -> Iterator[None]:
     """Keep the failure of a load out of the log of a command that prints it anyway (D75)."""
     loads_log.setLevel(logging.ERROR)
     try:

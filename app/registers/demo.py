@@ -5,8 +5,9 @@ papers only when they expire. So a plate that is known today is known tomorrow t
 """
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -159,14 +160,19 @@ def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
 
     Each file has all rows of its kind, so it can be loaded with `--mode replace`.
     """
-    paths = []
-    for name, rows in demo_register(today, seed)._asdict().items():
-        paths.append(directory / f"{name}.csv")
-        with paths[-1].open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    return paths
+    return [
+        write_file(directory / f"{name}.csv", rows)
+        for name, rows in demo_register(today, seed)._asdict().items()
+    ]
+
+
+def write_file(path: Path, rows: Sequence[NativeRow]) -> Path:
+    """Write rows of one kind, at least one, to a CSV in the native layout; return its path."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
 
 
 def demo_register(today: date, seed: int = SEED) -> DemoRegister:
@@ -188,6 +194,19 @@ def demo_register(today: date, seed: int = SEED) -> DemoRegister:
         register.policies.extend(rows.policies(papers.insurance))
         register.fines.extend(rows.fines(papers.fines))
     return register
+
+
+def fleet_policies(today: date, seed: int, cars: int) -> list[NativeRow]:
+    """Return the policies in force of some cars that are in no other register.
+
+    Args:
+        seed: other than `SEED`, so that the plates are others, too.
+    """
+    found: list[NativeRow] = []
+    # A demo has no secrets, so it needs no secure random numbers.
+    for car, _ in islice(filler_cars(today, Random(seed)), cars):  # noqa: S311
+        found += _Rows(car, today, Random(f"{seed}/{car.registration}")).policies("in_force")  # noqa: S311
+    return found
 
 
 class _Rows:

@@ -98,7 +98,8 @@ class TestList:
         """The page names the drop directory and the commands."""
         page = browser.get(LOADS)
         assert "Nothing was loaded yet" in page.text
-        assert "sudo systemctl start verifyd-import" in page.text
+        assert "verifyd import --drop /var/lib/verifyd/drop" in page.text
+        assert "sudo" not in page.text  # Nothing is installed here.
 
 
 class TestDetail:

@@ -138,7 +138,7 @@ class TestOverview:
         page = browser.get(ROOT)
         (condition,) = page.html.select(".findings li")
         assert "VERIFYD_STALE_AFTER allows 8 d" in condition.text
-        assert condition.code.text.startswith("sudo verifyd ")
+        assert condition.code.text.startswith("verifyd ")
         assert "ready, with warnings" in page.text
         assert page.html.select_one(".badge.warn").text == "stale"
 

@@ -145,7 +145,7 @@ class TestList:
         page = browser.get(REGISTERS)
         assert "No register is loaded" in page.text
         assert "/var/lib/verifyd/drop" in page.text
-        assert "sudo verifyd import FILE" in page.text
+        assert "verifyd import FILE" in page.text
         assert not page.html.select("input[type=file]")
 
 

@@ -41,7 +41,8 @@ def test_demo_makes_everything_from_nothing(bare_cli):
         "example.com",
         "fleet.example.org",
     ]
-    assert {line["register"] for line in bare_cli.json("imports", "list")} == {"demo"}
+    registers = {line["register"] for line in bare_cli.json("imports", "list")}
+    assert registers == {"demo", "demo_fleet", "demo_rentals"}
     assert all(made["key"] in line for line in made["curl"][:-2])
     assert made["limitedKey"] in made["curl"][-2]
     assert made["sandboxKey"] in made["curl"][-1]
@@ -188,3 +189,55 @@ def test_the_lines_go_where_the_service_listens(bare_cli, monkeypatch, bind, add
     """The lines use the bind address, or loopback if the service listens everywhere."""
     monkeypatch.setenv("VERIFYD_BIND", bind)
     assert any(address in line for line in bare_cli.json("demo")["curl"])
+
+
+class TestWhatTheConsoleShows:
+    """A visitor sees a load to decide about and a stale register; no later run repeats them."""
+
+    def warnings(self, cli) -> list[str]:
+        """Return the registers that `check` warns of, with what it says of each."""
+        told = " ".join(cli.json("check")["warnings"])
+        return re.findall(r"demo_\w+, breaks rules|demo_\w+ was last loaded", told)
+
+    def test_a_load_is_held_and_a_register_is_stale(self, bare_cli):
+        """Whether they are decided or loaded again is up to the visitor."""
+        for _ in range(2):
+            bare_cli.run("demo")
+            assert self.warnings(bare_cli) == [
+                "demo_fleet, breaks rules",
+                "demo_rentals was last loaded",
+            ]
+            assert [each["status"] for each in bare_cli.json("imports", "list")].count("held") == 1
+
+    @pytest.mark.parametrize("decision", ["accept", "reject"])
+    def test_the_held_load_can_be_decided(self, bare_cli, decision):
+        """The decision ends the warning, also after another run."""
+        bare_cli.run("demo")
+        (held,) = [each for each in bare_cli.json("imports", "list") if each["status"] == "held"]
+        assert bare_cli.run("imports", decision, held["id"]).status == 0
+        bare_cli.run("demo")
+        assert self.warnings(bare_cli) == ["demo_rentals was last loaded"]
+
+    def test_a_demo_that_was_killed_is_completed(self, bare_cli, monkeypatch):
+        """If it ends before its load is held, the next run makes up for it."""
+
+        def killed(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(demo, "note_hold", killed)
+            bare_cli.run("demo")
+        bare_cli.run("demo")
+        assert "demo_fleet, breaks rules" in self.warnings(bare_cli)
+
+
+def test_the_exports_are_the_settings(bare_cli, monkeypatch):
+    """Commands in another terminal have the settings of the demo, but no secret."""
+    monkeypatch.setenv("VERIFYD_CONSOLE", "on")
+    monkeypatch.setenv("VERIFYD_AUDIT_DIR", "trail")
+    monkeypatch.setenv("VERIFYD_NOTIFY", "mailto:ann@example.com")
+    text = bare_cli.run("demo").stdout
+    exports = dict(re.findall("(?m)^export VERIFYD_([A-Z_]+)=(.*)$", text))
+    assert exports["CONSOLE"] == "on"
+    assert exports["AUDIT_DIR"].startswith("/")
+    assert "NOTIFY" not in exports

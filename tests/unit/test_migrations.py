@@ -14,11 +14,13 @@ from app.accounts.administration import (
     create_key,
     list_accounts,
     list_plans,
+    migrate_installation,
     require_plan,
     revoke_key,
     rotate_key,
 )
 from app.accounts.authentication import Authenticator, new_token
+from app.accounts.models import Plan
 from app.accounts.restrictions import Restrictions
 from app.accounts.usage.counts import Counts
 from app.accounts.usage.report import By, usage_of_hours
@@ -236,6 +238,41 @@ def test_no_plan_allows_watches_until_it_is_told_to(engine, at_schema):
     engine.execute_sql("DELETE FROM account WHERE id = 1")
     assert WatchFeed.select().count(engine) == 0
     assert versions.versions(engine)._replace(program=18).is_served
+
+
+class TestTheDefaultPlan:
+    """It allows watches in databases that this program created, and in no other (D12)."""
+
+    def allowed(self, engine: Engine) -> dict[str, int]:
+        """Return how many watches each plan allows."""
+        return {plan.name: plan.watches_max for plan in list_plans(engine)}
+
+    def test_a_new_database_allows_watches(self, engine):
+        """What an operator has set stays, however often the database is migrated."""
+        migrate_installation(engine)
+        assert self.allowed(engine) == {"free": 0, "standard": 1000, "enterprise": 0}
+        Plan.update(watches_max=0).execute(engine)
+        assert migrate_installation(engine) == []
+        assert not any(self.allowed(engine).values())
+
+    def test_one_of_a_former_program_stays_as_it_is(self, engine, at_schema):
+        """No upgrade lets accounts do what nobody has decided."""
+        at_schema(20)
+        assert "0021_recorded_states" in migrate_installation(engine)
+        assert not any(self.allowed(engine).values())
+
+    def test_a_killed_creation_leaves_nothing(self, engine, monkeypatch):
+        """Otherwise the next one would take the database for one of a former program."""
+
+        def killed(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Plan, "update", killed)
+            with pytest.raises(KeyboardInterrupt):
+                migrate_installation(engine)
+        migrate_installation(engine)
+        assert self.allowed(engine)["standard"] == 1000
 
 
 def test_no_watch_counts_as_recorded_until_its_state_is(engine, at_schema):

@@ -37,6 +37,7 @@ class Table(Generic[T]):
             attributes of a thing. Those named `at` or `..._at` are Unix seconds, printed in UTC.
         columns: the names of the columns of a list; by default all members.
         shown: how the list for a person reads a column, if not as the member.
+        width_max: how many characters a line of that list may have; None for any number.
         read: how a member is read that is no attribute.
     """
 
@@ -45,11 +46,13 @@ class Table(Generic[T]):
         members: str,
         columns: str = "",
         shown: Mapping[str, Callable[[T], object]] | None = None,
+        width_max: int | None = None,
         **read: Callable[[T], object],
     ) -> None:
         self.members = members.split()
         self._columns = columns.split() or self.members
         self._shown = shown or {}
+        self._width_max = width_max
         self._read = read
 
     def item(self, thing: T) -> dict[str, object]:
@@ -62,13 +65,20 @@ class Table(Generic[T]):
         if not args.json:
             for item, thing in zip(items, things, strict=True):
                 item |= {name: read(thing) for name, read in self._shown.items()}
-        print_items(args, items, self._columns, sentence)
+        lines = (_shortened(line, self._width_max) for line in table_lines(items, self._columns))
+        print_lines(args, items, lines, sentence)
 
     def _value(self, thing: T, name: str) -> object:
         if name in self._read:
             return self._read[name](thing)
         value = getattr(thing, name)
         return utc(value) if name == "at" or name.endswith("_at") else value
+
+
+def _shortened(line: str, width_max: int | None) -> str:
+    if width_max is None or len(line) <= width_max:
+        return line
+    return f"{line[: width_max - 3]}..."
 
 
 def utc(epoch_seconds: int | None) -> str | None:

@@ -3,6 +3,7 @@
 import argparse
 from functools import partial
 
+from app import clock
 from app.arguments import Argument, flag
 from app.cli import diff
 from app.cli.loads import in_words, progress_bar, result_sentence, rows_of
@@ -40,26 +41,32 @@ from app.storage.session import opened_database
 from app.storage.tables import Kind
 
 commands = Group("imports", "list, accept and reject loads; roll back, drop and undrop registers")
-_CHECKSUM_DIGITS_SHOWN = 12
-_COLUMNS = (
+_MEMBERS = (
     "id register kind mode status rows loaded change rejected skipped held started_at seconds "
     "loaded_by checksum reason"
 )
+
+
+def _outcome(load: PastLoad) -> str | None:
+    """Return in short what a load changed, or why it did not."""
+    # What an accepted load changes, is in the line of the one that loaded its files.
+    if load.accepted_as:
+        return f"loaded as load {load.accepted_as}"
+    if load.reason or not load.change:
+        return load.reason
+    rejected = f", {load.rejected:,} rejected" if load.rejected else ""
+    return f"{change_words.brief(load.change)}{rejected}"
+
+
 LOADS = Table[PastLoad](
-    f"{_COLUMNS} changed format is_terminated files sizes reasons notes broken accepted accepts "
+    f"{_MEMBERS} changed format is_terminated files sizes reasons notes broken accepted accepts "
     "accepted_as known finished_at",
-    columns=_COLUMNS,
+    columns="id register kind mode status rows started outcome",
     shown={
-        # What an accepted load changes, is in the line of the one that loaded its files.
-        "change": lambda load: (
-            str(change_words.brief(load.change)) if load.change and not load.accepted_as else None
-        ),
-        # The first digits are enough to tell files apart.
-        "checksum": lambda load: load.checksum and load.checksum[:_CHECKSUM_DIGITS_SHOWN],
-        "reason": lambda load: (
-            f"loaded as load {load.accepted_as}" if load.accepted_as else load.reason
-        ),
+        "started": lambda load: f"{clock.iso_utc(load.started_at)[:16]}Z",
+        "outcome": _outcome,
     },
+    width_max=120,
 )
 _REGISTER = Argument("NAME", "name of the register", dest="register", type=register_name)
 
@@ -100,6 +107,8 @@ def _show(args: argparse.Namespace) -> None:
     rejects = find_rejects(data_dir, load)
     members = LOADS.item(load) | {"rejects": str(rejects) if rejects else None}
     if not args.json:
+        # In a list of loads, "held" is a status.
+        members["rows_afterwards"] = members.pop("held")
         # The sizes are beside the files.
         del members["sizes"]
         members["files"] = list(map(_sized, load.files, load.sizes))

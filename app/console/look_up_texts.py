@@ -5,6 +5,7 @@ an invalid plate, and why a register decided, are those of the forms, the API an
 What every page has, such as the button to sign out, is in `layout.html`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from typing import Any, NamedTuple
@@ -140,6 +141,7 @@ _FAILS = {
 _MONTHS = (
     "January February March April May June July August September October November December".split()
 )
+_ISO_DAY = re.compile(r"\b\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])\b(?!T)")
 _ENTRY_CHARACTERS_MAX = 60
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 
@@ -149,6 +151,11 @@ def in_words(text: str, *, with_weekday: bool = False) -> str:
     day = date.fromisoformat(text)
     words = f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
     return f"{_WEEKDAYS[day.weekday()]}, {words}" if with_weekday else words
+
+
+def with_days_in_words(text: str) -> str:
+    """Return a text in which ISO dates are written as people write them."""
+    return _ISO_DAY.sub(lambda found: in_words(found[0]), text)
 
 
 def recorded(time: str, zone: tzinfo) -> str:
@@ -243,7 +250,7 @@ def policy_line(policy: Answer) -> str:
 
 def policy_state(policy: Answer) -> str:
     """Return the state of a policy in a register."""
-    on = f" on {policy['cancelledOn']}" if policy["cancelledOn"] else ""
+    on = f" on {in_words(policy['cancelledOn'])}" if policy["cancelledOn"] else ""
     return f"{reason_in_words(policy['state'])}{on}"
 
 

@@ -183,6 +183,20 @@ def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:
     return Markup(time)  # noqa: S704 - numbers and names of months
 
 
+def time_in_zone(epoch_seconds: int | None, zone: tzinfo = UTC) -> Markup:
+    """Return a time as HTML in the operator's time zone, which the heading of its column names.
+
+    Its tooltip has UTC. None is a dash.
+    """
+    if epoch_seconds is None:
+        return _DASH
+    here = datetime.fromtimestamp(epoch_seconds, zone)
+    utc = clock.iso_utc(epoch_seconds)
+    return Markup(  # noqa: S704 - numbers and names of months
+        f'<time datetime="{utc}" title="{utc}"><span>{here.day} {here:%b %Y, %H:%M}</span></time>'
+    )
+
+
 def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup | str:
     """Return a time of an answer or a record as HTML, like `moment`; any other text as it is."""
     try:
@@ -237,10 +251,11 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
 @cache
 def _environment(zone: tzinfo) -> jinja2.Environment:
     environment = documentation.templates_of("app.console")
-    environment.globals |= _GLOBALS
+    environment.globals |= {**_GLOBALS, "zone_name": str(zone)}
     environment.filters |= {
         **_FILTERS,
         "moment": partial(moment, zone=zone),
+        "time_in_zone": partial(time_in_zone, zone=zone),
         "iso_moment": partial(iso_moment, zone=zone),
         "recorded": partial(look_up_texts.recorded, zone=zone),
         "recorded_moment": partial(iso_moment, zone=zone, clock_form="%H:%M:%S"),

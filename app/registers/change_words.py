@@ -34,6 +34,8 @@ class Brief(NamedTuple):
     effects: tuple[str, ...] = ()
     """At most the two largest effects on answers, such as `960 lose cover`. A usual night has none:
     each concerns over 1 % of the rows that the register held."""
+    gains: tuple[str, ...] = ()
+    """Those of the effects that are good news."""
     is_bad: bool = False
     """Whether over 4 % became worse; a load that does that is refused, or was accepted."""
 
@@ -53,7 +55,9 @@ def brief(*changes: Change) -> Brief:
     found = [each for change in changes for each in _effects(change)]
     found.sort(key=lambda each: -each[0])
     effects = tuple(f"{count:,} {what}" for count, what, _ in found[:2])
-    return Brief(rows or "no change", effects, any(is_bad for *_, is_bad in found))
+    gains = {title for title, _ in _TURNS.values()}
+    good = tuple(f"{count:,} {what}" for count, what, _ in found[:2] if what in gains)
+    return Brief(rows or "no change", effects, good, any(is_bad for *_, is_bad in found))
 
 
 def _effects(change: Change) -> Iterator[tuple[int, str, bool]]:

@@ -103,7 +103,7 @@ class TestOne:
         assert verdicts == ["Insured", "Not compliant"]
         decided = {row.th.text: row.td.text for row in answer.select("table")[0].select("tbody tr")}
         assert (decided["Insured"], decided["No fines owed"]) == ("yes", "no")
-        assert "policy P-7 of native is in force on 2025-07-01" in answer.text
+        assert "policy P-7 of native is in force on 1 July 2025" in answer.text
         for folded in answer.select("details.why"):
             assert folded.has_attr("open") == (role != Role.CLERK)
 
@@ -147,7 +147,7 @@ class TestOne:
         assert fines.summary.text == "fines"
         assert [cell.text for cell in fines.select("tbody tr > *")] == [
             "PCN-1",
-            DAY,
+            "1 July 2025",
             "35.50 EUR",
             "owed",
         ]

@@ -294,6 +294,17 @@ class TestTimes:
         assert f'datetime="{at:%Y-%m-%dT%H:%M:%SZ}"' in shown
 
 
+def test_the_heading_names_the_zone_of_times(world):
+    """No row repeats it: the cell has one line, and UTC in its tooltip."""
+    settings = {"console": True, "timezone": ZoneInfo("Europe/London")}
+    browser = signed_in(world, world.client(None, **settings).application, Role.OPERATOR)
+    table = browser.get(f"{ROOT}/accounts").html.select_one("table")
+    assert [each.text for each in table.select("thead .zone")] == ["Europe/London"]
+    (shown, *_) = table.select("tbody time")
+    assert "UTC" not in shown.text
+    assert shown["title"] == shown["datetime"]
+
+
 class TestCharts:
     def test_a_column_stands_for_its_values(self):
         """Heights add up to the share of the largest value, and hovering tells the numbers."""

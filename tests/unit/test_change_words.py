@@ -53,8 +53,9 @@ def test_a_disaster_is_told_from_a_usual_night():
     assert not brief(lost("insured", 150)).is_bad
     assert not brief(lost("mot", 200, day_sooner={"mot": 60})).is_bad
     better = Change(held=(4_000, 4_000), answers={"insured": Turned(960, 0)})
-    assert brief(better).effects == ("960 gain cover",)
+    assert brief(better).effects == brief(better).gains == ("960 gain cover",)
     assert not brief(better).is_bad
+    assert brief(lost("insured", 200)).gains == ()
 
 
 def test_several_loads_have_one_short_form():

@@ -22,33 +22,35 @@ class Sample(NamedTuple):
 
 LIBRARIES = ("verifyd.py", "verifyd.ts")
 """The client libraries, which the samples import."""
+TYPED_CLIENTS = ("verifyd_typed.py", "verifyd_typed.ts")
+"""The typed clients, which deploy/typed_clients.py writes. They import the client libraries."""
 
 
 def client_library(file_name: str, url: str) -> bytes:
-    """Return a client library as the source of a program that calls the service at an address."""
+    """Return a client library or a typed client, which calls the service at an address."""
     return _text(file_name, url).encode()
 
 
 def library_samples(url: str) -> list[Sample]:
     """Return how to download the client libraries, and how to use them."""
-    return [
-        _written("curl", "libraries.sh", url),
-        _written("Python", "libraries.py", url),
-        _written("TypeScript", "libraries.ts", url),
-    ]
+    return _written("libraries", url)
+
+
+def typed_samples(url: str) -> list[Sample]:
+    """Return how to download the typed clients, and how to use them."""
+    return _written("typed", url)
 
 
 def error_samples(url: str) -> list[Sample]:
     """Return how to handle an error."""
+    return _written("unknown_vehicle", url)
+
+
+def _written(name: str, url: str) -> list[Sample]:
     return [
-        _written("curl", "unknown_vehicle.sh", url),
-        _written("Python", "unknown_vehicle.py", url),
-        _written("TypeScript", "unknown_vehicle.ts", url),
+        Sample(language, _text(f"{name}.{ending}", url).rstrip())
+        for language, ending in (("curl", "sh"), ("Python", "py"), ("TypeScript", "ts"))
     ]
-
-
-def _written(language: str, file_name: str, url: str) -> Sample:
-    return Sample(language, _text(file_name, url).rstrip())
 
 
 def _text(file_name: str, url: str) -> str:

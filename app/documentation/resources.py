@@ -18,10 +18,12 @@ from app.documentation.markdown import markdown_of
 from app.documentation.reference import (
     LIBRARIES,
     PACKAGED_URL,
+    TYPED_CLIENTS,
     Reference,
     client_library,
     error_samples,
     library_samples,
+    typed_samples,
 )
 from app.errors import CATALOGUE
 from app.sandbox_errors import ERRORS
@@ -274,7 +276,7 @@ class TryPage:
 
 
 class DocumentationAsset:
-    """A file that a page loads, or a client library.
+    """A file that a page loads, a client library, or a typed client.
 
     Args:
         trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
@@ -288,7 +290,7 @@ class DocumentationAsset:
 
         Raises falcon.HTTPNotFound for all names except those that the pages name now.
         """
-        if asset in LIBRARIES:
+        if asset in (*LIBRARIES, *TYPED_CLIENTS):
             url = base_url(req, self._trusted_proxies) or PACKAGED_URL
             resp.set_header("X-Content-Type-Options", "nosniff")
             resp.downloadable_as = asset
@@ -314,6 +316,7 @@ def documentation_page() -> bytes:
         "",
         reference=Reference(read_document()),
         libraries=library_samples(PACKAGED_URL),
+        typed=typed_samples(PACKAGED_URL),
         errors=error_samples(PACKAGED_URL),
         decisive={code: CATALOGUE[code] for code in _DECISIVE},
         vehicles=list(judged(clock.today(UTC))),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds a release of the current commit into dist/: one archive with all that install.sh installs,
-# wheel, sdist, and their checksums. See "Build a release" in ../README.md.
+# wheel, sdist, client libraries, typed clients, and their checksums. See "Build a release" in ../README.md.
 #
 #   release.sh BIN [KEY]
 #
@@ -67,7 +67,10 @@ mkdir -p dist
 cp "$tree/wheel/verifyd-$version-py3-none-any.whl" dist/
 pack "dist/verifyd-$version.tar.gz" "$work/verifyd-$version"
 pack "dist/$name.tar.gz" "$work/$name"
-seal dist "$name.tar.gz" "verifyd-$version-py3-none-any.whl" "verifyd-$version.tar.gz"
+clients="verifyd.py verifyd.ts verifyd_typed.py verifyd_typed.ts"
+for file in $clients; do cp "$tree/app/documentation/client-samples/$file" dist/; done
+# shellcheck disable=SC2086 # names have no spaces
+seal dist "$name.tar.gz" "verifyd-$version-py3-none-any.whl" "verifyd-$version.tar.gz" $clients
 cat dist/SHA256SUMS
 configured=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("CONFIG_ARGS"))')
 for option in --enable-optimizations --with-lto; do

@@ -17,7 +17,7 @@ import webtest
 from packaging.version import Version
 
 import app.documentation
-from app.documentation.reference import LIBRARIES
+from app.documentation.reference import LIBRARIES, TYPED_CLIENTS
 from app.documentation.resources import (
     ASSETS,
     DocumentationAsset,
@@ -342,6 +342,14 @@ class TestDocumentation:
         client.get(f"/docs/{name}", headers=held, status=304)
         hostile = client.get(f"/docs/{name}", headers={"Host": '"; import os'})
         assert "import os" not in hostile.text.replace("\nimport os\n", "")
+
+    @pytest.mark.parametrize("name", TYPED_CLIENTS)
+    def test_a_typed_client_can_be_downloaded(self, client: webtest.TestApp, name: str) -> None:
+        """It is saved under the name by which it finds its library, and names no address."""
+        response = client.get(f"/docs/{name}")
+        assert response.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+        assert "TypedClient" in response.text
+        assert "http" not in response.text
 
     @pytest.mark.parametrize("path", ["/docs", "/docs.md"])
     def test_samples_have_the_address_of_the_request(

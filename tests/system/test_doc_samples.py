@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from app.documentation.reference import LIBRARIES
+from app.documentation.reference import LIBRARIES, TYPED_CLIENTS
 from tests.contract.answers import document
 from tests.system.client_tools import dotnet_version, node_tools, python_tools, spring_jars
 from tests.system.processes import Service, environment, free_port, run_command, send, until
 
 CLIENTS = Path(__file__).parent / "http_clients"
+LIBRARY_PROGRAMS = Path(__file__).parent / "libraries"
 COMPILE = (
     "--strict --noUnusedLocals --target es2022 --module nodenext --types node "
     "--allowImportingTsExtensions --noEmit"
@@ -39,6 +40,7 @@ FURTHER = {
         *("ab12cde true", "so15rnn false", "zz99zzz false"),
         *("['example.com']", "['fleet.example.org']"),
     ],
+    "typed": ["ab12cde lg09677401", "1 1"],
 }
 """What the samples of other sections print, in lower case."""
 
@@ -85,9 +87,11 @@ def example(text: str) -> Any:
 
 
 def save_library(service: Service, name: str, directory: Path) -> None:
-    """Download a client library from the page."""
-    assert f'<a href="docs/{name}">' in section(page_of(service), "libraries")
-    (directory / name).write_bytes(service.get(f"/docs/{name}", Host=service.bind).body)
+    """Download a client library and its typed client from the page."""
+    ending = Path(name).suffix
+    for place, each in (("libraries", name), ("typed", f"verifyd_typed{ending}")):
+        assert f'<a href="docs/{each}">' in section(page_of(service), place)
+        (directory / each).write_bytes(service.get(f"/docs/{each}", Host=service.bind).body)
 
 
 def require_alike(name: str, answer: Any, shown: Any) -> None:
@@ -127,10 +131,13 @@ def test_each_curl_sample_gets_the_answer_beside_it(demo, tmp_path):
     head, _, body = ended.stdout.partition("\n\n")
     assert head.startswith("HTTP/1.1 404 ")
     require_alike("errors", json.loads(body), example(section(page, "errors")))
-    ended = run(["sh", "-c", sample(section(page, "libraries"), "curl")], tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    for place in ("libraries", "typed"):
+        ended = run(["sh", "-c", sample(section(page, place), "curl")], tmp_path)
+        assert ended.returncode == 0, ended.stderr
     for name in LIBRARIES:
         assert f'"http://{demo.bind}"' in (tmp_path / name).read_text()
+    for name in TYPED_CLIENTS:
+        assert "class TypedClient" in (tmp_path / name).read_text()
 
 
 @needs_curl
@@ -241,6 +248,57 @@ def line_of(page: str, framework: str) -> str:
     """Return the line of the page that makes a framework send a length."""
     (line,) = re.findall(rf"<dt>{framework}</dt>\n<dd><code>(.*)</code></dd>", page)
     return html.unescape(line)
+
+
+CALLED = [
+    "active",
+    ["typed.example"],
+    "typed.example",
+    1,
+    "2026-12-31",
+    "invalid_registration",
+    "sorn",
+    [True, False],
+    [28, 14],
+    ["created"],
+    ["AB12CDE"],
+    "A/B",
+    False,
+    1000,
+    [],
+    None,
+    None,
+]
+"""What the programs with typed clients print."""
+
+
+def test_the_typed_client_calls_each_operation_in_python(demo, tmp_path):
+    """A program has the answers with their types; make check takes it strictly."""
+    save_library(demo, "verifyd.py", tmp_path)
+    shutil.copy(LIBRARY_PROGRAMS / "typed.py", tmp_path)
+    ended = run([sys.executable, "typed.py"], tmp_path, KEY=demo.key)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == CALLED
+
+
+@pytest.mark.system_long
+def test_mypy_takes_the_typed_client_strictly(demo, tmp_path):
+    """Without the settings of this project too, and it refuses what the program ignores."""
+    save_library(demo, "verifyd.py", tmp_path)
+    shutil.copy(LIBRARY_PROGRAMS / "typed.py", tmp_path)
+    ended = run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", "."], tmp_path)
+    assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.system_long
+def test_the_typed_client_calls_each_operation_in_typescript(demo, tmp_path):
+    """The compiler takes the program strictly, and Node gets the answers."""
+    save_library(demo, "verifyd.ts", tmp_path)
+    shutil.copy(LIBRARY_PROGRAMS / "typed.ts", tmp_path)
+    compile_all(tmp_path)
+    ended = run([node(), "typed.ts"], tmp_path, KEY=demo.key)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == CALLED
 
 
 @pytest.mark.system_long

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.documentation.reference import LIBRARIES, TYPED_CLIENTS
 from app.version import VERSION
 from tests.system.binary import TOOLS, copy_tree
 from tests.system.debian import unpacked
@@ -82,7 +83,9 @@ def dist(tmp_path_factory, key) -> Path:
 def test_a_release_is_built_twice_alike(dist, tmp_path, key):
     """The same commit gives the same bytes on another path."""
     names = {f"{NAME}.tar.gz", f"verifyd-{VERSION}-py3-none-any.whl", f"verifyd-{VERSION}.tar.gz"}
+    names |= {*LIBRARIES, *TYPED_CLIENTS}
     assert {path.name for path in dist.iterdir()} == names | {"SHA256SUMS", "SHA256SUMS.sig"}
+    assert {line[66:] for line in (dist / "SHA256SUMS").read_text().splitlines()} == names
     again = copy(tmp_path / "elsewhere" / "again")
     assert release(again, key).returncode == 0
     for path in dist.iterdir():

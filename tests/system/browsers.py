@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 WIDTHS = (375, 768, 1280)
@@ -79,8 +79,6 @@ class Visitor:
             kinds = self.page.evaluate(_KINDS)
             is_new = kinds not in self._seen
             self._seen.add(kinds)
-            if is_new:
-                self.page.evaluate(self._axe)
             for width in WIDTHS:
                 self.page.set_viewport_size({"width": width, "height": 800})
                 assert self.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -89,7 +87,7 @@ class Visitor:
         assert self.complaints == [], self.page.url
 
     def _require_accessible(self, width: int) -> None:
-        found = self.page.evaluate("axe.run({resultTypes: ['violations']})")
+        found = self._run_axe()
         told = [
             f"{each['id']}: {node['html'][:120]} {node['failureSummary']}"
             for each in found["violations"]
@@ -97,6 +95,14 @@ class Visitor:
         ]
         if told:
             pytest.fail("\n".join([f"{self.page.url} at {width}:", *told]), pytrace=False)
+
+    def _run_axe(self) -> Any:
+        while True:
+            try:
+                return self.page.evaluate(f"{self._axe};axe.run({{resultTypes: ['violations']}})")
+            except Error as error:
+                if "navigation" not in error.message:  # A page loads itself anew during a task.
+                    raise
 
     def _complain(self, kind: str, text: str) -> None:
         # The browser mentions pages that were refused, and the walk opens some of them.

@@ -32,9 +32,11 @@ def boot_id() -> str:
 
 def today(zone: tzinfo) -> date:
     """Return today's date in `zone`."""
-    return datetime.now(zone).date()
+    return day_of(now(), zone)
 
 
+# PERF: many requests come in the same second.
+@lru_cache(maxsize=16)
 def day_of(epoch_seconds: int, zone: tzinfo) -> date:
     """Return the date in `zone` at a time in Unix seconds."""
     return datetime.fromtimestamp(epoch_seconds, zone).date()

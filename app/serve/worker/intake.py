@@ -72,6 +72,8 @@ class Intake:
                 return None
             if "CONTENT_LENGTH" not in environ and "HTTP_TRANSFER_ENCODING" not in environ:
                 environ["wsgi.input"] = io.BytesIO()
+                # PERF: Falcon raises and catches a KeyError otherwise.
+                environ.setdefault("CONTENT_TYPE", "")
                 return environ
             # A chunked body is discarded after the answer, so its end does not matter.
             self._begun, self._left = environ, min(_length(environ), DRAINED_BYTES_MAX)

@@ -17,9 +17,8 @@ from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Account
 from app.audit.comparison import comparison_of
 from app.audit.export import csv_of, write_export
-from app.audit.owner import require_own
 from app.audit.record import AuditError, Row, row_of
-from app.audit.recording import record_now
+from app.audit.recording import owner_for_task, record_now
 from app.audit.report import refusals_in, report
 from app.audit.search import Period, Query, estimate, search
 from app.audit.trail import record_use
@@ -38,7 +37,6 @@ from app.registers.diff import (
     require_comparable,
 )
 from app.storage.engine import Engine
-from app.storage.versions import database_id
 from app.watches.feed import Feed
 from app.watches.repository import Watches
 from app.watches.words import (
@@ -159,13 +157,8 @@ class AuditTasks(TaskTable[Task]):
             start(task_id, descriptor)
 
         self.results.remove_old()
-        return self._begin(
-            wanted._asdict(),
-            is_theirs & is_here,
-            lambda: next(self._select(is_theirs & is_here & is_done, 1), None),
-            lambda: None,
-            asked,
-        )
+        alone = is_theirs & is_here
+        return self._begin(wanted, alone, alone & is_done, asked)
 
     def _do(self, task: Task) -> None:
         question = self.results.find_question(task)
@@ -174,7 +167,7 @@ class AuditTasks(TaskTable[Task]):
             raise AuditError("what was asked is not there any more; ask again")
         directory, criteria = self._config.audit_dir, question.criteria
         if task.kind in OF_TRAIL:
-            owner = require_own(directory, database_id(self._engine))
+            owner = owner_for_task(self._engine, self._config)
         views = list[View]()
         if task.kind in OF_TRAIL and task.kind != VERIFY:
             # The trail as it is before the record of this use, so that no result has that record.

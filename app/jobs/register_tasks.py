@@ -111,11 +111,11 @@ class Tasks(TaskTable[Task]):
         return reserve.with_reserve(
             self._engine,
             self._begin,
-            wanted._asdict(),
+            wanted,
             is_of_register,
-            lambda: next(self._select(is_done, 1), None),
-            require_current,
+            is_done,
             start,
+            require_current,
         )
 
     def _do(self, task: Task) -> None:

@@ -135,18 +135,19 @@ class TaskTable(ABC, Generic[T]):
 
     def _begin(
         self,
-        columns: dict[str, object],
+        wanted: Any,
         alone: peewee.Expression,
-        find_done: Callable[[], T | None],
-        require_current: Callable[[], object],
+        done: peewee.Expression,
         start: Start,
+        require_current: Callable[[], object] = lambda: None,
     ) -> T:
         """Create a task and start its process, once, however often it is asked for.
 
         Args:
+            wanted: a named tuple of the columns that are only this table's.
             alone: the condition of those tasks of which only one may run; a unique index says so,
                 too. If one runs, it is returned. One that was killed is ended.
-            find_done: returns the task that has already done this.
+            done: the condition of those tasks that have already done this.
             require_current: raises if it must not be done any more.
 
         Raises what `require_current` raises, and OSError if there can be no lock file.
@@ -155,11 +156,11 @@ class TaskTable(ABC, Generic[T]):
         with ExitStack() as held:
             try:
                 with self._engine.atomic():
-                    same = self._running(runs_alone) or find_done()
+                    same = self._running(runs_alone) or next(self._select(done, 1), None)
                     if same is not None:
                         return same
                     require_current()
-                    task_id = self._insert(columns)
+                    task_id = self._insert(wanted)
                     # Before the commit: whoever sees the task sees that it runs.
                     descriptor = held.enter_context(self._lock(task_id))
             except peewee.IntegrityError:  # On Postgres, somebody else was faster.
@@ -185,11 +186,11 @@ class TaskTable(ABC, Generic[T]):
             self._path(running.id).unlink()
         return None
 
-    def _insert(self, columns: dict[str, object]) -> int:
+    def _insert(self, wanted: Any) -> int:
         old, model = self._old_times(), self._model
         is_old = (model.asked_at.between(old.start, old.stop - 1)) & (model.status != RUNNING)
         model.delete().where(is_old).execute(self._engine)
-        row = {**columns, "asked_at": clock.now(), "host": self.host, "status": RUNNING}
+        row = {**wanted._asdict(), "asked_at": clock.now(), "host": self.host, "status": RUNNING}
         return int(model.insert(**row).execute(self._engine))
 
     def _finish(self, task_id: int, **columns: object) -> None:

@@ -13,6 +13,7 @@ from app.actions import (
     GROUPS,
     Action,
     Criteria,
+    Member,
     Recorded,
     SubjectKind,
     members_of,
@@ -34,6 +35,7 @@ _SORTABLE = {
     "action": Action.action,
     "subject": Action.subject,
 }
+_MEMBERS_TOLD_MAX = 3
 _CHOICES = tuple(sorted({*ACTIONS, *GROUPS}))
 _FILTERS: Mapping[str, Permitted] = {
     "by": (),
@@ -64,7 +66,11 @@ class ActionList(Resource):
         actions = [recorded(row) for row in listing.rows(selected(criteria), self.engine)]
         return {
             "listing": listing,
-            "actions": [(action, members_of(action)) for action in actions],
+            "actions": [
+                (action, members, in_words(members))
+                for action in actions
+                for members in [members_of(action)]
+            ],
             "subjects": _subjects(self.engine, actions, listing.filters["account"]),
         }
 
@@ -104,3 +110,26 @@ def _subjects(engine: Engine, actions: Sequence[Recorded], account: str) -> Subj
         for kind, query in queries.items()
         for name, segment in query.tuples().execute(engine)
     }
+
+
+def in_words(members: Sequence[Member]) -> str:
+    """Return what an action changed, such as `requests from 60 to 600`; not all of many members."""
+    told = [_change_in_words(each) for each in members]
+    more = len(told) - _MEMBERS_TOLD_MAX
+    return ", ".join([*told[:_MEMBERS_TOLD_MAX], *([f"{more} more"] if more > 0 else [])])
+
+
+def _change_in_words(member: Member) -> str:
+    name, values = member.name.replace("_", " "), list(map(_value_in_words, member.values))
+    if len(values) > 1:
+        return f"{name} from {values[0]} to {values[1]}"
+    return f"{name} {values[0]}{' removed' if member.is_removed else ''}"
+
+
+def _value_in_words(value: object) -> str:
+    if value in (None, "", []):
+        return "none"
+    if isinstance(value, list):
+        return " and ".join(map(str, value)) if len(value) <= _MEMBERS_TOLD_MAX else f"{len(value)}"
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return f"{value:,}" if is_count else str(value)

@@ -47,6 +47,15 @@ class Series(NamedTuple):
     """One for each column."""
 
 
+def filled_columns(series: Sequence[Series]) -> list[int]:
+    """Return the numbers of the columns that are not empty, from 0.
+
+    A chart of one column, or of none, tells less than a sentence.
+    """
+    columns = zip(*(each.values for each in series), strict=True)
+    return [number for number, values in enumerate(columns) if any(values)]
+
+
 def columns_chart(
     title: str, labels: Sequence[str], series: Sequence[Series], *, is_small: bool = False
 ) -> Markup:

@@ -173,7 +173,6 @@ def _answer(record: Record, against: Contradicted, day: str, period: Period | No
         for name, verdict in zip(texts.ROW_CHECKS, judgement, strict=True)
         if not verdict.is_good
     ]
-    known = (record.make, record.model, record.year)
     lapse, later = _lapses(record, day)
     return Answer(
         insured,
@@ -186,7 +185,7 @@ def _answer(record: Record, against: Contradicted, day: str, period: Period | No
         ],
         lapse,
         later,
-        " ".join(str(each) for each in known if each is not None),
+        texts.vehicle_in_words(record.make, record.model, record.year),
     )
 
 

@@ -61,6 +61,7 @@ NEXT = "What to do next"
 VEHICLE, PLATE = "Vehicle", "Plate"
 POLICIES_IN_FORCE, POLICY_NOT_IN_FORCE, NONE = "Policies in force", "Policy not in force", "none"
 ON_DAY = "On {}"
+ANSWER_IN_FULL, FOR = "Answer in full", "for {}"
 PRINT, COPY_RECEIPT, COPIED, DOWNLOAD = "Print", "Copy receipt", "Copied", "Download as CSV"
 CHANGE_PLATE, CHANGE_LIST = "Change this plate", "Change this list"
 DECIDED_BY, DECIDED_FOR = "Decided by", "What decided the answer for {}"
@@ -141,6 +142,7 @@ _FAILS = {
 _MONTHS = (
     "January February March April May June July August September October November December".split()
 )
+_FINES_SHOWN_MAX = 10
 _ISO_DAY = re.compile(r"\b\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])\b(?!T)")
 _ENTRY_CHARACTERS_MAX = 60
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -229,8 +231,16 @@ def separated_by_blanks(entry: str) -> str:
 def vehicle(plate: Answer) -> str:
     """Return make, model, year and colour of a plate, as far as they are known."""
     its = plate["insurance"]["vehicle"] if "insurance" in plate else {}
-    members = (its.get(name) for name in ("make", "model", "year", "color"))
-    return " ".join(str(each) for each in members if each is not None)
+    return vehicle_in_words(*(its.get(name) for name in ("make", "model", "year", "color")))
+
+
+def vehicle_in_words(
+    make: str | None, model: str | None, year: int | None, color: str | None = None
+) -> str:
+    """Return what is known of a vehicle, such as `Ford Focus, 2012, Blue`."""
+    name = " ".join(each for each in (make, model) if each is not None)
+    known = (name or None, year, color)
+    return ", ".join(str(each) for each in known if each is not None)
 
 
 def many_policies(insurance: Answer) -> str:
@@ -281,7 +291,7 @@ def told(plate: Answer, registers: Sequence[str], day: str) -> list[Told]:
     reasons = insured.get("reasons", compliance["reasons"])
     why = why_not_insured(reasons["insuranceValid"], insured.get("policy", plate["chosenPolicy"]))
     failed = compliant if "reasons" in compliant else compliance
-    fails = _fails(failed, compliant.get("policy", plate["chosenPolicy"]), compliance)
+    fails = _fails(failed, compliance)
     return [_told(_INSURANCE, insurance, [why], day), _told(_COMPLIANCE, compliance, fails, day)]
 
 
@@ -338,14 +348,14 @@ def why_not_insured(reason: str, policy: Answer | None) -> str:
     return f"{says_so}no policy is known"
 
 
-def _fails(answer: Answer, policy: Answer | None, dates: Answer) -> Iterator[str]:
+def _fails(answer: Answer, dates: Answer) -> Iterator[str]:
     """Yield each check that fails, with its reason."""
     for check, title in CHECKS.items():
         reason = answer["reasons"][check]
         if answer["checks"][check]:
             continue
         if check == "insuranceValid":
-            yield f"{title}: {why_not_insured(reason, policy)}"
+            yield NOT_INSURED.lower()  # The verdict about insurance says why.
         elif check == "noOutstandingFines":
             yield f"{title}: {_fines_owed(dates)}"
         elif reason == "expired":
@@ -362,6 +372,28 @@ def _last_day(check: str, dates: Answer) -> str:
 def _fines_owed(dates: Answer) -> str:
     count = dates["finesOutstanding"]
     return f"{'at least ' if count == 100 else ''}{count} owed now"
+
+
+def fines_owed(plate: Answer) -> list[str]:
+    """Return the fines that are owed, such as `70.00 GBP, PCN00001, 1 October 2026`.
+
+    A fine that several registers have is one.
+    """
+    owed = [
+        ", ".join(
+            [
+                f"{fine['amount']} {fine['currency']}",
+                fine["reference"],
+                *([in_words(fine["issuedOn"])] if fine["issuedOn"] else []),
+            ]
+        )
+        for holding in plate["registers"]
+        for fine in holding["fines"]
+        if fine["outstanding"]
+    ]
+    found = list(dict.fromkeys(owed))
+    more = len(found) - _FINES_SHOWN_MAX
+    return found[:_FINES_SHOWN_MAX] + ([f"and {more:,} more"] if more > 0 else [])
 
 
 def depends_on(check: str, plate: Answer, day: str) -> str:

@@ -1,6 +1,6 @@
 """The table of the console's pages, from which routes, rights and navigation are made (D133)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from app.console import (
@@ -128,9 +128,20 @@ PAGES: tuple[Page, ...] = (
 )
 
 
+MENU: Mapping[str, Sequence[str]] = {
+    "": ("Overview", "Look up"),
+    "Data": ("Registers", "Loads"),
+    "Customers": ("Accounts", "Keys", "Plans", "Domains", "Watches", "Usage"),
+    "Oversight": ("Audit", "People", "Actions"),
+}
+"""The groups of the navigation, with the titles of their pages."""
+
+
 def menu() -> Iterator[MenuItem]:
-    """Yield the pages of the navigation; each is shown to those who may read it."""
-    for page in PAGES:
-        right = page.rights.get("GET")
-        if page.menu and right is not None:
-            yield MenuItem(page.menu, page.path, right)
+    """Yield the pages of the navigation by group; each is shown to those who may read it."""
+    pages = {page.menu: page for page in PAGES if page.menu}
+    for group, titles in MENU.items():
+        for title in titles:
+            right = pages[title].rights["GET"]
+            if right is not None:
+                yield MenuItem(title, pages[title].path, right, group)

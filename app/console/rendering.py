@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from functools import cache, partial
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -19,7 +21,7 @@ from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
 from app.audit.record import row_of
 from app.console import look_up_texts
-from app.console.charts import CLASS_NAMES, columns_chart
+from app.console.charts import CLASS_NAMES, columns_chart, filled_columns
 from app.documentation import resources as documentation
 from app.nouns import counted
 from app.own_command import INSTALLED, as_run_here, is_installed
@@ -91,6 +93,8 @@ class MenuItem(NamedTuple):
     title: str
     path: str
     right: Right
+    group: str
+    """The title of its group; empty for the first one."""
 
 
 class View:
@@ -110,7 +114,12 @@ class View:
         """The result of the form before this page, such as `created`."""
         rights = RIGHTS[self.session.role] if self.session else frozenset()
         self._rights = rights
-        self.menu = [item for item in menu if item.right in rights]
+        self._menu = [item for item in menu if item.right in rights]
+        self.has_menu = len(self._menu) > 1
+        self.menu = [
+            (group, list(items)) for group, items in groupby(self._menu, attrgetter("group"))
+        ]
+        """The groups of the navigation, each with its title and its pages."""
 
     def to(self, *segments: str, **query: object) -> str:
         """Return a link to a page: `to()` is the overview, `to("accounts", tag)` an account."""
@@ -131,7 +140,7 @@ class View:
         Args:
             place: the title of a page that is not below its path.
         """
-        for item in self.menu:
+        for item in self._menu:
             is_below = item.path != ROOT and self.path.startswith(f"{item.path}/")
             if item.title == place or item.path == self.path or is_below:
                 return item.title
@@ -225,6 +234,7 @@ _GLOBALS: Mapping[str, object] = {
     "classes": CLASSES,
     "command": as_run_here(INSTALLED),
     "is_installed": is_installed(),
+    "filled_columns": filled_columns,
     "kinds": tuple(Kind),
     "states_of": states_of,
     "texts": look_up_texts,

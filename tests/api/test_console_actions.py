@@ -78,11 +78,12 @@ class TestRow:
         Action.update(at=NOON).execute(world.engine)
         (row,) = rows_of(browser.get(ACTIONS))
         assert row == {
-            "When": "18 Mar 2030, 08:00 12:00 UTC",
+            "When": "18 Mar 2030, 08:00",
             "Who": "ann",
             "Action": "accounts.set-plan",
             "Subject": "alice",
-            "Details": "plan by command, sudo of bea plan standard →, now free",
+            "Details": "plan from standard to free "
+            "by command, sudo of bea plan standard →, now free",
         }
 
     def test_values_are_readable(self, world, browser):
@@ -97,7 +98,7 @@ class TestRow:
         assert revoked["Details"].endswith(", now 18 Mar 2030, 08:00 12:00 UTC")
         assert revoked["Subject"] == "12345678 of gone"
         assert "rows 12,000 →, now 1 note" in loaded["Details"]
-        assert gone["Details"] == "rows by console rows 12,000"
+        assert gone["Details"] == "rows 12,000 removed by console rows 12,000"
         (removed,) = browser.get(f"{ACTIONS}?action=imports").html.select("del")
         assert removed.text == "12,000"
 

@@ -223,7 +223,7 @@ class TestAnswer:
             record["time"][11:19],
         ):
             assert text in good
-        assert "Answer: Not compliant: Insurance: no policy is known; MOT: none is known" in bad
+        assert "Answer: Not compliant: not insured; MOT: none is known" in bad
 
     def test_a_long_list_has_one_receipt(self, clerk):
         """With its counts; the table follows it in print."""

@@ -22,6 +22,7 @@ from app.documentation.resources import (
     OpenApiDocument,
     StartPage,
     TryPage,
+    send_lost_page,
 )
 from app.domains.repository import Domains
 from app.domains.resources import DomainCollection, DomainItem
@@ -143,7 +144,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     )
     app.unit = unit
     app.usage = UsageWriter(counts, engine, config.timezone, config.data_dir)
-    problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS)
+    problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS, send_lost_page)
     by_type = {type(resource): resource for resource in resources}
     for endpoint in ENDPOINTS:
         app.add_route(endpoint.path, by_type[endpoint.resource])

@@ -9,10 +9,10 @@ import peewee
 
 from app.audit.trail import Trail
 from app.config import Config
-from app.console.entrance import Entrance, SignInRefused, link_refusal
+from app.console.entrance import Entrance, Rights, SignInRefused, link_refusal
 from app.console.pages import PAGES, menu
 from app.console.rendering import ROOT, ConsoleRequest, Renderer
-from app.console.resources import PageError, Services
+from app.console.resources import PageError, Services, StartOfListener
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.register_tasks import Tasks
@@ -193,7 +193,8 @@ def create_console(
     pages = Renderer(config.timezone, menu(), has_directory=directory_of(config) is not None)
     tasks, audit_tasks = Tasks(engine, config), AuditTasks(engine, config)
     services = Services(engine, config, limits, pages, trail, tasks, audit_tasks)
-    entrance = Entrance(engine, config, {page.resource: page.rights for page in PAGES})
+    rights: dict[type, Rights] = {page.resource: page.rights for page in PAGES}
+    entrance = Entrance(engine, config, rights | {StartOfListener: {"GET": None}})
     middleware = [*outermost, SecurityHeaders(), entrance, Attempts(limits, config)]
     app: ConsoleApplication = falcon.App(request_type=ConsoleRequest, middleware=middleware)
     app.req_options.strip_url_path_trailing_slash = True
@@ -201,4 +202,6 @@ def create_console(
     app.add_error_handler((Exception, falcon.HTTPError), Failures(engine, pages).answer)
     for page in PAGES:
         app.add_route(page.path, page.resource(services))
+    if config.console_bind:  # Its listener serves nothing else.
+        app.add_route("/", StartOfListener(services))
     return app

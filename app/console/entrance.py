@@ -67,7 +67,8 @@ class Entrance:
         falcon.HTTPNotFound for a path with control characters.
         """
         context = req.context
-        if context.refusal is not None or req.path.startswith(ASSETS_PATH):
+        is_open = req.path == "/" or req.path.startswith(ASSETS_PATH)
+        if context.refusal is not None or is_open:
             return
         if not req.path.isprintable():  # Postgres stores no NUL, and no page has such a path.
             raise falcon.HTTPNotFound

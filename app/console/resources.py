@@ -10,7 +10,7 @@ from app.audit.record import AuditError
 from app.audit.recording import record_now
 from app.audit.trail import Trail
 from app.config import Config
-from app.console.rendering import ASSETS, ConsoleRequest, Renderer, Values, View
+from app.console.rendering import ASSETS, ROOT, ConsoleRequest, Renderer, Values, View
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.register_tasks import Tasks
 from app.serve.http.caching import send_asset
@@ -128,6 +128,15 @@ def view(template: str) -> Callable[[Callable[..., Values | None]], Callable[...
         return shown
 
     return decorated
+
+
+class StartOfListener(Resource):
+    """The root of the console's own listener; whoever types its address means the console."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """GET /."""
+        resp.status = falcon.HTTP_303
+        resp.location = ROOT.lstrip("/")
 
 
 class ConsoleAsset(Resource):

@@ -57,6 +57,7 @@ _MANIFEST = json.loads((_SWAGGER_UI / "manifest.json").read_bytes())
 ASSETS: Mapping[str, Asset] = {
     "style.css": own_asset(_PACKAGE, "style.css", CSS),
     "icon.svg": own_asset(_PACKAGE, "icon.svg", SVG),
+    "docs.js": own_asset(_PACKAGE, "docs.js", JAVASCRIPT),
     "try.css": own_asset(_PACKAGE, "try.css", CSS),
     "try.js": own_asset(_PACKAGE, "try.js", JAVASCRIPT),
     "swagger-ui.css": _swagger_ui("swagger-ui.css", CSS),
@@ -173,6 +174,7 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
+_DOCS_POLICY = f"{_POLICY}; script-src 'self'"
 # SEC: the page handles API keys, so it runs and reaches only this service.
 # Swagger UI writes style attributes, hence 'unsafe-inline' for styles alone.
 _TRY_POLICY = (
@@ -232,7 +234,7 @@ class DocumentationPage:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs. Its samples have the address that the request was sent to."""
-        _send_page(req, resp, self._addressed(req, documentation_page()))
+        _send_page(req, resp, self._addressed(req, documentation_page()), _DOCS_POLICY)
 
     on_head = on_get
 
@@ -328,6 +330,16 @@ def documentation_page() -> bytes:
 @cache
 def _documentation_markdown() -> bytes:
     return markdown_of(documentation_page().decode()).encode()
+
+
+def send_lost_page(req: falcon.Request, resp: falcon.Response) -> None:
+    """Answer 404 with a page for a person; it repeats nothing of the path."""
+    _set_security_headers(resp, _POLICY)
+    resp.status = falcon.HTTP_404
+    resp.content_type = _HTML
+    resp.set_header("Vary", "Accept")
+    # All links of pages are relative, and a path can have any number of segments.
+    resp.data = _rendered("lost.html", "../" * max(0, req.env["PATH_INFO"].count("/") - 1))
 
 
 def _send_page(

@@ -3,6 +3,7 @@
 import ipaddress
 import json
 import re
+from typing import ClassVar
 
 import falcon.testing
 import pytest
@@ -165,6 +166,36 @@ class TestUnknownPaths:
         """Without a key, unknown paths look like known ones, except for the documentation."""
         expected = 404 if path.startswith("/docs/") else 401
         assert stranger.get(path).status_int == expected
+
+
+class TestPeople:
+    """Somebody who mistypes an address in a browser gets a page with 404 (D5)."""
+
+    BROWSER: ClassVar = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+    @pytest.mark.parametrize("path", ["/nothing", "/docs/nothing", "/a/b/", "//x", "/console"])
+    def test_an_unknown_address_is_a_page(self, alice, stranger, path):
+        """With and without a key; its links lead to pages that exist, from any depth."""
+        for client in (alice, stranger):
+            response = client.get(path, headers=self.BROWSER)
+            assert (response.status_int, response.content_type) == (404, "text/html")
+            assert "nothing at this address" in response.text
+            assert response.headers["Vary"] == "Accept"
+            assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+        up = "../" * (path.count("/") - 1)
+        assert f'href="{up}docs"' in response.text
+        assert client.get(path).content_type == "application/problem+json"
+
+    @pytest.mark.parametrize("path", ["/v1/nothing", "/API/nothing", "//v1/x", "/metrics"])
+    def test_the_api_answers_json(self, stranger, path):
+        """What programs ask for stays as it was, whatever they accept, and known paths do."""
+        response = stranger.get(path, headers=self.BROWSER)
+        assert (response.status_int, response.content_type) == (401, "application/problem+json")
+
+    def test_only_reading_is_of_people(self, stranger):
+        """A form that is sent to an unknown address is refused as before."""
+        response = stranger.request("POST", "/nothing", headers=self.BROWSER)
+        assert response.content_type == "application/problem+json"
 
 
 class TestDottedPaths:

@@ -364,7 +364,10 @@ class TestDocumentation:
     @pytest.mark.parametrize("host", ['"><script>', "a b", ""])
     def test_a_host_that_is_none_is_not_repeated(self, client: webtest.TestApp, host: str) -> None:
         """The page holds nothing that a client made up."""
-        assert "<script" not in client.get("/docs", headers={"Host": host}).text
+        text = client.get("/docs", headers={"Host": host}).text
+        assert re.findall("<script[^>]*>", text) == [
+            f'<script src="{ADDRESSES["docs.js"].lstrip("/")}" defer>'
+        ]
 
     def test_it_names_the_columns_of_native_files(self, client: webtest.TestApp) -> None:
         """Whoever loads a file finds the columns of each kind, in the order of `import --help`."""
@@ -480,10 +483,11 @@ CONFINED = {
 
 
 @pytest.mark.parametrize("path", OWN_PAGES)
-def test_our_pages_run_nothing(client: webtest.TestApp, path: str) -> None:
-    """Our pages may load only a style sheet and an icon of this service."""
+def test_our_pages_run_nothing_of_others(client: webtest.TestApp, path: str) -> None:
+    """Our pages may load only a style sheet and an icon of this service, `/docs` also a script."""
     response = client.get(path, headers=BROWSER)
-    assert policy_of(response) == CONFINED | {"style-src": "'self'", "img-src": "'self'"}
+    script = {"script-src": "'self'"} if path == "/docs" else {}
+    assert policy_of(response) == CONFINED | script | {"style-src": "'self'", "img-src": "'self'"}
     assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 

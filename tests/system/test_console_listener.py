@@ -45,6 +45,8 @@ def require_divided(main: str, console: str, world) -> None:
     for path in _OF_THE_API:
         answer = send(console, "GET", path, headers={"X-API-Key": world.alice_key})
         assert (answer.status, answer.media_type) == (401, "text/html"), path
+    start = send(console, "GET", "/")
+    assert (start.status, start.headers["Location"]) == (303, "console")
     link = f"{ROOT}/sign-in/{create_link(world.engine, 'ann', Role.VIEWER)}"
     headers = {"Sec-Fetch-Site": "same-origin"}
     assert send(main, "POST", link, headers=headers).status == 404

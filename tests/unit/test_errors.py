@@ -44,7 +44,7 @@ def answer_to(world):
 
     def ask(failure, **headers):
         app = falcon.App(request_type=Request)
-        problems.install(app, world.engine, {"/": ["GET"]}, {})
+        problems.install(app, world.engine, {"/": ["GET"]}, {}, lambda req, resp: None)
         app.add_route("/", Failing(failure))
         return falcon.testing.TestClient(app).simulate_get("/", headers=headers)
 

@@ -11,8 +11,8 @@ from app.errors import Problem, listed
 from app.serve.http.bodies import refuse_broken_body
 from app.serve.http.context import Request
 
-# Clients often forget or confuse the first segment of a path.
-_BASES = ("v1", "api")
+BASES = ("v1", "api")
+"""The first segments of the API's paths. Clients often forget or confuse them."""
 _SIMILARITY_MIN = 0.75
 _PENALTY_OF_A_GAP = 0.1
 _PENALTY_OF_A_METHOD = 0.15
@@ -73,9 +73,9 @@ def correction(path: str, method: str, template: str, methods: Sequence[str]) ->
 
 def _variants(segments: list[str]) -> list[list[str]]:
     """Return the segments as they are, with a base before them, with another, and with one less."""
-    with_base = [[base, *segments] for base in _BASES]
-    with_other_base = [[base, *segments[1:]] for base in _BASES]
-    has_two_bases = len(segments) > 2 and set(segments[:2]) == set(_BASES)
+    with_base = [[base, *segments] for base in BASES]
+    with_other_base = [[base, *segments[1:]] for base in BASES]
+    has_two_bases = len(segments) > 2 and set(segments[:2]) == set(BASES)
     without_one = [segments[1:], [segments[0], *segments[2:]]] if has_two_bases else []
     return [segments, *with_base, *with_other_base, *without_one]
 
@@ -117,7 +117,7 @@ def _without_one(segments: list[str]) -> Iterator[list[str]]:
     """Yield the segments without one of them, as long as something telling is left."""
     for place in range(len(segments)):
         rest = segments[:place] + segments[place + 1 :]
-        if not all(segment in _BASES or _is_parameter(segment) for segment in rest):
+        if not all(segment in BASES or _is_parameter(segment) for segment in rest):
             yield rest
 
 

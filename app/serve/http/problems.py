@@ -1,7 +1,7 @@
 """Turns every exception into the one error body (D5)."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import falcon
 import msgspec
@@ -12,7 +12,7 @@ from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.nouns import counted
 from app.serve.http.authentication import unauthorized
 from app.serve.http.context import Request
-from app.serve.http.paths import closest_path, correction
+from app.serve.http.paths import BASES, closest_path, correction
 from app.serve.limits.bucket import SECOND_NS
 from app.storage.engine import Engine
 from app.storage.errors import is_reference_lost, message_of
@@ -34,12 +34,16 @@ def install(
     engine: Engine,
     paths: Mapping[str, Sequence[str]],
     imagined: Mapping[str, str],
+    send_lost_page: Callable[[Request, falcon.Response], None],
 ) -> None:
     """Make an application answer every exception with a problem body, whatever `Accept` says.
+
+    Only people who mistype an address in a browser get a page, with or without a key (D5).
 
     Args:
         paths: the path templates that can be suggested, each with its methods.
         imagined: templates that do not exist but are often tried, and which one is meant.
+        send_lost_page: answers such a request of a person.
     """
     failures = _CountedFailures()
 
@@ -67,6 +71,9 @@ def install(
     def not_found(
         req: Request, resp: falcon.Response, error: falcon.HTTPNotFound, params: object
     ) -> None:
+        if _is_of_person(req):
+            send_lost_page(req, resp)
+            return
         # SEC: paths without a key are not charged, so their refusal must cost nothing.
         suggested = req.context.caller and closest_path(req.path, req.method, paths, imagined)
         detail = "There is nothing at this path. /docs lists the paths."
@@ -75,8 +82,15 @@ def install(
             detail = f"There is nothing at this path; did you mean {meant}?"
         _write(req, resp, Problem("not_found", detail))
 
+    def problem(req: Request, resp: falcon.Response, error: Problem, params: object) -> None:
+        is_lost = error.code in ("not_found", "unauthorized") and req.path not in paths
+        if is_lost and _is_of_person(req):
+            send_lost_page(req, resp)
+        else:
+            _write(req, resp, error)
+
     app.add_error_handler(Exception, _unexpected)
-    app.add_error_handler(Problem, _problem)
+    app.add_error_handler(Problem, problem)
     app.add_error_handler(falcon.HTTPError, _framework_error)
     app.add_error_handler(falcon.HTTPNotFound, not_found)
     app.add_error_handler((peewee.DatabaseError, peewee.InterfaceError), database_failed)
@@ -85,8 +99,15 @@ def install(
     )
 
 
-def _problem(req: Request, resp: falcon.Response, error: Problem, params: object) -> None:
-    _write(req, resp, error)
+def _is_of_person(req: Request) -> bool:
+    """Tell whether a browser shows the answer, and the path is not one of the API's."""
+    base = next(filter(None, req.path.split("/")), "").lower()
+    accepted = (falcon.MEDIA_JSON, falcon.MEDIA_HTML)
+    return (
+        req.method in ("GET", "HEAD")
+        and base not in BASES
+        and req.client_prefers(accepted) == falcon.MEDIA_HTML
+    )
 
 
 def _framework_error(

@@ -66,14 +66,17 @@ def require_problem(response):
 @pytest.mark.parametrize("accept", ACCEPTED)
 @pytest.mark.parametrize("who", ["alice", "stranger"])
 def test_every_refusal_has_one_shape(request, who, accept):
-    """No refusal is HTML, XML or empty, for any path, method or client."""
+    """No refusal is HTML, XML or empty, for any path or client, but for lost people (D5)."""
     client = request.getfixturevalue(who)
     headers = {} if accept is None else {"Accept": accept}
     for path in PATHS:
         for method in METHODS:
             response = client.request(method, path, headers=headers)
             assert response.status_int < 500, f"{method} {path}"
-            if method == "HEAD" or response.status_int == 204:
+            is_of_person = accept in ACCEPTED[:2] and method in ("GET", "HEAD")
+            if is_of_person and path in ("/nothing", "/docs/nothing"):
+                assert (response.status_int, response.content_type) == (404, "text/html")
+            elif method == "HEAD" or response.status_int == 204:
                 assert response.body == b""
             elif response.status_int >= 400:
                 require_problem(response)

@@ -16,6 +16,42 @@ _WIDTHS_OF_AXE = (375, 1280)
 # PERF: axe takes half a second for a page. It looks at a page if no other had the same elements.
 _KINDS = """[...new Set([...document.querySelectorAll("*")].map(
     (each) => `${each.tagName}.${each.getAttribute("class")}`))].sort().join()"""
+# Words of more than 30 characters, such as digests, and paths may be broken. What scrolls, ends
+# with an ellipsis, or is there for screen readers only, may be wider than its box.
+_FAULTS = r"""() => {
+    const found = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const rects = () => [...range.getClientRects()].filter((each) => each.width);
+    const isBroken = () => {
+        const tops = rects().map((each) => each.top);
+        return Math.max(...tops) - Math.min(...tops) > 4;
+    };
+    const isFree = (style) => /auto|scroll/.test(style.overflowX)
+        || style.textOverflow === "ellipsis";
+    for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+        range.selectNodeContents(node);
+        const isSeen = node.parentElement.checkVisibility() && rects().length;
+        if (!isSeen || node.parentElement.closest("svg, select")) continue;
+        let box = node.parentElement;
+        while (getComputedStyle(box).display === "inline") box = box.parentElement;
+        const boxes = [];
+        for (let each = box; each; each = each.parentElement) boxes.push(each);
+        if (boxes.some((each) => getComputedStyle(each).clipPath !== "none")) continue;
+        const out = range.getBoundingClientRect().right - box.getBoundingClientRect().right;
+        const text = node.data.trim().slice(0, 60);
+        if (out > 1 && !boxes.some((each) => isFree(getComputedStyle(each))))
+            found.push(`out of its box by ${out}: ${text}`);
+        if (!isBroken()) continue;
+        for (const word of node.data.matchAll(/[\p{L}\p{N}_]{2,}/gu)) {
+            if (word[0].length > 30 || /\/\S*\//.test(node.data)) continue;
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            if (isBroken()) found.push(`broken: ${word[0]} in ${text}`);
+        }
+    }
+    return found;
+}"""
 _REFUSED = "Failed to load resource: the server responded with a status of 4"
 _FOCUSED = "Autofocus processing was blocked because a document already has a focused element."
 """The script was faster than the browser."""
@@ -82,9 +118,16 @@ class Visitor:
             for width in WIDTHS:
                 self.page.set_viewport_size({"width": width, "height": 800})
                 assert self.page.evaluate("document.documentElement.scrollWidth") <= width
+                self.require_whole(width)
                 if is_new and width in _WIDTHS_OF_AXE:
                     self._require_accessible(width)
         assert self.complaints == [], self.page.url
+
+    def require_whole(self, width: int) -> None:
+        """Require that no word is broken inside, and that no box is narrower than its content."""
+        found = self.page.evaluate(_FAULTS)
+        if found:
+            pytest.fail("\n".join([f"{self.page.url} at {width}:", *found]), pytrace=False)
 
     def _require_accessible(self, width: int) -> None:
         found = self._run_axe()

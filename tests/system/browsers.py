@@ -112,12 +112,12 @@ class Visitor:
     def check(self) -> None:
         """Require that the page is accessible and fits, and that nothing was complained of."""
         if self._axe is not None:  # Without JavaScript nothing can be measured.
-            kinds = self.page.evaluate(_KINDS)
+            kinds = self._evaluated(_KINDS)
             is_new = kinds not in self._seen
             self._seen.add(kinds)
             for width in WIDTHS:
                 self.page.set_viewport_size({"width": width, "height": 800})
-                assert self.page.evaluate("document.documentElement.scrollWidth") <= width
+                assert self._evaluated("document.documentElement.scrollWidth") <= width
                 self.require_whole(width)
                 if is_new and width in _WIDTHS_OF_AXE:
                     self._require_accessible(width)
@@ -125,12 +125,12 @@ class Visitor:
 
     def require_whole(self, width: int) -> None:
         """Require that no word is broken inside, and that no box is narrower than its content."""
-        found = self.page.evaluate(_FAULTS)
+        found = self._evaluated(_FAULTS)
         if found:
             pytest.fail("\n".join([f"{self.page.url} at {width}:", *found]), pytrace=False)
 
     def _require_accessible(self, width: int) -> None:
-        found = self._run_axe()
+        found = self._evaluated(f"{self._axe};axe.run({{resultTypes: ['violations']}})")
         told = [
             f"{each['id']}: {node['html'][:120]} {node['failureSummary']}"
             for each in found["violations"]
@@ -139,10 +139,10 @@ class Visitor:
         if told:
             pytest.fail("\n".join([f"{self.page.url} at {width}:", *told]), pytrace=False)
 
-    def _run_axe(self) -> Any:
+    def _evaluated(self, script: str) -> Any:
         while True:
             try:
-                return self.page.evaluate(f"{self._axe};axe.run({{resultTypes: ['violations']}})")
+                return self.page.evaluate(script)
             except Error as error:
                 if "navigation" not in error.message:  # A page loads itself anew during a task.
                     raise

@@ -261,7 +261,11 @@ class TestShow:
         assert (shown["held"], len(shown["reasons"])) == (8, 5)
         told = cli.run("imports", "show", 1).stdout
         assert f"half.csv ({path.stat().st_size} bytes)" in told
-        assert f"\nreasons        {path}, line 3: no registration\n{' ' * 15}{path}, line 5" in told
+        width = len("rows_afterwards") + 2
+        told_reasons = (
+            f"{'reasons':{width}}{path}, line 3: no registration\n{' ' * width}{path}, line 5"
+        )
+        assert f"\n{told_reasons}" in told
 
     def test_an_unknown_load_is_refused(self, cli):
         """The refusal says how to list the loads."""

@@ -95,7 +95,12 @@ def by_us(sent: bytes) -> object:
 
 def comparable(environ: MutableMapping[str, Any]) -> dict[str, Any]:
     """Return what both servers must tell the application."""
-    return {key: value for key, value in environ.items() if not _OWN.fullmatch(key)}
+    # An empty type is as good as none (PEP 3333).
+    return {
+        key: value
+        for key, value in environ.items()
+        if not _OWN.fullmatch(key) and (key, value) != ("CONTENT_TYPE", "")
+    }
 
 
 @st.composite

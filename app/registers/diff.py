@@ -19,6 +19,7 @@ from app.csv_cells import csv_line
 from app.errors import Hindered, OperatorError
 from app.registers.applying.answers import ANSWERS, AnswerCounts, Basis
 from app.registers.applying.judging import PLATES_ASKED, Answers, OwnRows
+from app.registers.applying.parts import Answer
 from app.registers.applying.table import Table
 from app.registers.change import change_of
 from app.registers.formats.changes import Columns, without_time
@@ -36,7 +37,6 @@ from app.storage.registers import (
     with_current_registers,
 )
 from app.storage.tables import Kind
-from app.vehicles.parts import Answer
 from app.vehicles.records import Read
 
 CSV_HEADING = csv_line(

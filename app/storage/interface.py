@@ -28,8 +28,8 @@ class Engine(peewee.Database, ABC):
 
     dialect: ClassVar[Literal["sqlite", "postgres"]]
     """The name of the engine in the manifest of a backup."""
-    has_lateral: ClassVar[bool]
-    """Whether a joined subquery can refer to the tables before it (LATERAL)."""
+    keeps_order: ClassVar[bool]
+    """Whether rows that are found by an index come in its order, although no statement asks."""
     file: Path | None = None
     """The file of the database; None if the database is on a server."""
     waiting: Waiting = nullcontext
@@ -169,20 +169,9 @@ class Engine(peewee.Database, ABC):
         This lasts until the transaction ends.
         """
 
-    def greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        """Return an expression for the greatest of `columns`; null if all of them are null.
-
-        Args:
-            null: an SQL literal to use for null. It has the type of the columns, and is less than
-                every value of theirs.
-        """
-        if len(columns) < 2:  # SQLite's MAX is an aggregate if it has one argument.
-            return columns[0] if columns else peewee.SQL("NULL")
-        return self._greatest(columns, null)
-
-    @abstractmethod
-    def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        """Implement `greatest` for two or more columns."""
+    def null(self, field: type[peewee.Field]) -> str:
+        """Return a null that can stand for a column of this type in a compound query."""
+        return "NULL"
 
     @abstractmethod
     def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
@@ -194,8 +183,18 @@ class Engine(peewee.Database, ABC):
         """
 
     @abstractmethod
+    def with_each(self, columns: peewee.Node, table: Any, listed: peewee.CTE) -> Any:
+        """Return a query for the rows of plates in a table of a register.
+
+        It finds them by the key, however many there are.
+
+        Args:
+            listed: has the plates in its column `text`.
+        """
+
+    @abstractmethod
     def listed(self, texts: Sequence[str]) -> object:
-        """Return a list of texts as the value of the parameter that `each_of` takes."""
+        """Return a list of texts as the value of the parameter `texts`."""
 
     @abstractmethod
     def select_by_key(

@@ -6,7 +6,7 @@ from operator import itemgetter, methodcaller
 from typing import Any
 
 import peewee
-from peewee import fn
+from peewee import JOIN, fn
 
 from app.storage.errors import driver_errors_translated
 from app.storage.interface import Engine, Row
@@ -23,7 +23,7 @@ class PostgresDialect(Engine, peewee.PostgresqlDatabase):
     """The statements of an engine whose database is on a Postgres server."""
 
     dialect = "postgres"
-    has_lateral = True
+    keeps_order = False
 
     def integrity_fault(self) -> None:
         """Return None: the server has tools of its own."""
@@ -48,12 +48,23 @@ class PostgresDialect(Engine, peewee.PostgresqlDatabase):
         """Lock the selected rows until the transaction ends."""
         list(query.for_update().execute(self))
 
-    def _greatest(self, columns: Sequence[peewee.Node], null: str) -> Any:
-        return fn.GREATEST(*columns)
+    def null(self, field: type[peewee.Field]) -> str:
+        """Return a null with its type, which the server takes for a text otherwise."""
+        return f"NULL::{field.field_type}"
 
     def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
         """Return a query with one row for each text of a list."""
         return peewee.Select(columns=(fn.unnest(texts.cast("text[]")).alias(column),))
+
+    def with_each(self, columns: peewee.Node, table: Any, listed: peewee.CTE) -> Any:
+        """Return a query for columns of the rows of plates.
+
+        PERF: OFFSET keeps the planner from reading the whole table for a list, whose length it does
+        not know.
+        """
+        found = table.select(columns).where(table.registration == listed.c.text).offset(0)
+        joined = peewee.Join(listed, found.alias("found"), JOIN.LATERAL, peewee.SQL("TRUE"))
+        return peewee.Select((joined,), (peewee.SQL("found.*"),))
 
     def listed(self, texts: Sequence[str]) -> object:
         """Return the list unchanged: the driver converts it to an array."""

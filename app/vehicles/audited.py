@@ -21,9 +21,10 @@ from app.serve.http.unit import Unit
 from app.vehicles import facts
 from app.vehicles.compliance import judge, judge_insurance
 from app.vehicles.explanation import Explained
+from app.vehicles.facts import DESCRIPTION, Wanted
 from app.vehicles.periods import Period, Question, judge_period
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import DESCRIPTION, Read, Wanted
+from app.vehicles.records import Read
 from app.vehicles.registration import canonical_registration
 from app.vehicles.suggestions import suggestions
 
@@ -114,7 +115,7 @@ class LookUps:
         wanted = _WANTED[operation]
         if question.asks_more:
             describes = wanted.vehicle or (question.details and operation in _BULKS)
-            wanted = Wanted(describes, wanted.papers, dates=True, in_force_first=question.policies)
+            wanted = Wanted(describes, wanted.papers, dates=True)
         found, read = reader.look_up(caller.registers, asked, day, wanted)
         return LookUp(operation, enquiry, question, day, found, read)
 

@@ -5,16 +5,15 @@ command judges with these functions.
 """
 
 from calendar import isleap
-from collections.abc import Sequence
 from datetime import MAXYEAR
 from functools import cache
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
-from app.vehicles.facts import Holding, PolicyFacts, Record
+from app.vehicles.facts import Record
+from app.vehicles.policies import PolicyState, policy_state
 
 TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
 """The words of the native format, which a mapping translates others to."""
-PolicyState = Literal["valid", "expired", "cancelled", "future"]
 
 
 class Verdict(NamedTuple):
@@ -45,104 +44,6 @@ def judge_insurance(record: Record, day: str) -> Verdict:
     if policy is None:
         return _BY_FLAG[record.insured]
     return _BY_STATE[policy_state(policy, day)]
-
-
-def policy_state(policy: PolicyFacts, day: str) -> PolicyState:
-    """Return `valid` for a policy that is in force on the day, else why it is not."""
-    if policy.is_in_force(day):
-        return "valid"
-    if policy.valid_to < day:
-        return "expired"
-    if policy.cancelled_on is not None and policy.cancelled_on <= max(day, policy.valid_from):
-        return "cancelled"
-    return "future"
-
-
-class Choice(NamedTuple):
-    """The policy to answer with."""
-
-    register: str
-    policy: PolicyFacts
-    rule: str
-    """The rule that put it before the next best policy, such as `ends_last`."""
-    why: str
-    """The rule as a sentence for a person."""
-
-
-class _Candidate(NamedTuple):
-    place: int
-    """Of its register, in the order of precedence."""
-    register: str
-    policy: PolicyFacts
-
-    @property
-    def name(self) -> str:
-        return f"policy {self.policy.number} of {self.register}"
-
-
-def choose_policy(held: Sequence[Holding], day: str) -> Choice | None:
-    """Return the policy to answer with, and why; None if no register knows one (D20).
-
-    Policies in force come first, then those that end later, begin later, and have the greater
-    number; a cancellation is an end. Among equals the first register decides, within a register
-    the insurer's name.
-
-    Args:
-        held: the rows of the plate in each register, in the order of precedence.
-    """
-    candidates = [
-        _Candidate(place, each.register, policy)
-        for place, each in enumerate(held)
-        for policy in each.policies
-    ]
-    if not candidates:
-        return None
-    candidates.sort(key=lambda each: (each.place, each.policy.insurer))
-    candidates.sort(key=lambda each: each.policy.rank(day), reverse=True)
-    chosen, *others = candidates
-    is_in_force = chosen.policy.is_in_force(day)
-    if not others:
-        how = "in force" if is_in_force else "not in force"
-        why = f"{how} on {day}; no other policy is known"
-        return Choice(chosen.register, chosen.policy, "only", why)
-    rule, reason = _difference(chosen, others, day)
-    how = "in force" if is_in_force else "no policy is in force"
-    return Choice(chosen.register, chosen.policy, rule, f"{how} on {day}; {reason}")
-
-
-def _difference(chosen: _Candidate, others: Sequence[_Candidate], day: str) -> tuple[str, str]:
-    """Return the rule that puts the chosen policy before the next best, and a sentence."""
-    other = others[0]
-    best, next_best = chosen.policy, other.policy
-    if best.is_in_force(day) != next_best.is_in_force(day):
-        # The same policy can be in force in one register, and not in another.
-        ended = [
-            f"{each.register} has the same policy, which {_ended(each.policy, day)}"
-            for each in others
-            if each.policy.identity == best.identity
-        ]
-        return "in_force", "; ".join(ended) or "no other policy is"
-    if best.ending != next_best.ending:
-        its, that = (
-            end if covers_end else f"cancelled on {end}"
-            for end, covers_end in (best.ending, next_best.ending)
-        )
-        return "ends_last", f"ends later ({its}) than {other.name} ({that})"
-    if best.valid_from != next_best.valid_from:
-        begins = f"begins later ({best.valid_from}, not {next_best.valid_from})"
-        return "begins_last", f"ends on the same day as {other.name}, and {begins}"
-    if best.number != next_best.number:
-        return "greatest_number", f"has the same dates as {other.name}, and the greater number"
-    same = f"has the same dates and number as {other.name}"
-    if chosen.register == other.register:
-        return "first_insurer", f"{same}, and its insurer sorts first"
-    return "register_order", f"{same}, and {chosen.register} comes first in the order of registers"
-
-
-def _ended(policy: PolicyFacts, day: str) -> str:
-    if policy_state(policy, day) == "expired":
-        return f"ended on {policy.valid_to}"
-    return f"was cancelled on {policy.cancelled_on}"
 
 
 class Judgement(NamedTuple):

@@ -4,13 +4,13 @@ The rules decide between registers, and an answer does not show that another one
 `lookup`, its CSV files and the console say it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from app.storage.engine import Engine
 from app.storage.registers import in_precedence, with_current_registers
 from app.vehicles.compliance import judge, judge_mot, judge_tax
-from app.vehicles.facts import Holding, PolicyFacts, Record, VehicleFacts
+from app.vehicles.facts import Held, PolicyFacts, Record, VehicleFacts
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import Read
 
@@ -24,7 +24,7 @@ class Contradicted(NamedTuple):
     fines: tuple[str, ...] = ()
 
 
-def contradicted(held: Sequence[Holding], record: Record, day: str) -> Contradicted:
+def contradicted(held: Held, record: Record, day: str, registers: Iterable[str]) -> Contradicted:
     """Return the registers that say the opposite of the answer on the day (ISO date).
 
     A register says what its rows say alone, without what the settings add. About the insurance it
@@ -32,11 +32,12 @@ def contradicted(held: Sequence[Holding], record: Record, day: str) -> Contradic
     speaks only if it has one that a register calls owed.
 
     Args:
-        held: the rows of the plate in each register, in the order of precedence.
+        held: the rows of the plate.
         record: merged from them.
+        registers: in the order of precedence.
     """
-    owed = {fine.reference for each in held for fine in each.fines if not fine.settled}
-    said = [(each.register, _sayings(each, record.policy, owed, day)) for each in held]
+    owed = {fine.reference for _, fine in held.fines if not fine.settled}
+    said = [(name, _sayings(held.of(name), record.policy, owed, day)) for name in registers]
     return Contradicted(
         *(
             tuple(name for name, sayings in said if (not verdict.is_good) in sayings[check])
@@ -51,18 +52,18 @@ def opposite_in_words(registers: Sequence[str]) -> str:
 
 
 def _sayings(
-    holding: Holding, answered: PolicyFacts | None, owed: set[str], day: str
+    held: Held, answered: PolicyFacts | None, owed: set[str], day: str
 ) -> tuple[set[bool], set[bool], set[bool], set[bool]]:
     """Return for each check the verdicts that a register gives alone; none if it says nothing."""
     insured: set[bool] = set()
     fines: set[bool] = set()
-    if answered and any(each.identity == answered.identity for each in holding.policies):
-        insured.add(any(each.is_in_force(day) for each in holding.policies))
-    if any(fine.reference in owed for fine in holding.fines):
-        fines.add(all(fine.settled for fine in holding.fines))
-    vehicle = holding.vehicle
-    if vehicle is None:
+    if answered and any(each.identity == answered.identity for _, each in held.policies):
+        insured.add(any(each.is_in_force(day) for _, each in held.policies))
+    if any(fine.reference in owed for _, fine in held.fines):
+        fines.add(all(fine.settled for _, fine in held.fines))
+    if not held.vehicles:
         return insured, set(), set(), fines
+    ((_, vehicle),) = held.vehicles
     if vehicle.insured is not None:
         insured.add(vehicle.insured)
     papers = (judge_paper(_alone(vehicle), day) for judge_paper in (judge_mot, judge_tax))
@@ -100,20 +101,15 @@ def look_up_contradicted(
 
     def look_up(state: str) -> tuple[list[Found], Read, Mapping[str, Contradicted]]:
         registers = in_precedence(state, reader.register_order)
+        read = {each.name: each.generation for each in registers}
         engine.attach_registers(registers)
         with engine.consistent_read():
             found, held = reader.look_up_held(engine, registers, asked, day)
-        records = {each.registration: each.record for each in found}
-        read = {each.name: each.generation for each in registers}
-        return found, read, dict(_contradictions(held, records, day))
+        against = {
+            each.registration: contradicted(held[each.registration], each.record, day, read)
+            for each in found
+            if each.registration and each.record
+        }
+        return found, read, against
 
     return with_current_registers(engine, look_up)
-
-
-def _contradictions(
-    held: Mapping[str, tuple[Holding, ...]], records: Mapping[str | None, Record | None], day: str
-) -> Iterator[tuple[str, Contradicted]]:
-    for plate, holdings in held.items():
-        record = records[plate]
-        if record is not None:
-            yield plate, contradicted(holdings, record, day)

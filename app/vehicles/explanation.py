@@ -4,6 +4,7 @@ This module finds in the rows of each register where every value of the answer c
 """
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,19 +22,20 @@ from app.vehicles.answers import (
     insurance_answer,
     suggestion_answers,
 )
-from app.vehicles.compliance import (
-    Choice,
-    PolicyState,
-    Verdict,
-    choose_policy,
-    judge,
-    policy_state,
-)
+from app.vehicles.compliance import Verdict, judge
 from app.vehicles.contradictions import Contradicted, contradicted, opposite_in_words
-from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
+from app.vehicles.facts import (
+    DESCRIPTION,
+    FineFacts,
+    Held,
+    PolicyFacts,
+    Record,
+    VehicleFacts,
+)
 from app.vehicles.periods import Period, Question, newest_update, record_on
+from app.vehicles.policies import Choice, PolicyState, explain_choice, policy_state
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import DESCRIPTION, Read
+from app.vehicles.records import Read
 from app.vehicles.suggestions import suggestions
 
 
@@ -55,7 +57,7 @@ class Explanation(NamedTuple):
     """One plate: its answer, its rows in each register, and the reason for each member."""
 
     found: Found
-    holdings: tuple[Holding, ...]
+    held: Held
     choice: Choice | None
     decisions: tuple[Decision, ...]
     contradicted: Contradicted = Contradicted()
@@ -90,7 +92,7 @@ def explain(
     Raises peewee.PeeweeException if a register cannot be read.
     """
 
-    def read(state: str) -> Explained:
+    def explained(state: str) -> Explained:
         registers = in_precedence(state, reader.register_order)
         engine.attach_registers(registers)
         with engine.consistent_read():
@@ -100,41 +102,44 @@ def explain(
                 changes_max,
                 lambda plates: reader.look_up(state, plates, day, DESCRIPTION)[0],
             )
-        plates = [_explanation(each, held, suggested, day, period) for each in found]
-        return Explained({each.name: each.generation for each in registers}, plates)
+        read = {each.name: each.generation for each in registers}
+        plates = [_explanation(each, held, suggested, day, period, read) for each in found]
+        return Explained(read, plates)
 
-    return with_current_registers(engine, read)
+    return with_current_registers(engine, explained)
 
 
 def _explanation(
     found: Found,
-    holdings: Mapping[str, tuple[Holding, ...]],
+    held_of: Mapping[str, Held],
     suggested: Mapping[str, Sequence[Record]],
     day: str,
     period: Period | None,
+    registers: Read,
 ) -> Explanation:
     if found.registration is None:
-        return Explanation(found, (), None, ())
+        return Explanation(found, _NOTHING, None, ())
     if found.record is None:
-        return Explanation(found, (), None, (), suggested=suggested[found.registration])
-    held = holdings[found.registration]
-    choice = choose_policy(held, day)
+        return Explanation(found, _NOTHING, None, (), suggested=suggested[found.registration])
+    held = held_of[found.registration]
+    choice = explain_choice(held.policies, day)
     judgement = judge(found.record, day)
     decisions = (
         _insured(held, choice, judgement.insurance, day),
         _policy(choice),
         *(_described(found.record, held, column) for column in ("make", "model", "year", "color")),
-        _last_updated(found.record, held, choice, period),
+        _last_updated(found.record, held, choice, period, registers),
         _mot(found.record, held, judgement.mot),
         _tax(found.record, held, judgement.tax),
         _fines(held, judgement.fines),
     )
-    against = contradicted(held, found.record, day)
+    against = contradicted(held, found.record, day, registers)
     by_column = dict(zip(_CHECKS, against, strict=True))
     decisions = tuple(_with_opposite(each, by_column.get(each.column, ())) for each in decisions)
     return Explanation(found, held, choice, decisions, against)
 
 
+_NOTHING = Held([], [], [])
 _CHECKS = ("insured", "motValid", "roadTaxPaid", "noOutstandingFines")
 """The columns of the decisions about the four checks."""
 
@@ -147,9 +152,7 @@ def _with_opposite(decision: Decision, registers: tuple[str, ...]) -> Decision:
     return decision._replace(why=why, contradicted_by=registers)
 
 
-def _insured(
-    held: Sequence[Holding], choice: Choice | None, verdict: Verdict, day: str
-) -> Decision:
+def _insured(held: Held, choice: Choice | None, verdict: Verdict, day: str) -> Decision:
     """Explain the insurance: the chosen policy decides, else the first known yes or no."""
     if choice is not None:
         state = _STATES[policy_state(choice.policy, day)]
@@ -179,18 +182,14 @@ def _policy(choice: Choice | None) -> Decision:
     return Decision("policy", choice.policy.number, (choice.register,), choice.why)
 
 
-def _described(record: Record, held: Sequence[Holding], column: str) -> Decision:
+def _described(record: Record, held: Held, column: str) -> Decision:
     registers, why = _first_that_knows(held, column)
     return Decision(column, getattr(record, column), registers, why)
 
 
-def _first_that_knows(held: Sequence[Holding], column: str) -> tuple[tuple[str, ...], str]:
+def _first_that_knows(held: Held, column: str) -> tuple[tuple[str, ...], str]:
     """Return the first register that knows a column of the vehicle, and why it decides."""
-    known = [
-        each.register
-        for each in held
-        if each.vehicle is not None and getattr(each.vehicle, column) is not None
-    ]
+    known = [name for name, row in held.vehicles if getattr(row, column) is not None]
     if not known:
         return (), "no register knows it"
     first, *others = known
@@ -199,42 +198,35 @@ def _first_that_knows(held: Sequence[Holding], column: str) -> tuple[tuple[str, 
     return (first,), f"{first} comes before {', '.join(others)} in the order of registers"
 
 
-def _all_with(held: Sequence[Holding], column: str, value: object) -> tuple[str, ...]:
+def _all_with(held: Held, column: str, value: object) -> tuple[str, ...]:
     """Return the registers that have this value in a column of the vehicle."""
-    return tuple(
-        each.register
-        for each in held
-        if each.vehicle is not None and getattr(each.vehicle, column) == value
-    )
+    return tuple(name for name, row in held.vehicles if getattr(row, column) == value)
 
 
 def _last_updated(
-    record: Record, held: Sequence[Holding], choice: Choice | None, period: Period | None
+    record: Record, held: Held, choice: Choice | None, period: Period | None, order: Read
 ) -> Decision:
     """Explain the time: the newest change of the vehicle rows, and of the policies used (D172)."""
     updated = record.updated if period is None else newest_update(record)
-    times = [(each.register, each.vehicle.updated) for each in held if each.vehicle is not None]
+    times = [(name, row.updated) for name, row in held.vehicles]
     what = "a vehicle row or the policy"
     if choice is not None:
         times.append((choice.register, choice.policy.updated))
     if period is not None:
         what = "a vehicle row, the policy, or one that ends in the period or later"
         times += [
-            (each.register, policy.updated)
-            for each in held
-            for policy in each.policies
-            if policy.end >= period.first
+            (name, policy.updated) for name, policy in held.policies if policy.end >= period.first
         ]
     if not times:
-        times = [(each.register, fine.updated) for each in held for fine in each.fines]
+        times = [(name, fine.updated) for name, fine in held.fines]
         what = "a fine, since nothing else is known"
     newest = {register for register, time in times if time == updated}
-    registers = tuple(each.register for each in held if each.register in newest)
+    registers = tuple(name for name in order if name in newest)
     why = f"the newest change of {what}"
     return Decision("lastUpdated", clock.iso_utc(updated), registers, why)
 
 
-def _mot(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
+def _mot(record: Record, held: Held, verdict: Verdict) -> Decision:
     """Explain the MOT: any exemption, else the latest expiry, else the first years."""
     match verdict.reason:
         case "exempt":
@@ -252,7 +244,7 @@ def _mot(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
     return Decision("motValid", verdict.is_good, registers, why)
 
 
-def _tax(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
+def _tax(record: Record, held: Held, verdict: Verdict) -> Decision:
     """Explain the tax: status and last paid day of the first register that knows a status."""
     registers, why = _first_that_knows(held, "tax_status")
     if registers:
@@ -263,9 +255,9 @@ def _tax(record: Record, held: Sequence[Holding], verdict: Verdict) -> Decision:
     return Decision("roadTaxPaid", verdict.is_good, registers, why)
 
 
-def _fines(held: Sequence[Holding], verdict: Verdict) -> Decision:
+def _fines(held: Held, verdict: Verdict) -> Decision:
     """Explain the fines: one that is owed in any register is enough."""
-    owed = [each.register for each in held for fine in each.fines if not fine.settled]
+    owed = [name for name, fine in held.fines if not fine.settled]
     if not owed:
         why = "no register knows a fine that is owed now"
     else:
@@ -288,11 +280,11 @@ def document_of(explained: Explained, day: str, period: Period | None = None) ->
         "asOf": day,
         **({"period": {"firstDay": period.first, "lastDay": period.last}} if period else {}),
         "registers": list(explained.registers),
-        "plates": [_plate(each, day, period) for each in explained.plates],
+        "plates": [_plate(each, explained.registers, day, period) for each in explained.plates],
     }
 
 
-def _plate(explanation: Explanation, day: str, period: Period | None) -> Document:
+def _plate(explanation: Explanation, registers: Read, day: str, period: Period | None) -> Document:
     found = explanation.found
     asked = {"asked": found.asked, "registration": found.registration}
     if found.record is None:
@@ -315,7 +307,7 @@ def _plate(explanation: Explanation, day: str, period: Period | None) -> Documen
             for each in explanation.decisions
         ],
         "chosenPolicy": _choice(explanation.choice, day),
-        "registers": [_holding(each, day) for each in explanation.holdings],
+        "registers": [_holding(name, explanation.held, day) for name in registers],
     }
 
 
@@ -349,23 +341,30 @@ def _choice(choice: Choice | None, day: str) -> Document | None:
     return chosen | _policy_document(choice.policy, day)
 
 
-def _holding(holding: Holding, day: str) -> Document:
+def _holding(register: str, held: Held, day: str) -> Document:
+    """Return what one register holds."""
+    vehicles, policies, fines = held.of(register)
+    shown = sorted((policy for _, policy in policies), key=_SHOWN_BY)
     return {
-        "register": holding.register,
-        "vehicle": _vehicle(holding.vehicle),
-        "policies": [_policy_document(each, day) for each in holding.policies],
-        "fines": list(map(_fine, holding.fines)),
+        "register": register,
+        "vehicle": _vehicle(vehicles[0][1]) if vehicles else None,
+        "policies": [_policy_document(each, day) for each in shown],
+        "fines": [_fine(fine) for _, fine in fines],
     }
 
 
-def _vehicle(facts: VehicleFacts | None) -> Document | None:
+_SHOWN_BY = attrgetter("valid_from", "number", "insurer")
+"""The order of the policies of one register."""
+
+
+def _vehicle(facts: VehicleFacts) -> Document:
     """Return a vehicle with the members of the native format."""
-    if facts is None:
-        return None
-    *known, updated = facts
-    names = (each.name for each in COLUMNS[Kind.VEHICLES][1:-1])
-    members = dict(zip(names, known, strict=True))
-    return members | {"lastUpdated": clock.iso_utc(updated)}
+    members = {
+        # SQLite has 1 and 0 for flags.
+        each.name: value if value is None or bool not in each.types else bool(value)
+        for each, value in zip(COLUMNS[Kind.VEHICLES][1:], facts, strict=True)
+    }
+    return members | {"lastUpdated": clock.iso_utc(facts.updated)}
 
 
 def _policy_document(policy: PolicyFacts, day: str) -> Document:

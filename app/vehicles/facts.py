@@ -4,6 +4,7 @@
 dates are ISO texts (YYYY-MM-DD).
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +15,26 @@ POLICIES_MAX = 100
 """Policies of a plate that later days are judged by."""
 FINES_MAX = 100
 """Fines of a plate that are counted."""
+
+
+Terms = tuple[str, str, str | None, str]
+"""The first and the last day of a policy, the day of its cancellation, and its number."""
+
+
+Rank = tuple[bool, str, bool, str, str]
+"""It is greatest for the policy to answer with (D20). Its parts: whether the policy is in force on
+the day; the day on which it ends, which a cancellation is; whether that day is covered, which the
+day of a cancellation is not; its first day; its number."""
+
+
+def ranks(terms: Iterable[Terms], day: str) -> list[Rank]:
+    """Return the rank of each policy on a day (ISO date)."""
+    return [
+        (valid_from <= day <= valid_to, valid_to, True, valid_from, number)
+        if cancelled_on is None or cancelled_on > valid_to
+        else (valid_from <= day < cancelled_on, cancelled_on, False, valid_from, number)
+        for valid_from, valid_to, cancelled_on, number in terms
+    ]
 
 
 class VehicleFacts(NamedTuple):
@@ -44,30 +65,33 @@ class PolicyFacts(NamedTuple):
     cancelled_on: str | None
     updated: int
 
+    @property
+    def terms(self) -> Terms:
+        """What decides about it."""
+        return self.valid_from, self.valid_to, self.cancelled_on, self.number
+
+    def rank(self, day: str) -> Rank:
+        """Return its rank on a day."""
+        return ranks((self.terms,), day)[0]
+
     def is_in_force(self, day: str) -> bool:
-        """Tell whether the policy covers the day, both ends included."""
-        in_dates = self.valid_from <= day <= self.valid_to
-        return in_dates and (self.cancelled_on is None or day < self.cancelled_on)
+        """Tell whether the policy covers the day."""
+        return self.rank(day)[0]
 
     @property
     def end(self) -> str:
-        """The day on which it ends: its last day, or that of an earlier cancellation (D20)."""
-        cancelled_on = self.cancelled_on
-        return self.valid_to if cancelled_on is None else min(self.valid_to, cancelled_on)
+        """The day on which it ends: its last day, or that of an earlier cancellation."""
+        return self.rank("")[1]
 
     @property
     def ending(self) -> tuple[str, bool]:
-        """A key that is greatest for the policy that ends last: a cancelled day is not covered."""
-        return self.end, self.end != self.cancelled_on
+        """The day on which it ends, and whether that is covered."""
+        return self.rank("")[1:3]
 
     @property
     def identity(self) -> tuple[str, str, str]:
         """What makes it the same policy in two registers (D173)."""
         return self.insurer, self.number, self.valid_from
-
-    def rank(self, day: str) -> tuple[bool, str, bool, str, str]:
-        """Return a key that is greatest for the policy to answer with on the day."""
-        return self.is_in_force(day), *self.ending, self.valid_from, self.number
 
 
 class FineFacts(NamedTuple):
@@ -81,13 +105,19 @@ class FineFacts(NamedTuple):
     updated: int
 
 
-class Holding(NamedTuple):
-    """What one register holds about one plate."""
+class Held(NamedTuple):
+    """The rows of a plate in all registers, each with the name of its register.
 
-    register: str
-    vehicle: VehicleFacts | None
-    policies: tuple[PolicyFacts, ...]
-    fines: tuple[FineFacts, ...]
+    They have the order of the registers' precedence, and within a register that of their keys.
+    """
+
+    vehicles: list[tuple[str, VehicleFacts]]
+    policies: list[tuple[str, PolicyFacts]]
+    fines: list[tuple[str, FineFacts]]
+
+    def of(self, register: str) -> "Held":
+        """Return the rows of one register."""
+        return Held._make([each for each in rows if each[0] == register] for rows in self)
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -121,10 +151,35 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     policies: tuple[PolicyFacts, ...] = ()
     """Those that end (D20) on or after the day asked for, if there are several, and otherwise none:
     then only `policy` can count from that day on. They are at most `POLICIES_MAX`, and one more if
-    there are more; in the order of D20 for equals, after those in force if that was asked for."""
+    there are more; those in force first, and else in the order of D20 for equals."""
     outstanding_fines: int | None = None
     """How many fines are owed, at most `FINES_MAX`; one that two registers know counts once."""
 
+
+class Wanted(NamedTuple):
+    """What a look-up needs besides the insurance."""
+
+    vehicle: bool
+    """Make, model, year and color."""
+    papers: bool
+    """What compliance is judged by: the MOT, the tax and the fines."""
+    dates: bool = False
+    """What later days are judged by (D172): the policies that end on or after the day; and with
+    the papers, the number of fines."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of the fields of Record that the look-up needs, without those for dates."""
+        of_vehicle, of_papers = _VEHICLE * self.vehicle, _PAPERS * self.papers
+        return frozenset(_INSURANCE + of_vehicle + of_papers)
+
+
+_INSURANCE = Record.__struct_fields__[:4]
+_VEHICLE = Record.__struct_fields__[4:8]
+_PAPERS = Record.__struct_fields__[8:-2]
+EVERYTHING = Wanted(vehicle=True, papers=True)
+DESCRIPTION = Wanted(vehicle=True, papers=False)
+EXPLAINED = Wanted(vehicle=True, papers=True, dates=True)
 
 require_columns(VehicleFacts, Kind.VEHICLES)
 require_columns(PolicyFacts, Kind.POLICIES)

@@ -1,76 +1,149 @@
-"""Merges what the registers hold about a plate into its record: the rules of D20 to D22 and D26."""
+"""Makes the records of plates from their rows in all registers: the rules of D20 to D22 and D26."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain
-from operator import attrgetter
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from app.setting_values import EVERY_REGISTER
+from app.storage.engine import Row
 from app.storage.tables import COLUMNS, Kind, Merge
-from app.vehicles.compliance import choose_policy
-from app.vehicles.facts import FINES_MAX, POLICIES_MAX, Holding, PolicyFacts, Record, VehicleFacts
+from app.vehicles.facts import EXPLAINED, FINES_MAX, POLICIES_MAX, PolicyFacts, Record, Wanted
+from app.vehicles.policies import choose_policy
+from app.vehicles.rows import PLACES, REGISTRATION, Rows, policy_in
 
-_MEMBERS = COLUMNS[Kind.VEHICLES][1:]
-_NO_VEHICLE = VehicleFacts._make([None] * len(_MEMBERS))
-_IDENTITY = attrgetter("identity")
+_VEHICLES, _POLICIES, _FINES = Kind  # PERF: to look a member up takes longer than to compare it.
+_MEMBERS = COLUMNS[Kind.VEHICLES]
+_NO_VEHICLE: Row = (None,) * (REGISTRATION + len(_MEMBERS))
+_TAX_STATUS, _TAX_DUE, _FIRST_REGISTERED = map(
+    PLACES[Kind.VEHICLES].__getitem__, ("tax_status", "tax_due", "first_registered")
+)
+_terms_of = itemgetter(
+    *map(PLACES[Kind.POLICIES].__getitem__, ("valid_from", "valid_to", "cancelled_on", "number"))
+)
+_reference_of, _is_settled, _time_of_fine = (
+    itemgetter(PLACES[Kind.FINES][name]) for name in ("reference", "settled", "updated")
+)
 
 
-def record_of(
-    registration: str, held: Sequence[Holding], day: str, mot_first_years: Mapping[str, int]
-) -> Record | None:
-    """Return the record of a plate, with all that later days are judged by.
+def records_of(
+    rows: Rows, day: str, mot_first_years: Mapping[str, int], wanted: Wanted = EXPLAINED
+) -> dict[str, Record]:
+    """Return the records of all plates that the rows mention.
 
     Args:
-        held: what each register holds about the plate, in the order of precedence.
+        rows: with the columns that are wanted.
         day: ISO date that decides which policy is answered.
-        mot_first_years: the setting (D154).
-
-    Returns None if no register mentions the plate.
+        mot_first_years: years after first registration before an MOT is due, by register (D154).
     """
-    rows = [each.vehicle for each in held if each.vehicle is not None]
-    fines = [fine for each in held for fine in each.fines]
-    choice = choose_policy(held, day)
-    if not (rows or choice or fines):
-        return None
-    vehicle = _merged(rows) if rows else _NO_VEHICLE
-    times = [row.updated for row in rows]
-    if choice is not None:
-        times.append(choice.policy.updated)
-    owed = {fine.reference for fine in fines if not fine.settled}
-    return Record(
-        registration=registration,
-        insured=vehicle.insured,
-        # Nothing but a fine may mention the plate.
-        updated=max(times or [fine.updated for fine in fines]),
-        policy=choice and choice.policy,
-        make=vehicle.make,
-        model=vehicle.model,
-        year=vehicle.year,
-        color=vehicle.color,
-        mot_expiry=vehicle.mot_expiry,
-        mot_exempt=vehicle.mot_exempt,
-        first_registered=vehicle.first_registered,
-        tax_status=vehicle.tax_status,
-        tax_due=vehicle.tax_due,
-        has_outstanding_fines=bool(owed),
-        mot_first_years=_years_of_first_known(held, mot_first_years),
-        policies=_later_policies(held, day),
-        outstanding_fines=min(len(owed), FINES_MAX),
-    )
+    vehicles, policies, fines, years = _by_plate(rows, mot_first_years, wanted)
+    records = {}
+    for plate in dict.fromkeys(chain(vehicles, policies, fines)):
+        _, _, make, model, year, color, insured, expiry, exempt, registered, status, due, newest = (
+            vehicles.get(plate, _NO_VEHICLE)
+        )
+        policy: PolicyFacts | None = None
+        its_policies, its_fines = policies.get(plate, ()), fines.get(plate, ())
+        if its_policies:
+            policy = policy_in(choose_policy(its_policies, day, _terms_of))
+            if newest is None or policy.updated > newest:
+                newest = policy.updated
+        if newest is None:  # Nothing but a fine mentions the plate.
+            newest = max(map(_time_of_fine, its_fines))
+        if status is None:  # A due date without a status is not used.
+            due = None
+        owed = count = None
+        if wanted.papers:
+            unpaid = {_reference_of(fine) for fine in its_fines if not _is_settled(fine)}
+            owed, count = bool(unpaid), min(len(unpaid), FINES_MAX)
+        records[plate] = Record(
+            plate,
+            insured,
+            newest,
+            policy,
+            make,
+            model,
+            year,
+            color,
+            expiry,
+            exempt,
+            registered,
+            status,
+            due,
+            owed,
+            years.get(plate, 0),
+            _later(its_policies, day) if wanted.dates else (),
+            count if wanted.dates else None,
+        )
+    return records
 
 
-def _merged(rows: Sequence[VehicleFacts]) -> VehicleFacts:
-    """Return the row that the vehicle's rows in all registers make together."""
-    # A due date without a status is not used.
-    if len(rows) == 1 and (rows[0].tax_status or rows[0].tax_due is None):
-        return rows[0]
-    status, due = reduce(first_pair, ((row.tax_status, row.tax_due) for row in rows))
-    values = (
-        reduce(MERGES[member.merge], of_registers)
-        for member, of_registers in zip(_MEMBERS, zip(*rows, strict=True), strict=True)
+class _ByPlate(NamedTuple):
+    """The rows of plates, those of the vehicles merged, and the years before an MOT is due."""
+
+    vehicles: dict[str, Row]
+    policies: dict[str, list[Row]]
+    fines: dict[str, list[Row]]
+    years: dict[str, int]
+
+
+def _by_plate(rows: Rows, mot_first_years: Mapping[str, int], wanted: Wanted) -> _ByPlate:
+    found = _ByPlate({}, {}, {}, {})
+    vehicles, policies, fines, years = found
+    places = _merging(wanted)
+    for part, its in rows:
+        if part.kind is not _VEHICLES:
+            held = policies if part.kind is _POLICIES else fines
+            for row in its:
+                held.setdefault(row[REGISTRATION], []).append(row)
+            continue
+        for row in its:
+            plate = row[REGISTRATION]
+            other = vehicles.get(plate)
+            vehicles[plate] = row if other is None else _merged(other, row, places)
+        if mot_first_years:
+            # Those of the register that the first registration comes from.
+            its_years = years_of(part.register, mot_first_years)
+            for row in its:
+                if row[_FIRST_REGISTERED] is not None:
+                    years.setdefault(row[REGISTRATION], its_years)
+    return found
+
+
+@cache
+def _merging(wanted: Wanted) -> tuple[list[int], list[int]]:
+    """Return the positions of wanted columns: those merged by `first`, and by `greatest`."""
+    firsts, greatests = (
+        [
+            PLACES[Kind.VEHICLES][member.column]
+            for member in COLUMNS[Kind.VEHICLES][1:]
+            if member.merge is merge and member.column in wanted.columns
+        ]
+        for merge in (Merge.FIRST, Merge.GREATEST)
     )
-    return VehicleFacts._make(values)._replace(tax_due=due if status is not None else None)
+    return firsts, greatests
+
+
+def _merged(one: Row, other: Row, places: tuple[list[int], list[int]]) -> Row:
+    """Return the row that the rows of a vehicle in two registers make together."""
+    row = list(one)
+    # The day until which the tax is paid is of the register whose status is answered.
+    if one[_TAX_STATUS] is None:
+        row[_TAX_DUE] = other[_TAX_DUE]
+    firsts, greatests = places
+    for at in firsts:  # PERF: `first` and `greatest`, without calls.
+        if row[at] is None:
+            row[at] = other[at]
+    for at in greatests:
+        if row[at] is None or (other[at] is not None and other[at] > row[at]):
+            row[at] = other[at]
+    return tuple(row)
+
+
+def years_of(register: str, mot_first_years: Mapping[str, int]) -> int:
+    """Return the years before an MOT is due of the vehicles that a register knows (D154)."""
+    return mot_first_years.get(register, mot_first_years.get(EVERY_REGISTER, 0))
 
 
 def first(one: Any, other: Any) -> Any:
@@ -90,26 +163,26 @@ def greatest(one: Any, other: Any) -> Any:
     return max(one, other)
 
 
-MERGES: Mapping[Merge, Callable[[Any, Any], Any]] = {
-    Merge.FIRST: first,
-    Merge.GREATEST: greatest,
-    Merge.WITH_STATUS: first,
-}
-"""How the values of two registers become one, in the order of precedence. That of `tax_due` is of
-the register whose status is answered, so both are merged by `first_pair`."""
-
-
-def _years_of_first_known(held: Iterable[Holding], years: Mapping[str, int]) -> int:
-    """Return the years of the register that the first registration comes from (D154)."""
-    for each in held:
-        if each.vehicle is not None and each.vehicle.first_registered is not None:
-            return years.get(each.register, years.get(EVERY_REGISTER, 0))
-    return 0
-
-
-def _later_policies(held: Iterable[Holding], day: str) -> tuple[PolicyFacts, ...]:
-    """Return `Record.policies`, those in force first."""
-    of_registers = (sorted(each.policies, key=_IDENTITY) for each in held)
-    later = [policy for policy in chain.from_iterable(of_registers) if policy.end >= day]
+def _later(policies: Sequence[Row], day: str) -> tuple[PolicyFacts, ...]:
+    """Return `Record.policies`."""
+    later = [policy for policy in map(policy_in, policies) if policy.end >= day]
     later.sort(key=lambda policy: not policy.is_in_force(day))
     return tuple(later[: POLICIES_MAX + 1]) if len(later) > 1 else ()
+
+
+def needed(rows: Rows, day: str) -> Rows:
+    """Return the rows of one plate without those on which its record does not depend."""
+    policies, fines = (
+        [row for part, its in rows if part.kind is kind for row in its]
+        for kind in (_POLICIES, _FINES)
+    )
+    if len(policies) > POLICIES_MAX:
+        counting = {policy_in(choose_policy(policies, day, _terms_of)), *_later(policies, day)}
+        policies = [row for row in policies if policy_in(row) in counting]
+    if len(fines) > FINES_MAX:
+        owed = {_reference_of(row): row for row in fines if not _is_settled(row)}
+        fines = [max(fines, key=_time_of_fine), *list(owed.values())[:FINES_MAX]]
+    left = {*policies, *fines}
+    return [
+        (part, [row for row in its if part.kind is _VEHICLES or row in left]) for part, its in rows
+    ]

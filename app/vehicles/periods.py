@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from app.clock import shifted_day
 from app.vehicles.compliance import Judgement, Verdict, first_mot_day, judge
 from app.vehicles.facts import POLICIES_MAX, PolicyFacts, Record
+from app.vehicles.policies import choose_policy
 
 DAYS_MAX = 400
 """Days of a period, both ends included."""
@@ -165,7 +166,7 @@ def record_on(record: Record, day: str) -> Record:
         return record
     # PERF: those in force rank first; with 100 policies the rest need not be ranked each time.
     in_force = [policy for policy in record.policies if policy.is_in_force(day)]
-    best = max(in_force or record.policies, key=lambda policy: policy.rank(day))
+    best = choose_policy(in_force or record.policies, day)
     return record if best == record.policy else msgspec.structs.replace(record, policy=best)
 
 

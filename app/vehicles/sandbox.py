@@ -5,18 +5,29 @@ day. What is known is merged and judged as if registers had it. Plates that prov
 `app.sandbox_errors`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from app import clock
-from app.vehicles.compliance import Judgement, choose_policy, judge
-from app.vehicles.facts import FineFacts, Holding, PolicyFacts, Record, VehicleFacts
-from app.vehicles.records import EVERYTHING, Read, Wanted
+from app.setting_values import EVERY_REGISTER
+from app.storage.engine import Row
+from app.storage.tables import Kind
+from app.vehicles.compliance import Judgement, judge
+from app.vehicles.facts import (
+    EVERYTHING,
+    FineFacts,
+    PolicyFacts,
+    Record,
+    VehicleFacts,
+    Wanted,
+)
+from app.vehicles.merging import records_of
+from app.vehicles.records import Read
+from app.vehicles.rows import REGISTRATION, Part, Rows, row_of
 
-_NAME = "sandbox"
-_MOT_FIRST_YEARS = 3
+_MOT_FIRST_YEARS = {EVERY_REGISTER: 3}
 
 
 class Term(NamedTuple):
@@ -89,10 +100,11 @@ VEHICLES: Final = (
 
 def judged(today: date) -> Iterator[tuple[Shown, Judgement | None]]:
     """Yield each plate of the table, and its verdicts; None if it is not known."""
-    held, day = holdings(today), today.isoformat()
+    day = today.isoformat()
+    records = records_of(holdings(today), day, _MOT_FIRST_YEARS)
     for each in VEHICLES:
-        known = held.get(each.plate)
-        yield each, None if known is None else judge(record_of(each.plate, known, day), day)
+        record = records.get(each.plate)
+        yield each, judge(record, day) if record else None
 
 
 class SandboxRecords:
@@ -105,48 +117,28 @@ class SandboxRecords:
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
 
-    def find_record(
-        self, registers: str, registration: str, day: str, wanted: Wanted = EVERYTHING
-    ) -> tuple[Record | None, Read]:
-        """Return what the table says about one plate, and that no register was read."""
-        records, read = self.find_records(registers, [registration], day, wanted)
-        return records.get(registration), read
-
     def find_records(
         self, registers: str, registrations: Sequence[str], day: str, wanted: Wanted = EVERYTHING
     ) -> tuple[dict[str, Record], Read]:
-        """Return the known ones among many plates, and that no register was read."""
-        held = holdings(clock.today(self._zone))
-        known = (plate for plate in registrations if plate in held)
-        return {plate: record_of(plate, held[plate], day) for plate in known}, {}
-
-
-def record_of(plate: str, holding: Holding, day: str) -> Record:
-    """Return what one register says about a plate, with the policy to answer on the day."""
-    vehicle = holding.vehicle
-    assert vehicle is not None  # noqa: S101 - all vehicles of the table have one
-    choice = choose_policy([holding], day)
-    later = [each for each in holding.policies if each.end >= day]
-    later.sort(key=lambda each: each.is_in_force(day), reverse=True)
-    owed = sum(not fine.settled for fine in holding.fines)
-    return Record(
-        plate,
-        policy=None if choice is None else choice.policy,
-        has_outstanding_fines=owed > 0,
-        mot_first_years=_MOT_FIRST_YEARS,
-        policies=tuple(later) if len(later) > 1 else (),
-        outstanding_fines=owed,
-        **vehicle._asdict(),
-    )
+        """Return the known ones among plates, and that no register was read."""
+        asked = set(registrations)
+        rows = [
+            (part, [row for row in its if row[REGISTRATION] in asked])
+            for part, its in holdings(clock.today(self._zone))
+        ]
+        return records_of(rows, day, _MOT_FIRST_YEARS, wanted), {}
 
 
 @lru_cache(2)
-def holdings(today: date) -> Mapping[str, Holding]:
-    """Return what is known about each plate of the table on a day."""
-    return {each.plate: _holding(each.plate, each.car, today) for each in VEHICLES if each.car}
+def holdings(today: date) -> Rows:
+    """Return what is known about the plates of the table on a day."""
+    held = [row for each in VEHICLES if each.car for row in _rows_of(each.plate, each.car, today)]
+    return [
+        (Part("sandbox", kind), [row for of_kind, row in held if of_kind == kind]) for kind in Kind
+    ]
 
 
-def _holding(plate: str, car: Car, today: date) -> Holding:
+def _rows_of(plate: str, car: Car, today: date) -> Iterator[tuple[Kind, Row]]:
     def day(days: int | None) -> str | None:
         return None if days is None else (today + timedelta(days)).isoformat()
 
@@ -166,7 +158,7 @@ def _holding(plate: str, car: Car, today: date) -> Holding:
         tax_due=day(car.tax_due),
         updated=updated,
     )
-    policies = tuple(
+    policies = sorted(
         PolicyFacts(
             insurer=each.insurer,
             number=f"{plate}-{number}",
@@ -179,4 +171,7 @@ def _holding(plate: str, car: Car, today: date) -> Holding:
         for number, each in enumerate(car.policies, 1)
     )
     fine = FineFacts(f"{plate}-1", day(-60), 7_000, "GBP", bool(car.fine), updated)
-    return Holding(_NAME, vehicle, policies, () if car.fine is None else (fine,))
+    fines = [] if car.fine is None else [fine]
+    yield Kind.VEHICLES, row_of(Kind.VEHICLES, plate, vehicle)
+    yield from ((Kind.POLICIES, row_of(Kind.POLICIES, plate, each)) for each in policies)
+    yield from ((Kind.FINES, row_of(Kind.FINES, plate, each)) for each in fines)

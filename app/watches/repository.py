@@ -10,7 +10,6 @@ import peewee
 from app import clock
 from app.storage.engine import Engine, Prepared, parameter
 from app.storage.registers import list_entries
-from app.vehicles.records import listed, many_plates
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from app.watches.told import Told, decode, digest_of, encode
 
@@ -102,7 +101,8 @@ class Watches:
         self._find = Prepared(
             engine,
             lambda: Watch.select(*COLUMNS).where(
-                of_account & Watch.registration.in_(many_plates(engine))
+                of_account
+                & Watch.registration.in_(engine.each_of(parameter("plates"), "registration"))
             ),
         )
         self._list = Prepared(
@@ -121,7 +121,7 @@ class Watches:
 
     def find_watches(self, account_id: int, registrations: Sequence[str]) -> dict[str, HeldWatch]:
         """Return the account's watches of these plates, by plate."""
-        plates = listed(self._engine, registrations)
+        plates = self._engine.listed(sorted(set(registrations)))
         found = map(watch_of, self._find.rows(account=account_id, plates=plates))
         return {watch.terms.registration: watch for watch in found}
 
@@ -222,7 +222,7 @@ class Watches:
 
         PERF: with one statement for many plates, sweeps on Postgres take a quarter less.
         """
-        listed_plates = peewee.Value(listed(self._engine, registrations), unpack=False)
+        listed_plates = peewee.Value(self._engine.listed(registrations), unpack=False)
         plates = self._engine.each_of(listed_plates, "registration")
         update = Watch.update(day=day).where(Watch.account == account_id)
         update.where(Watch.registration.in_(plates)).execute(self._engine)

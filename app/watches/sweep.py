@@ -19,9 +19,9 @@ from app import clock
 from app.accounts.models import Account, Plan
 from app.storage.engine import Engine
 from app.storage.registers import with_current_registers
-from app.vehicles.facts import Record
+from app.vehicles.facts import Record, Wanted
 from app.vehicles.reader import Found, VehicleReader
-from app.vehicles.records import Read, Wanted
+from app.vehicles.records import Read
 from app.watches.changes import Change, Compared, compare
 from app.watches.repository import HeldWatch, Watches, changing_watches, loads_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
@@ -38,7 +38,7 @@ _AHEAD_DAYS = 3
 a later one is no longer trusted (D162)."""
 _ACCEPTED = "accepted "
 """What `swept` begins with once an operator has accepted what is held back."""
-WANTED = Wanted(vehicle=False, papers=True, dates=True, in_force_first=True)
+WANTED = Wanted(vehicle=False, papers=True, dates=True)
 
 
 class Outcome(NamedTuple):

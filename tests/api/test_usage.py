@@ -129,7 +129,7 @@ class TestCounting:
             raise peewee.OperationalError("gone")
 
         with monkeypatch.context() as patched:
-            patched.setattr(Records, "find_record", fail)
+            patched.setattr(Records, "find_records", fail)
             assert alice.get("/v1/compliance/AB12CDE").status_int == 503
         assert used(alice) == {"compliance": (0, 0, 0, 1, 0)}
 

@@ -143,11 +143,11 @@ def calls(config: Config, key: str, vehicles: int) -> dict[str, Call]:
     return {
         "key check": lambda: authenticator.find_caller(key),
         "key check, built per request": lambda: Authenticator(engine).find_caller(key),
-        "look-up, 1 register": lambda: alone.find_record(ONE_REGISTER, next(known), DAY),
-        "look-up, 3 registers": lambda: merged.find_record(several, next(known), DAY),
+        "look-up, 1 register": lambda: alone.find_records(ONE_REGISTER, [next(known)], DAY),
+        "look-up, 3 registers": lambda: merged.find_records(several, [next(known)], DAY),
         "look-up, 3 registers, built per request": lambda: Records(
             engine, order, years
-        ).find_record(several, next(known), DAY),
+        ).find_records(several, [next(known)], DAY),
         "bulk of 1,000, 1 register": lambda: alone.find_records(ONE_REGISTER, next(bulk), DAY),
         "bulk of 1,000, 3 registers": lambda: merged.find_records(several, next(bulk), DAY),
         "GET insurance": lambda: request("GET", f"/v1/vehicle/{next(known)}/insurance"),

@@ -8,13 +8,13 @@ import pytest
 
 from app import clock
 from app.errors import Hindered, OperatorError
+from app.registers.applying.parts import Answer
 from app.registers.diff import Turn, compare, require_comparable
 from app.registers.history import RegisterLoad
 from app.registers.rules import RULES
 from app.registers.undo import drop_register, roll_back
 from app.storage.registers import KeptRegister
 from app.storage.stores import store_of
-from app.vehicles.parts import Answer
 from tests.conftest import STORAGE
 from tests.unit.held import begun
 

@@ -14,11 +14,12 @@ from app.vehicles.answers import (
     insurance_answer,
 )
 from app.vehicles.compliance import judge
-from app.vehicles.facts import Record
+from app.vehicles.facts import Record, Wanted
 from app.vehicles.periods import Period, Question
-from app.vehicles.records import Records, Wanted
+from app.vehicles.records import Records
 from tests.conftest import STORAGE
 from tests.stores import Template
+from tests.unit.explained_model import find_record
 from tests.unit.periods_model import PeriodModel, random_vehicles
 from tests.unit.test_records import Shelf
 
@@ -70,14 +71,13 @@ def test_they_agree_with_an_independent_model(shelf, vehicles):
     failed: Counter[str] = Counter()
     for records, registers, periods in filled(shelf, vehicles):
         model = PeriodModel(registers, ORDER, "", FIRST_YEARS)
-        asked: dict[tuple[str, Wanted], dict[str, Record]] = {}
-        for number, (plate, period) in enumerate(periods.items()):
-            wanted = DATED._replace(in_force_first=number % 2 == 0)
-            record, _ = records.find_record(shelf.state, plate, period[0], wanted)
+        asked: dict[str, dict[str, Record]] = {}
+        for plate, period in periods.items():
+            record, _ = find_record(records, shelf.state, plate, period[0], DATED)
             if record is None:
                 assert not model.knows(plate)
                 continue
-            asked.setdefault((period[0], wanted), {})[plate] = record
+            asked.setdefault(period[0], {})[plate] = record
             question = Question(period=Period(*period), details=True, policies=True)
             insurance, compliance = answers(record, question)
             on_first_day = model.on(period[0])
@@ -85,8 +85,8 @@ def test_they_agree_with_an_independent_model(shelf, vehicles):
             assert insurance == on_first_day.insurance(plate, period[1])
             assert compliance == on_first_day.compliance(plate, period[1])
             failed.update(compliance["period"].get("reasons", {}).values())
-        for (day, wanted), expected in asked.items():
-            found, _ = records.find_records(shelf.state, list(expected), day, wanted)
+        for day, expected in asked.items():
+            found, _ = records.find_records(shelf.state, list(expected), day, DATED)
             assert {plate: found[plate] for plate in expected} == expected
     # Without them the test would show little.
     assert failed.keys() >= {"expired", "cancelled", "future", "sorn", "outstanding", "not_due"}
@@ -97,13 +97,13 @@ def test_they_agree_with_asking_every_day(shelf, vehicles):
     """The first failing day is the first one on which a look-up of that day alone fails."""
     for records, _, periods in filled(shelf, vehicles):
         for plate, period in periods.items():
-            record, _ = records.find_record(shelf.state, plate, period[0], DATED)
+            record, _ = find_record(records, shelf.state, plate, period[0], DATED)
             if record is None:
                 continue
             told = answers(record, Question(period=Period(*period)))
             expected: list[str | None] = [None, None]
             for day in days(*period):
-                alone, _ = records.find_record(shelf.state, plate, day)
+                alone, _ = find_record(records, shelf.state, plate, day)
                 assert alone is not None
                 insured, *others = judge(alone, day)
                 good = insured.is_good, all(each.is_good for each in (insured, *others))

@@ -6,7 +6,6 @@ import pytest
 from app.accounts.models import Plan
 from app.storage.engine import Prepared, parameter
 from tests.conftest import ON_SQLITE, STORAGE
-from tests.rows import each_row
 
 pytestmark = STORAGE
 
@@ -110,23 +109,3 @@ def test_a_failure_while_reading_is_one_of_peewee_s_too(engine):
     query = Prepared(engine, lambda: peewee.Select(columns=[rows]))
     with pytest.raises(peewee.OperationalError):
         query.rows()
-
-
-@each_row(
-    ("values", "expected"),
-    [
-        ([], None),
-        ([5], 5),
-        ([None], None),
-        ([3, 9, 5], 9),
-        ([None, 2], 2),
-        ([2, None], 2),
-        ([None, None], None),
-        ([0, None], 0),
-    ],
-)
-def test_the_greatest_passes_over_nulls(engine, values, expected):
-    """The greatest of the known values; null only if none is known."""
-    columns = [peewee.SQL("NULL") if v is None else peewee.Value(v) for v in values]
-    query = Prepared(engine, lambda: peewee.Select(columns=[engine.greatest(columns, "-1")]))
-    assert query.row() == (expected,)

@@ -16,13 +16,15 @@ from app.storage.sqlite import SqliteEngine
 from app.storage.stores import store_of
 from app.storage.tables import FineRow, PolicyRow, VehicleRow
 from app.storage.versions import migrate_register
-from app.vehicles.compliance import choose_policy
-from app.vehicles.facts import Holding, PolicyFacts, Record
+from app.vehicles import merging
+from app.vehicles import rows as plate_rows
+from app.vehicles.facts import DESCRIPTION, PolicyFacts, Record, Wanted
 from app.vehicles.periods import record_on
-from app.vehicles.records import Records, Wanted
+from app.vehicles.records import Records
 from tests.conftest import STORAGE
 from tests.rows import each_row
 from tests.stores import Template
+from tests.unit.explained_model import find_record
 
 pytestmark = STORAGE
 
@@ -121,11 +123,11 @@ def found(shelf):
     ) -> Record | None:
         shelf.fill(registers)
         records = shelf.records(order, **settings)
-        one, _ = records.find_record(shelf.state, plate, day)
+        one, _ = find_record(records, shelf.state, plate, day)
         many, _ = records.find_records(shelf.state, ["NONE1", plate, plate], day)
         assert many == ({plate: one} if one else {})
         for wanted in starmap(Wanted, product((True, False), repeat=2)):
-            some, _ = records.find_record(shelf.state, plate, day, wanted)
+            some, _ = find_record(records, shelf.state, plate, day, wanted)
             assert some == (one and only(one, wanted))
             many, _ = records.find_records(shelf.state, ["NONE1", plate, plate], day, wanted)
             assert many == ({plate: some} if some else {})
@@ -170,7 +172,7 @@ class TestKnown:
 
     def test_without_registers_nothing_is_known(self, shelf):
         """Without registers every plate is unknown, and no query runs."""
-        assert shelf.records().find_record("", PLATE, DAY) == (None, {})
+        assert find_record(shelf.records(), "", PLATE, DAY) == (None, {})
         assert shelf.records().find_records("", [PLATE], DAY) == ({}, {})
 
     def test_no_plates_are_no_records(self, shelf):
@@ -421,9 +423,9 @@ class TestStatements:
         """A look-up is one statement, whether for one plate or a thousand."""
         shelf.fill({name: vehicle() for name in names}, kinds="vpf")
         records = shelf.records()
-        records.find_record(shelf.state, PLATE, DAY)
+        find_record(records, shelf.state, PLATE, DAY)
         with statements() as one:
-            records.find_record(shelf.state, PLATE, DAY)
+            find_record(records, shelf.state, PLATE, DAY)
         with statements() as many:
             records.find_records(shelf.state, [f"AB{n}" for n in range(1000)], DAY)
         assert (len(one), len(many)) == (1, 1)
@@ -432,7 +434,7 @@ class TestStatements:
         """Tables without rows are not queried."""
         shelf.fill({"rdw": vehicle()})
         with statements() as seen:
-            shelf.records().find_record(shelf.state, PLATE, DAY)
+            find_record(shelf.records(), shelf.state, PLATE, DAY)
         assert '"vehicle"' in seen[-1]
         assert '"policy"' not in seen[-1]
         assert '"fine"' not in seen[-1]
@@ -441,62 +443,50 @@ class TestStatements:
         """Fines are read only for a plate that nothing else mentions."""
         shelf.fill({"native": vehicle() | {"f": [fine()]}})
         with statements() as seen:
-            shelf.records().find_record(shelf.state, PLATE, DAY, Wanted(vehicle=True, papers=False))
-        assert seen[-1].count('"fine"') == 1
+            find_record(shelf.records(), shelf.state, PLATE, DAY, DESCRIPTION)
+        assert '"fine"' not in seen[-1]
+        shelf.fill({"native": {"f": [fine()]}}, kinds="v")
+        with statements() as seen:
+            record, _ = find_record(shelf.records(), shelf.state, PLATE, DAY, DESCRIPTION)
+        assert record
+        assert ['"fine"' in statement for statement in seen] == [False, True]
 
     @pytest.mark.parametrize("shelf", ["sqlite"], indirect=True)
-    @each_row("names", [["native"], ["native", "rdw", "zeta"]])
-    def test_all_tables_are_searched_by_their_keys(self, shelf, names, monkeypatch):
+    @pytest.mark.parametrize("names", [["native"], ["native", "rdw", "zeta"]])
+    @pytest.mark.parametrize("papers", [False, True])
+    def test_all_tables_are_searched_once_by_their_keys(self, shelf, names, papers, monkeypatch):
         """SQLite searches each table by its key, once for each plate, and sorts nothing."""
         shelf.fill({name: {} for name in names}, kinds="vpf")
         rows = Mock(return_value=[])
         monkeypatch.setattr(shelf.engine, "rows", rows)
-        shelf.records().find_records(shelf.state, [PLATE, "X1"], DAY)
+        wanted = Wanted(vehicle=False, papers=papers)
+        shelf.records().find_records(shelf.state, [PLATE, "X1"], DAY, wanted)
         sql, params = rows.call_args.args
         plan = shelf.engine.execute_sql(f"EXPLAIN QUERY PLAN {sql}", params)
         steps = [step for *_, step in plan]
-        searched = [step for step in steps if step.startswith("SEARCH") and "KEY" in step]
-        assert len(searched) == 4 * len(names)  # vehicles, policies, unsettled fines, all fines
-        assert all("registration=?" in step for step in searched)
-        assert [step for step in steps if step.startswith("SCAN")] == [
-            "SCAN listed VIRTUAL TABLE INDEX 1:"
-        ]
+        searched = [step for step in steps if step.startswith("SEARCH")]
+        assert len(searched) == 3 * len(names)
+        assert all("PRIMARY KEY (registration=?)" in step for step in searched)
+        assert all("listed" in step for step in steps if step.startswith("SCAN"))
         assert "TEMP B-TREE" not in "".join(steps)
 
-    @pytest.mark.parametrize("shelf", ["sqlite"], indirect=True)
-    def test_dates_are_searched_by_the_same_keys(self, shelf, monkeypatch):
-        """Policies are searched once more, and not sorted; fines are counted in the same search."""
-        shelf.fill({name: {} for name in ("native", "rdw")}, kinds="vpf")
-        rows = Mock(return_value=[])
-        monkeypatch.setattr(shelf.engine, "rows", rows)
-        shelf.records().find_records(shelf.state, [PLATE, "X1"], DAY, DATED)
-        sql, params = rows.call_args.args
-        plan = shelf.engine.execute_sql(f"EXPLAIN QUERY PLAN {sql}", params)
-        steps = [step for *_, step in plan]
-        searched = [step for step in steps if step.startswith("SEARCH") and "KEY" in step]
-        assert len(searched) == 5 * 2
-        assert all("registration=?" in step for step in searched)
-        assert "FOR ORDER BY" not in "".join(steps)
-
     @pytest.mark.parametrize("shelf", ["postgres"], indirect=True)
-    @each_row(("dates", "policies_read"), [(False, 1), (True, 2)])
-    def test_policies_and_fines_are_found_by_their_keys(
-        self, shelf, monkeypatch, dates, policies_read
-    ):
-        """Postgres uses the index once per plate, also for many plates, and reads no other rows."""
+    @pytest.mark.parametrize("papers", [False, True])
+    def test_policies_and_fines_are_found_by_their_keys(self, shelf, monkeypatch, papers):
+        """Postgres uses the index, also for many plates, and reads no other rows."""
         shelf.fill({"native": {"p": [policy()], "f": [fine()]}})
         for table in ("policy", "fine"):
             shelf.multiply(table, 10_000)
         rows = Mock(return_value=[])
         monkeypatch.setattr(shelf.engine, "rows", rows)
-        wanted = Wanted(vehicle=True, papers=True, dates=dates)
+        wanted = Wanted(vehicle=True, papers=papers)
         shelf.records().find_records(shelf.state, [f"X{n}" for n in range(1_000)], DAY, wanted)
         sql, params = rows.call_args.args
         monkeypatch.undo()
         plan = "\n".join(line for (line,) in shelf.engine.execute_sql(f"EXPLAIN {sql}", params))
         assert "Seq Scan" not in plan
-        assert plan.count("using policy_pkey") == policies_read
-        assert plan.count("using fine_pkey") == 2  # unsettled fines, and the latest
+        assert plan.count("using policy_pkey") == 1
+        assert plan.count("using fine_pkey") == 1
 
 
 # Few plates, days and values, so that rows collide.
@@ -651,7 +641,7 @@ class TestAgainstTheReference:
         records = shelf.records(order)
         asked = ["A1", "B2", "MÜ3", "C4"]
         expected = {plate: merged(registers, order, plate, day) for plate in asked}
-        one = {plate: records.find_record(shelf.state, plate, day)[0] for plate in asked}
+        one = {plate: find_record(records, shelf.state, plate, day)[0] for plate in asked}
         many, _ = records.find_records(shelf.state, asked, day)
         assert {plate: as_merged(record) for plate, record in one.items()} == expected
         assert many == {plate: record for plate, record in one.items() if record}
@@ -665,45 +655,45 @@ class TestAgainstTheReference:
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         policies=st.dictionaries(st.sampled_from("dcba"), like_others, min_size=1),
-        day=days,
-        order=st.permutations("abc").map(tuple),
-    )
-    def test_the_policy_is_the_one_that_python_chooses(self, shelf, policies, day, order):
-        """Random policies that differ in little are ranked as `choose_policy` ranks them."""
-        shelf.fill({name: {"p": rows} for name, rows in policies.items()}, kinds="p")
-        records, asked = shelf.records(order), ["A1", "B2"]
-        many, _ = records.find_records(shelf.state, asked, day)
-        for plate in asked:
-            choice = choose_policy(
-                [
-                    Holding(
-                        *(name, None),
-                        tuple(PolicyFacts(*row[1:]) for row in policies[name] if row[0] == plate),
-                        (),
-                    )
-                    for name in (*order, "d")
-                    if name in policies
-                ],
-                day,
-            )
-            one, _ = records.find_record(shelf.state, plate, day)
-            assert (one and one.policy) == (choice and choice.policy)
-            assert many.get(plate) == one
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(
-        policies=st.dictionaries(st.sampled_from("dcba"), like_others, min_size=1),
         asked=st.tuples(days, days).map(sorted),
-        in_force_first=st.booleans(),
     )
-    def test_a_later_day_has_the_policy_of_its_own_look_up(
-        self, shelf, policies, asked, in_force_first
-    ):
+    def test_a_later_day_has_the_policy_of_its_own_look_up(self, shelf, policies, asked):
         """What is read for later days is enough to choose as a look-up of each day does."""
         shelf.fill({name: {"p": rows} for name, rows in policies.items()}, kinds="p")
         records, (first, later) = shelf.records(()), asked
-        wanted = DATED._replace(in_force_first=in_force_first)
         for plate in ("A1", "B2"):
-            dated, _ = records.find_record(shelf.state, plate, first, wanted)
-            alone, _ = records.find_record(shelf.state, plate, later)
+            dated, _ = find_record(records, shelf.state, plate, first, DATED)
+            alone, _ = find_record(records, shelf.state, plate, later)
             assert (dated and record_on(dated, later).policy) == (alone and alone.policy)
+
+
+class TestManyRows:
+    """A plate with more rows than are read at once is read apart, in pages."""
+
+    @pytest.fixture
+    def pages(self, monkeypatch):
+        """Read five rows of a plate at once, three in a page, and keep two policies."""
+        monkeypatch.setattr(plate_rows, "ROWS_MAX", 5)
+        monkeypatch.setattr(plate_rows, "_ROWS_PER_PLATE", 1)
+        monkeypatch.setattr(plate_rows, "_PAGE_ROWS", 3)
+        monkeypatch.setattr(merging, "POLICIES_MAX", 2)
+
+    @pytest.mark.usefixtures("pages")
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        policies=st.dictionaries(st.sampled_from("dcba"), like_others, min_size=1),
+        day=days,
+        dated=st.booleans(),
+    )
+    def test_pages_make_the_same_record(self, shelf, monkeypatch, policies, day, dated):
+        """What is read in pages gives the record that is read at once."""
+        shelf.fill({name: {"p": rows} for name, rows in policies.items()}, kinds="pf")
+        records, asked = shelf.records(()), ["A1", "B2", "NONE"]
+        wanted = Wanted(vehicle=True, papers=True, dates=dated)
+        in_pages, _ = records.find_records(shelf.state, asked, day, wanted)
+        alone = {plate: find_record(records, shelf.state, plate, day, wanted)[0] for plate in asked}
+        with monkeypatch.context() as at_once:
+            at_once.setattr(plate_rows, "ROWS_MAX", 1_000)
+            expected, _ = records.find_records(shelf.state, asked, day, wanted)
+        assert in_pages == expected
+        assert {plate: record for plate, record in alone.items() if record} == expected

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from app.vehicles.parts import Answer, Part
+from app.registers.applying.parts import Answer, Part
 
 _INSURERS_MAX = 1_000
 """The insurers that are counted by name; the others are counted together, with an empty name."""

@@ -9,18 +9,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import compress
 from operator import attrgetter, itemgetter, ne
+from typing import Any
 
 from app.clock import is_day_before
 from app.registers.applying.answers import AnswerCounts, Basis
 from app.registers.applying.apply_changes import Outcome
 from app.registers.applying.counts import in_force
+from app.registers.applying.parts import Judge, Part, RowsByPlate, joined
 from app.registers.formats.changes import Columns, order_of
-from app.storage.engine import Engine, closed_afterwards
+from app.storage.engine import Engine, Prepared, closed_afterwards, parameter
 from app.storage.registers import in_precedence, read_fault, read_state, repeat_if_removed
 from app.storage.stores import connected_again
-from app.storage.tables import COLUMNS, FineRow, Kind, PolicyRow, RegisterRef, VehicleRow
-from app.vehicles.holdings import rows_of
-from app.vehicles.parts import Judge, Part, RowsByPlate, joined
+from app.storage.tables import (
+    COLUMNS,
+    TABLES,
+    FineRow,
+    Kind,
+    PolicyRow,
+    RegisterRef,
+    VehicleRow,
+    in_schema,
+)
 
 PLATES_ASKED = 5_000
 """Plates that are read with one statement for each table."""
@@ -195,6 +204,26 @@ class Answers:
         """
         found = {each.name: rows_of(self._engine, each, kind, plates) for each in registers}
         return {name: rows for name, rows in found.items() if rows}
+
+
+def rows_of(
+    engine: Engine, ref: RegisterRef, kind: Kind, plates: Sequence[str]
+) -> dict[str, list[Columns]]:
+    """Return the rows of one table of a register by plate, in any order.
+
+    Args:
+        ref: the register, which must be attached.
+        plates: in their canonical form.
+    """
+    if not ref.holds(kind):
+        return {}
+    table: Any = in_schema(TABLES[kind], ref.schema)
+    asked = engine.each_of(parameter("plates"), "registration")
+    query = table.select().where(table.registration.in_(asked))
+    found: dict[str, list[Columns]] = {}
+    for row in Prepared(engine, lambda: query).rows(plates=engine.listed(sorted(plates))):
+        found.setdefault(row[0], []).append(row)
+    return found
 
 
 def _by_plate(

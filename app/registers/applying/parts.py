@@ -13,12 +13,12 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Row
 from app.storage.tables import FineRow, Kind, PolicyRow, VehicleRow
 from app.vehicles.compliance import judge_insurance, judge_mot, judge_tax
-from app.vehicles.facts import PolicyFacts, Record
-from app.vehicles.merging import first, first_pair, greatest
+from app.vehicles.facts import Record, ranks
+from app.vehicles.merging import first, first_pair, greatest, years_of
+from app.vehicles.policies import choose_policy
 
 _INPUTS_KEPT = 1 << 16
 """Of each check, the inputs whose verdicts are remembered."""
@@ -117,19 +117,17 @@ class Judge:
             return _merged((map(known_by, found) for found in rows), merge)
 
         mot = [merged(_MOT_EXPIRY, greatest), merged(_MOT_EXEMPT, greatest)]
-        if any(self._years.values()):
+        first_years = [years_of(register, self._years) for register in held]
+        if any(first_years):
             dated = (
                 [(_FIRST_REGISTERED(row), years) for row in found]
-                for years, found in zip(map(self._years_of, held), rows, strict=True)
+                for years, found in zip(first_years, rows, strict=True)
             )
             mot.append(_merged(dated, first_pair))
         known = map(any, zip(*held.values(), strict=True))
         insured = map(self._is_insured, merged(_INSURED, first))
         taxed = map(self._is_taxed, merged(_TAX, first_pair))
         return list(map(_part_of_vehicle, known, insured, map(self._has_mot, *mot), taxed))
-
-    def _years_of(self, register: str) -> int:
-        return self._years.get(register, self._years.get(EVERY_REGISTER, 0))
 
     def _judged_insurance(self, insured: bool | None) -> bool:
         return judge_insurance(_record(insured=insured), self._day).is_good
@@ -151,24 +149,18 @@ class Judge:
         return judge_tax(_record(tax_status=status, tax_due=due), self._day).is_good
 
     def _judged_policy(self, dates: tuple[str, str, str | None]) -> bool:
-        valid_from, valid_to, cancelled_on = dates
-        policy = PolicyFacts("", "", valid_from, valid_to, None, cancelled_on, 0)
-        return policy.is_in_force(self._day)
+        return ranks(((*dates, ""),), self._day)[0][0]
 
     def _of_policies(self, *held: Sequence[Row]) -> Part:
         """Return the part of the policies of each register, in the order of precedence."""
-        rows = held[0] if len(held) == 1 else list(chain.from_iterable(held))
+        rows = list(chain.from_iterable(held))
         if not rows:
             return NOTHING
-        best = rows[0]
         if len(rows) > 1:
-            # Among equals the first register decides, within a register the insurer's name (D20).
-            of_registers = (sorted(each, key=_insurer_of) for each in held)
-            best = max(chain.from_iterable(of_registers), key=self._rank)
-        return _part_of_policy(best[_INSURER] if self._in_force(_dates_of(best)) else None)
-
-    def _rank(self, row: Row) -> Any:
-        return PolicyFacts._make(row[1:]).rank(self._day)
+            of_registers = (sorted(each, key=_key_of) for each in held)
+            rows = list(chain.from_iterable(of_registers))
+        best = choose_policy(rows, self._day, _terms_of)
+        return _part_of_policy(best[_INSURER] if self._in_force(_terms_of(best)[:3]) else None)
 
 
 _VEHICLE, _POLICY = VehicleRow._fields.index, PolicyRow._fields.index
@@ -179,8 +171,8 @@ _INSURED, _MOT_EXPIRY, _MOT_EXEMPT, _FIRST_REGISTERED = (
 )
 _TAX = itemgetter(_VEHICLE("tax_status"), _VEHICLE("tax_due"))
 _INSURER = _POLICY("insurer")
-_insurer_of = itemgetter(_INSURER)
-_dates_of = itemgetter(*map(_POLICY, ("valid_from", "valid_to", "cancelled_on")))
+_key_of = itemgetter(*map(_POLICY, ("insurer", "number", "valid_from")))
+_terms_of = itemgetter(*map(_POLICY, ("valid_from", "valid_to", "cancelled_on", "number")))
 _SETTLED = FineRow._fields.index("settled")
 _record = partial(Record, registration="", updated=0, policy=None, insured=None)
 _Merge = Callable[[Any, Any], Any]

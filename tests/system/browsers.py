@@ -144,7 +144,7 @@ class Visitor:
             try:
                 return self.page.evaluate(script)
             except Error as error:
-                if "navigation" not in error.message:  # A page loads itself anew during a task.
+                if "navigation" not in error.message:  # A page loads itself again during a task.
                     raise
 
     def _complain(self, kind: str, text: str) -> None:

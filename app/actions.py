@@ -102,6 +102,7 @@ Name = Literal[
     "watches.import",
     "watches.accept",
     "backups.restore",
+    "answers.unknown",
     "clock.accept",
     "audit.prune",
     "audit.acknowledge",
@@ -115,7 +116,9 @@ ACTIONS: tuple[Name, ...] = get_args(Name)
 """All actions, in the order of the table in deploy/REFERENCE.md."""
 GROUPS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in ACTIONS))
 """The groups of actions, such as `keys`."""
-SubjectKind = Literal["account", "plan", "key", "domain", "register", "backup", "person", "host"]
+SubjectKind = Literal[
+    "account", "plan", "key", "domain", "register", "backup", "person", "host", "database"
+]
 State = Mapping[str, object]
 """Members of the subject of an action, as a JSON object. It holds no secrets."""
 _CHANGE_LOCK = 0x766661  # Postgres locks by numbers; any number serves.

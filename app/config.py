@@ -176,6 +176,12 @@ class Config:
         "precedence of the registers when two describe one vehicle (D26), separated by commas; "
         "others follow by name",
     )
+    complete_registers: tuple[str, ...] = setting(
+        "",
+        values.register_names,
+        "names of the registers that hold every policy of the vehicles that are asked for, "
+        "separated by commas (D198): only in them the absence of a policy is an answer",
+    )
     mot_first_years: Mapping[str, int] = setting(
         "0",
         values.years_by_register(0, 10),

@@ -73,9 +73,8 @@ def create_resources(
 ) -> tuple[object, ...]:
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
-    reader, sandbox = readers_of(engine, config)
-    look_ups = LookUps(reader, sandbox, unit)
-    watching = Watching(engine, reader, sandbox, unit)
+    look_ups = LookUps(*readers_of(engine, config), unit)
+    watching = Watching(engine, *readers_of(engine, config, are_for_watches=True), unit)
     return (
         DomainCollection(domains),
         DomainItem(domains),

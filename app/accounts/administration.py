@@ -29,7 +29,7 @@ from app.actions import Actor, Name, Subject, changing, record
 from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.stores import migrate
-from app.storage.versions import versions
+from app.storage.versions import database_id, set_tells_unknown, tells_unknown, versions
 
 
 def status_of_key(key: ApiKey) -> str:
@@ -63,7 +63,9 @@ PLAN_LIMITS: Mapping[str, tuple[int, int]] = {
 
 
 def migrate_installation(engine: Engine) -> list[str]:
-    """Migrate a database as `migrate` does. The default plan of a new one allows watches (D12).
+    """Migrate a database as `migrate` does.
+
+    In a new one the default plan allows watches (D12).
 
     Returns the names of the scripts that ran. Raises what `migrate` raises.
     """
@@ -76,6 +78,17 @@ def migrate_installation(engine: Engine) -> list[str]:
             is_default = Plan.name == DEFAULT_PLAN
             Plan.update(watches_max=_WATCHES_MAX).where(is_default).execute(engine)
         return applied
+
+
+def change_unknown(engine: Engine, tells: bool, *, actor: Actor | None = None) -> None:
+    """Change whether answers tell what is not known (D198), on all hosts from the next one on."""
+    with changing(engine):
+        before, after = (
+            {"unknown": "on" if each else "off"} for each in (tells_unknown(engine), tells)
+        )
+        set_tells_unknown(engine, tells)
+        subject = Subject("database", database_id(engine))
+        record(engine, actor, "answers.unknown", subject, before, after)
 
 
 def create_account(

@@ -126,7 +126,7 @@ class Caller(NamedTuple):
     networks: str
     """The networks that the key may be used from, separated by commas; empty for all."""
     registers: str
-    """The state of the registers; empty if there are none."""
+    """The state of the registers, as `app.storage.registers` reads it."""
     is_sandbox: bool = False
     """Whether the plan is a sandbox (D180)."""
 
@@ -243,4 +243,4 @@ class Authenticator:
         is_right = hmac.compare_digest(restricted_hash or secret_hash, token.secret_hash)
         if not fits or not is_right or revoked_at is not None:
             return None
-        return _Valid(Caller._make((*caller, registers or "", is_sandbox)), expires_at)
+        return _Valid(Caller._make((*caller, registers, is_sandbox)), expires_at)

@@ -26,6 +26,8 @@ class Plate(msgspec.Struct, omit_defaults=True, gc=False):
     found: bool | None = None
     insured: bool | None = None
     compliant: bool | None = None
+    unknown: tuple[str, ...] = ()
+    """The names of the members of the answer that no register knows (D198)."""
     invalid: bool = False
     """Whether the text is no registration."""
     suggested: bool = False
@@ -75,6 +77,8 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     key: str | None = None
     """The id of the key."""
     operation: str
+    rule: int | None = None
+    """2 if the answers tell what is not known (D198), else None."""
     as_of: str | None = None
     """The day that the request named."""
     first_day: str | None = None
@@ -193,7 +197,15 @@ def _verdicts(plate: Plate) -> str:
         return "not found"
     verdicts = {"insured": plate.insured, "compliant": plate.compliant}
     told = [
-        name if value else f"not {name}" for name, value in verdicts.items() if value is not None
+        _verdict(name, value, name in plate.unknown or "validThroughout" in plate.unknown)
+        for name, value in verdicts.items()
+        if value is not None
     ]
     told += [f"{name} {'valid' if value else 'not valid'}" for name, value in plate.checks.items()]
     return ", ".join(told) or "found"
+
+
+def _verdict(name: str, value: bool, is_unknown: bool) -> str:
+    if is_unknown:
+        return f"not known if {name}"
+    return name if value else f"not {name}"

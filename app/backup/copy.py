@@ -23,7 +23,7 @@ from app.storage.interface import InUse
 from app.storage.registers import in_precedence, read_state
 from app.storage.stores import migrate, store_of
 from app.storage.tables import RegisterRef, qualified
-from app.storage.versions import database_id, versions
+from app.storage.versions import database_id, set_tells_unknown, tells_unknown, versions
 from app.watches.repository import renew_feeds
 
 MAIN_TABLES = (
@@ -167,6 +167,7 @@ def copy_database(
         copy = _copied if is_empty else _compared
         with failures_named("target"):
             copied = copy(source, target, registers, progress)
+            set_tells_unknown(target, tells_unknown(source))
             if is_rehearsal:
                 renew_feeds(target)
         if require_unused:

@@ -79,9 +79,7 @@ def _lookup(args: argparse.Namespace) -> None:
     args.plates = plates_of(args.plates)
     config = Config.from_env()
     with opened_database(config) as engine:
-        reader = VehicleReader(
-            Records(engine, config.register_order, config.mot_first_years), config
-        )
+        reader = VehicleReader(Records(engine, config), config)
         day = reader.day(period.first if period else args.as_of)
         try:
             if args.csv is not None:

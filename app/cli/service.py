@@ -10,7 +10,7 @@ from functools import partial
 import peewee
 
 from app import clock, time_zones
-from app.accounts.administration import migrate_installation
+from app.accounts.administration import change_unknown, migrate_installation
 from app.arguments import Argument, flag
 from app.audit.state import AuditState
 from app.audit.verified import DAYS
@@ -28,7 +28,7 @@ from app.storage import reserve
 from app.storage.errors import message_of
 from app.storage.session import opened_database
 from app.storage.stores import pending_migrations
-from app.storage.versions import versions
+from app.storage.versions import tells_unknown, versions
 
 commands = Group()
 DEADLINE_SECONDS = 30
@@ -194,21 +194,31 @@ def _fault(address: str) -> str | None:
     "migrate",
     "create the database, or bring it up to date",
     flag("--status", "show what would be done, and change nothing"),
-    examples=["migrate", "migrate --status"],
+    Argument(
+        "--unknown on|off",
+        "whether answers tell what is not known [as it is; on if the database is new]",
+        choices=("on", "off"),
+    ),
+    examples=["migrate", "migrate --status", "migrate --unknown on"],
 )
 def _migrate(args: argparse.Namespace) -> None:
     if args.status:
+        if args.unknown:
+            args.command.error("argument --unknown: not allowed with argument --status")
         _migration_status(args)
         return
     with opened_database(create=True, check_schema=False) as engine:
         with waiting_for(args, "the migration of the database"):
             applied = migrate_installation(engine)
             stamp_registers(engine)
-        found = versions(engine)
+        if args.unknown:
+            change_unknown(engine, args.unknown == "on")
+        found, tells = versions(engine), tells_unknown(engine)
         reserve.fill(engine)
     text = [f"applied {script}" for script in applied]
     text.append(f"the database is at schema {found.database}")
-    print_item(args, {"applied": applied, "schema": found.database}, text=text)
+    text.append(f"answers {'tell' if tells else 'do not tell'} what is not known")
+    print_item(args, {"applied": applied, "schema": found.database, "unknown": tells}, text=text)
 
 
 def _migration_status(args: argparse.Namespace) -> None:

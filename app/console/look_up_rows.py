@@ -207,8 +207,8 @@ def _lapses(record: Record, day: str) -> tuple[Lapse | str, list[Lapse]]:
 
 def _coming_lapses(record: Record, day: str, good: Sequence[str]) -> Iterator[Lapse]:
     """Yield what lapses of the checks that are good on the day, each once."""
-    start = day
-    while good and (found := next_lapse(record_on(record, start), start)):
+    start, later = day, record.without_basis()
+    while good and (found := next_lapse(record_on(later, start), start)):
         last_day, after = found
         verdicts = zip(texts.ROW_CHECKS, after, strict=True)
         lapsed = [name for name, verdict in verdicts if name in good and not verdict.is_good]

@@ -167,8 +167,7 @@ class LookUp(Resource):
     def __init__(self, services: Services) -> None:
         super().__init__(services)
         config = services.config
-        records = Records(services.engine, config.register_order, config.mot_first_years)
-        self._reader = VehicleReader(records, config)
+        self._reader = VehicleReader(Records(services.engine, config), config)
         self._limits = PlateLimits(services.engine, config)
         self._fields = (*_FIELDS, *(each._replace(hint="") for each in enquiry_fields(config)))
 

@@ -321,7 +321,7 @@ def documentation_page() -> bytes:
         typed=typed_samples(PACKAGED_URL),
         errors=error_samples(PACKAGED_URL),
         decisive={code: CATALOGUE[code] for code in _DECISIVE},
-        vehicles=list(judged(clock.today(UTC))),
+        vehicles=list(judged(clock.today(UTC), tells_unknown=True)),
         provoked=ERRORS,
         url=PACKAGED_URL,
     )

@@ -158,7 +158,7 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
     Raises as `Sweep.run` does; what was committed before stays.
     """
     swept = list[Swept]()
-    readers = readers_of(engine, config)
+    readers = readers_of(engine, config, are_for_watches=True)
     settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
     said = {"operation": SWEEP, **said_by_command()}
     with recording(engine, config, said) as recorded:

@@ -106,7 +106,7 @@ def import_watchlist(
     """
     account = require_account(engine, account_name)
     plan = require_plan(engine, account.plan_id)
-    reader = readers_of(engine, config)[plan.is_sandbox]
+    reader = readers_of(engine, config, are_for_watches=True)[plan.is_sandbox]
     rules = _Rules.of(plan, reason, reader.day(None))
     watches = Watches(engine)
     with (

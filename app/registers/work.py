@@ -42,6 +42,7 @@ from app.storage.identity import new_stamp
 from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry, list_entries
 from app.storage.tables import Kind
+from app.storage.versions import tells_unknown
 from app.vehicles.suggestions import in_latin
 
 _IN_LATIN_MAX = 20_000
@@ -68,6 +69,8 @@ class Work:
         """Whether the load replaces all rows of its kind; otherwise it merges."""
         self.generations = Generations(engine, register)
         self.history = History(engine, register)
+        self.dates_values = tells_unknown(engine)
+        """Whether the times of vehicles tell since when their values are known (D198)."""
         self.load_id = 0
         """The load's number in the history; 0 for a dry run."""
         self.stamp = new_stamp()
@@ -133,7 +136,13 @@ class Work:
         for batch in intake.runs.batches(after, until):
             self._note_letters(batch)
             held = table.rows_of_groups(batch) if table else ()
-            yield apply_changes(self.kind, intake.narrowed(batch), held, intake.read_at)
+            yield apply_changes(
+                self.kind,
+                intake.narrowed(batch),
+                held,
+                intake.read_at,
+                dates_values=self.dates_values,
+            )
 
     def _replaced(
         self, table: Table | None, after: str | None, until: str | None
@@ -164,7 +173,14 @@ class Work:
                     keys = set(map(key_of, batch))
                     yield Outcome.of_removed([row for row in held if key_of(row) not in keys])
                     held = [row for row in held if key_of(row) in keys]
-            yield apply_changes(self.kind, batch, held, self.intake.read_at, is_replace=True)
+            yield apply_changes(
+                self.kind,
+                batch,
+                held,
+                self.intake.read_at,
+                is_replace=True,
+                dates_values=self.dates_values,
+            )
         yield from map(Outcome.of_removed, stored.take())
 
     def _note_letters(self, batch: Sequence[Columns]) -> None:

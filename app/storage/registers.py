@@ -2,8 +2,8 @@
 
 The state of all registers is one short text such as `native/1/fpv,rdw/3/v`: name, generation and
 the letters of the kinds that were ever loaded; on Postgres also the number of the data, as in
-`rdw/3/v/16412`. It is read together with the key of a request. If it has changed, the worker
-attaches the registers again.
+`rdw/3/v/16412`. If answers tell what is not known (D198), `;unknown` follows. It is read together
+with the key of a request. If it has changed, the worker attaches the registers again.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,16 @@ from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.identity import NotOwn
 from app.storage.tables import Kind, RegisterRef, schema_of
+from app.storage.versions import Installation
 
 REGISTERS_MAX = 8
 """SQLite attaches at most ten files. Eight are enough for each agency, and for two more (D25)."""
 
 REPEATS_MAX = 2
 """How often a look-up is repeated if one of its registers disappears (D72)."""
+
+TELLS_UNKNOWN = ";unknown"
+"""The end of a state if answers tell what is not known."""
 
 T = TypeVar("T")
 
@@ -121,21 +125,23 @@ def list_entries(
 
 
 def state_expression(engine: Engine) -> "peewee.ModelSelect[Register]":
-    """Return a scalar subquery for the state of all registers; null if there are none."""
+    """Return a scalar subquery for the state of all registers."""
     one = Register.name.concat("/").concat(Register.generation.cast("text"))
     one = one.concat("/").concat(Register.kinds)
     number = engine.data_number(peewee.Value(schema_of("")).concat(Register.name))
     if number is not None:
         one = one.concat("/").concat(number)
-    return Register.select(fn.string_agg(one, ",").order_by(Register.name))
+    rule = Installation.select(peewee.Case(None, [(Installation.tells_unknown, TELLS_UNKNOWN)], ""))
+    listed = fn.COALESCE(fn.string_agg(one, ",").order_by(Register.name), "")
+    return Register.select(listed.concat(rule))
 
 
 def read_state(engine: Engine) -> str:
-    """Return the state of all registers; empty if there are none.
+    """Return the state of all registers.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """
-    return state_expression(engine).scalar(engine) or ""
+    return str(state_expression(engine).scalar(engine))
 
 
 def repeat_if_removed(engine: Engine, state: str, ask: Callable[[str], T]) -> T:
@@ -185,7 +191,8 @@ def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]
     """
     rank = {name: position for position, name in enumerate(order)}
     refs = []
-    for entry in state.split(",") if state else ():
+    listed = state.removesuffix(TELLS_UNKNOWN)
+    for entry in listed.split(",") if listed else ():
         name, generation, kinds, *data = entry.split("/")
         if kinds:
             refs.append(RegisterRef(name, int(generation), kinds, *data))

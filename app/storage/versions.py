@@ -50,6 +50,8 @@ class Installation(peewee.Model):
     database_id = peewee.FixedCharField(32)
     schema_version = peewee.IntegerField()
     oldest_program = peewee.IntegerField()
+    tells_unknown = peewee.BooleanField()
+    """Whether answers tell what is not known (D198). Former programs have no such column."""
 
     class Meta:
         table_name = "installation"
@@ -102,10 +104,21 @@ def versions(engine: Engine) -> Versions:
     """
     if not engine.table_exists("installation"):
         return Versions(0, 0, program_schema())
-    row = Installation.select().get(engine)
+    query = Installation.select(Installation.schema_version, Installation.oldest_program)
+    row = query.get(engine)
     return Versions(row.schema_version, row.oldest_program, program_schema())
 
 
 def database_id(engine: Engine) -> str:
     """Return the identifier of a database. A copy that is restored elsewhere has the same one."""
     return str(Installation.select(Installation.database_id).scalar(engine))
+
+
+def tells_unknown(engine: Engine) -> bool:
+    """Tell whether answers name what is not known (D198)."""
+    return bool(Installation.select(Installation.tells_unknown).scalar(engine))
+
+
+def set_tells_unknown(engine: Engine, tells: bool) -> None:
+    """Change whether answers name what is not known, for all hosts of the database."""
+    Installation.update(tells_unknown=tells).execute(engine)

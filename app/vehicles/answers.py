@@ -69,6 +69,10 @@ class InsuranceReason(msgspec.Struct, gc=False):
     insuranceValid: str  # noqa: N815
 
 
+Unknown = tuple[str, ...] | UnsetType
+"""The names of the members whose outcome no register knows (D198)."""
+
+
 class PeriodAnswer(msgspec.Struct, gc=False):
     """Whether a vehicle is insured or road-legal throughout a period, and if not, why."""
 
@@ -78,6 +82,7 @@ class PeriodAnswer(msgspec.Struct, gc=False):
     firstFailingDay: str | UnsetType = UNSET  # noqa: N815
     reasons: ReasonsAnswer | InsuranceReason | UnsetType = UNSET
     tooManyPolicies: bool | UnsetType = UNSET  # noqa: N815
+    unknown: Unknown = UNSET
 
 
 class _InsuranceDates(msgspec.Struct, kw_only=True, gc=False):
@@ -109,6 +114,7 @@ class InsuranceAnswer(_InsuranceDates, gc=False):
     vehicle: VehicleAnswer
     lastUpdated: str  # noqa: N815
     asOf: str | UnsetType = UNSET  # noqa: N815
+    unknown: Unknown = UNSET
     policies: list[PolicyAnswer] | UnsetType = UNSET
     policiesTruncated: bool | UnsetType = UNSET  # noqa: N815
 
@@ -122,6 +128,7 @@ class ComplianceAnswer(_ComplianceDates, gc=False):
     lastChecked: str  # noqa: N815
     reasons: ReasonsAnswer | UnsetType = UNSET
     asOf: str | UnsetType = UNSET  # noqa: N815
+    unknown: Unknown = UNSET
 
 
 class SuggestionAnswer(msgspec.Struct, gc=False):
@@ -146,14 +153,19 @@ def insurance_answer(record: Record, day: str, as_of: str | None = None) -> Insu
     Args:
         as_of: the day that the request named.
     """
+    verdict = judge_insurance(record, day)
     return InsuranceAnswer(
         record.registration,
-        judge_insurance(record, day).is_good,
+        verdict.is_good,
         _policy_of(record),
         vehicle_answer(record),
         clock.iso_utc(record.updated),
         _or_unset(as_of),
+        UNSET if verdict.is_known else _INSURED,
     )
+
+
+_INSURED = ("insured",)
 
 
 def vehicle_answer(record: Record) -> VehicleAnswer:
@@ -205,7 +217,21 @@ def compliance_answer(
         clock.iso_utc(checked_at),
         reasons_answer(judgement) if explain else UNSET,
         _or_unset(as_of),
+        unknown_checks(judgement),
     )
+
+
+def unknown_checks(judgement: Judgement) -> Unknown:
+    """Return the names of the checks of which the outcome is not known, and `compliant`."""
+    insurance, mot, tax, fines = judgement
+    # PERF: most answers name nothing.
+    if insurance.is_known and mot.is_known and tax.is_known and fines.is_known:
+        return UNSET
+    known = (*(verdict.is_known for verdict in judgement), judgement.is_known)
+    return tuple(name for name, is_known in zip(_COMPLIANCE, known, strict=True) if not is_known)
+
+
+_COMPLIANCE = (*FourChecks.__struct_fields__, "compliant")
 
 
 def _or_unset(text: str | None) -> str | UnsetType:
@@ -250,6 +276,7 @@ class InsuranceItem(_InsuranceDates, gc=False):
     registration: str
     insured: bool
     policy: PolicyAnswer | UnsetType | None = UNSET
+    unknown: Unknown = UNSET
     error: str | UnsetType = UNSET
     code: str | UnsetType = UNSET
     vehicle: VehicleAnswer | UnsetType = UNSET
@@ -263,12 +290,15 @@ class ComplianceItem(_ComplianceDates, gc=False):
     compliant: bool
     checks: ChecksAnswer | UnsetType = UNSET
     reasons: ReasonsAnswer | UnsetType = UNSET
+    unknown: Unknown = UNSET
     error: str | UnsetType = UNSET
     code: str | UnsetType = UNSET
     vehicle: VehicleAnswer | UnsetType = UNSET
     lastUpdated: str | UnsetType = UNSET  # noqa: N815
 
 
+Told = tuple[bool | None, Unknown]
+"""What an answer says about a plate, and the members that it does not know."""
 Items = Sequence[InsuranceItem] | Sequence[ComplianceItem]
 
 
@@ -294,8 +324,9 @@ def insurance_item(found: Found, day: str) -> InsuranceItem:
     if record is None:
         error, code = failure_answer(found)
         return InsuranceItem(_named(found), insured=False, error=error, code=code)
-    insured = judge_insurance(record, day).is_good
-    return InsuranceItem(record.registration, insured, _policy_of(record))
+    verdict = judge_insurance(record, day)
+    unknown = UNSET if verdict.is_known else _INSURED
+    return InsuranceItem(record.registration, verdict.is_good, _policy_of(record), unknown)
 
 
 def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool) -> ComplianceItem:
@@ -313,6 +344,7 @@ def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool)
         judgement.is_compliant,
         checks_answer(judgement),
         reasons_answer(judgement) if explain else UNSET,
+        unknown_checks(judgement),
     )
 
 
@@ -365,7 +397,7 @@ def _add_details(answer: _InsuranceDates, record: Record, day: str) -> None:
 
 def _add_period(answer: _InsuranceDates, record: Record, period: Period) -> None:
     told = answer.period = PeriodAnswer(period.first, period.last)
-    is_valid, failure = (
+    is_valid, failure, is_known = (
         judge_period(record, period, judge)
         if isinstance(answer, _ComplianceDates)
         else judge_period(record, period, judge_insurance)
@@ -374,6 +406,8 @@ def _add_period(answer: _InsuranceDates, record: Record, period: Period) -> None
         told.tooManyPolicies = True
         return
     told.validThroughout = is_valid
+    if not is_known:
+        told.unknown = _THROUGHOUT
     if failure is not None:
         told.firstFailingDay, verdict = failure
         told.reasons = (
@@ -385,12 +419,17 @@ def _add_period(answer: _InsuranceDates, record: Record, period: Period) -> None
         answer.lastUpdated = clock.iso_utc(newest_update(record))
 
 
-def period_verdicts(answers: Iterable[_InsuranceDates]) -> Iterator[bool | None]:
+_THROUGHOUT = ("validThroughout",)
+
+
+def period_verdicts(answers: Iterable[_InsuranceDates]) -> Iterator[Told]:
     """Yield for each answer whether the vehicle passes on every day; None if that is not told."""
     for answer in answers:
         period = answer.period
-        told = UNSET if period is UNSET else period.validThroughout
-        yield None if told is UNSET else told
+        if period is UNSET or period.validThroughout is UNSET:
+            yield None, ()
+        else:
+            yield period.validThroughout, period.unknown or ()
 
 
 def _named(found: Found) -> str:

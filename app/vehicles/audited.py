@@ -19,6 +19,7 @@ from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog
 from app.serve.http.unit import Unit
 from app.vehicles import facts
+from app.vehicles.answers import Told, unknown_checks
 from app.vehicles.compliance import judge, judge_insurance
 from app.vehicles.explanation import Explained
 from app.vehicles.facts import DESCRIPTION, Wanted
@@ -138,27 +139,28 @@ class LookUps:
         suggested = suggestions([unknown], 1, find)[unknown]
         return msgspec.structs.replace(look_up, suggested=suggested, registers=registers)
 
-    def record(self, req: Request, look_up: LookUp, verdicts: Iterable[bool | None]) -> None:
+    def record(self, req: Request, look_up: LookUp, told: Iterable[Told]) -> None:
         """Record the answer, if the audit trail is on, and count its vehicles.
 
         Answers of the sandbox are not recorded (D182).
 
         Args:
-            verdicts: for each plate whether it is insured or compliant, on the day or on every
-                day of the period; ignored for unknown plates.
+            told: for each plate whether it is insured or compliant, on the day or on every day of
+                the period; ignored for unknown plates.
 
         Raises as `Unit.add_record` does.
         """
         if self._unit.is_recording and not caller_of(req).is_sandbox:
-            self._unit.add_record(req, _record(req, look_up, verdicts))
+            self._unit.add_record(req, _record(req, look_up, told))
         req.context.vehicles = len(look_up.found) + len(look_up.suggested or ())
 
 
-def _record(req: Request, look_up: LookUp, verdicts: Iterable[bool | None]) -> Record:
-    plates = _plates(look_up, verdicts)
+def _record(req: Request, look_up: LookUp, told: Iterable[Told]) -> Record:
+    plates = _plates(look_up, told)
     if look_up.suggested:
         plates += map(suggested_plate, look_up.suggested)
     record = record_of(req, look_up.operation, look_up.enquiry, plates, look_up.registers)
+    record.rule = rule_of(look_up.found)
     record.as_of = look_up.question.as_of
     if look_up.question.period is not None:
         record.first_day, record.last_day = look_up.question.period
@@ -187,21 +189,26 @@ def record_of(
     return record
 
 
-def _plates(look_up: LookUp, verdicts: Iterable[bool | None]) -> list[Plate]:
-    pairs = zip(look_up.found, verdicts, strict=True)
+def rule_of(found: Iterable[Found]) -> int | None:
+    """Return the rule of the answers about plates, as a record has it."""
+    return 2 if any(each.record and each.record.basis for each in found) else None
+
+
+def _plates(look_up: LookUp, told: Iterable[Told]) -> list[Plate]:
+    pairs = zip(look_up.found, told, strict=True)
     # PERF: without a call for each plate, a bulk of 1,000 takes 50 us and not 130.
     if look_up.operation in _ABOUT_INSURANCE:
         return [
             unanswered_plate(each)
             if each.record is None
-            else Plate(each.record.registration, found=True, insured=verdict)
-            for each, verdict in pairs
+            else Plate(each.record.registration, True, verdict, None, unknown or ())
+            for each, (verdict, unknown) in pairs
         ]
     return [
         unanswered_plate(each)
         if each.record is None
-        else Plate(each.record.registration, found=True, compliant=verdict)
-        for each, verdict in pairs
+        else Plate(each.record.registration, True, None, verdict, unknown or ())
+        for each, (verdict, unknown) in pairs
     ]
 
 
@@ -215,15 +222,28 @@ def judged_plate(found: Found, day: str, period: Period | None = None) -> Plate:
     if record is None:
         return unanswered_plate(found)
 
-    insured: bool | None
-    compliant: bool | None
     if period is None:
         judgement = judge(record, day)
-        insured, compliant = judgement.insurance.is_good, judgement.is_compliant
-    else:
-        insured, _ = judge_period(record, period, judge_insurance)
-        compliant, _ = judge_period(record, period, judge)
-    return Plate(record.registration, found=True, insured=insured, compliant=compliant)
+        unknown = unknown_checks(judgement) or ()
+        if not judgement.insurance.is_known:
+            unknown = ("insured", *unknown)
+        return Plate(
+            record.registration,
+            found=True,
+            insured=judgement.insurance.is_good,
+            compliant=judgement.is_compliant,
+            unknown=unknown,
+        )
+    insured = judge_period(record, period, judge_insurance)
+    compliant = judge_period(record, period, judge)
+    names = (("insured", insured.is_known), ("compliant", compliant.is_known))
+    return Plate(
+        record.registration,
+        found=True,
+        insured=insured.is_valid,
+        compliant=compliant.is_valid,
+        unknown=tuple(name for name, is_known in names if not is_known),
+    )
 
 
 def shown_plates(explained: Explained, day: str, period: Period | None) -> Iterator[Plate]:

@@ -1,15 +1,17 @@
 """Judges whether a vehicle is insured and road-legal on a day (D20, D22).
 
 A vehicle is road-legal if it passes four checks, each with its reason. Every operation and every
-command judges with these functions.
+command judges with these functions. What no register knows is a failure, unless the record has a
+basis (D198): then the verdict is neither good nor known.
 """
 
 from calendar import isleap
+from collections.abc import Iterator
 from datetime import MAXYEAR
 from functools import cache
 from typing import NamedTuple, get_args
 
-from app.vehicles.facts import Record
+from app.vehicles.facts import Basis, Record, VehicleFacts
 from app.vehicles.policies import PolicyState, policy_state
 
 TAX_STATUSES = ("taxed", "exempt", "sorn", "untaxed")
@@ -23,6 +25,13 @@ class Verdict(NamedTuple):
     """Whether the vehicle passes the check."""
     reason: str
     """The reason as the API gives it."""
+    is_known: bool = True
+    """Whether the registers know the outcome. If not, it is good only for fines."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether the vehicle fails the check for certain."""
+        return self.is_known and not self.is_good
 
 
 # PERF: there are a dozen of them, and a bulk of 1,000 needs 3,000.
@@ -33,17 +42,69 @@ _BY_FLAG = {
     False: Verdict(False, "none"),
     None: Verdict(False, "unknown"),
 }
+_NOT_KNOWN = Verdict(False, "unknown", is_known=False)
+_NOT_KNOWN_THEN = Verdict(False, "not_known_then", is_known=False)
 
 
 def judge_insurance(record: Record, day: str) -> Verdict:
     """Decide whether a vehicle is insured on the day (ISO date), and why.
 
-    The policy decides if one is known, else a register's plain yes or no (D20).
+    The policy decides if one is known, else a register's plain yes or no (D20). With a basis, only
+    a policy in force decides alone (D198).
     """
-    policy = record.policy
-    if policy is None:
-        return _BY_FLAG[record.insured]
-    return _BY_STATE[policy_state(policy, day)]
+    policy, verdict = record.policy, None
+    if policy is not None:
+        verdict = _BY_STATE[policy_state(policy, day)]
+        if verdict.is_good:
+            return verdict
+    if record.basis is None:
+        return verdict or _BY_FLAG[record.insured]
+    return _judge_without_cover(record, day, record.basis, verdict)
+
+
+def _judge_without_cover(
+    record: Record, day: str, basis: Basis, of_policy: Verdict | None
+) -> Verdict:
+    """Judge a vehicle that no policy covers on the day.
+
+    Args:
+        of_policy: why its policy does not; None if none is known.
+    """
+    insured = record.insured if day == basis.today else _insured_then(record, day, basis)
+    if of_policy is None and insured is not None:
+        return _BY_FLAG[insured]
+    if insured is not None:
+        fails = not insured
+    elif day < basis.today:
+        fails = _has_begun(record, day, basis)
+    else:
+        fails = bool(basis.complete)
+    if of_policy is not None:
+        return _verdict(False, of_policy.reason, fails)
+    if fails:
+        return _verdict(False, "no_policy")
+    is_known_now = record.insured is not None or basis.complete
+    return _NOT_KNOWN_THEN if day != basis.today and is_known_now else _NOT_KNOWN
+
+
+def _insured_then(record: Record, day: str, basis: Basis) -> bool | None:
+    """Return the yes or no of the first register that has one, if it was known for the day."""
+    for vehicle in _vehicles(record):
+        if vehicle.insured is not None:
+            return vehicle.insured if basis.was_known(vehicle.updated, day) else None
+    return None
+
+
+def _has_begun(record: Record, day: str, basis: Basis) -> bool:
+    """Tell whether a complete register holds a policy that began by the day."""
+    return any(
+        name in basis.complete and each.valid_from <= day for name, each in record.rows.policies
+    )
+
+
+def _vehicles(record: Record) -> Iterator[VehicleFacts]:
+    """Yield the rows of a vehicle, in the order of their registers' precedence."""
+    return (vehicle for _, vehicle in record.rows.vehicles)
 
 
 class Judgement(NamedTuple):
@@ -66,6 +127,16 @@ class Judgement(NamedTuple):
         """The same, by the name that a single verdict has for it."""
         return self.is_compliant
 
+    @property
+    def fails(self) -> bool:
+        """Whether the vehicle fails a check for certain."""
+        return any(verdict.fails for verdict in self)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the outcome is known. It is if only that of the fines is not."""
+        return self.is_compliant or self.fails
+
 
 def judge(record: Record, day: str) -> Judgement:
     """Judge a vehicle by the rows that the registers hold now, as of `day` (ISO date).
@@ -83,20 +154,46 @@ def judge(record: Record, day: str) -> Judgement:
 def _judge_fines(record: Record) -> Verdict:
     if record.has_outstanding_fines is None:
         raise ValueError("fines were not looked up")
-    return (
-        _verdict(False, "outstanding") if record.has_outstanding_fines else _verdict(True, "none")
-    )
+    if record.has_outstanding_fines:
+        return _verdict(False, "outstanding")
+    if record.basis is None or record.basis.has_fines:
+        return _verdict(True, "none")
+    return _verdict(True, "unknown", False)
 
 
 def judge_mot(record: Record, day: str) -> Verdict:
     """Decide whether a vehicle needs no MOT on the day, or has one, and why."""
+    basis = record.basis
+    if basis is not None and day != basis.today:
+        return _judge_mot_then(record, day, basis)
     if record.mot_exempt:
         return _verdict(True, "exempt")
     if record.mot_expiry is None:
-        is_not_due = _is_before_first_mot(record, day)
-        return _verdict(is_not_due, "not_due" if is_not_due else "unknown")
+        return _judge_first_mot(record, day)
     is_valid = record.mot_expiry >= day
     return _verdict(is_valid, "valid" if is_valid else "expired")
+
+
+def _judge_mot_then(record: Record, day: str, basis: Basis) -> Verdict:
+    """Judge by what was known for the day, of any register."""
+    if any(each.mot_exempt and basis.was_known(each.updated, day) for each in _vehicles(record)):
+        return _verdict(True, "exempt")
+    if record.mot_expiry is None:
+        of_first = _judge_first_mot(record, day)
+        return _NOT_KNOWN_THEN if record.mot_exempt and not of_first.is_good else of_first
+    expiries = ((each.mot_expiry, each.updated) for each in _vehicles(record) if each.mot_expiry)
+    if any(basis.first_day(updated) <= day <= expiry for expiry, updated in expiries):
+        return _verdict(True, "valid")
+    # An exemption of today may have held on that day, too.
+    fails = record.mot_expiry < day and not record.mot_exempt
+    return _verdict(False, "expired") if fails else _NOT_KNOWN_THEN
+
+
+def _judge_first_mot(record: Record, day: str) -> Verdict:
+    """Judge a vehicle of which no expiry is known."""
+    if _is_before_first_mot(record, day):
+        return _verdict(True, "not_due")
+    return _verdict(False, "unknown", record.basis is None)
 
 
 def _is_before_first_mot(record: Record, day: str) -> bool:
@@ -124,11 +221,17 @@ def first_mot_day(record: Record) -> str | None:
 
 def judge_tax(record: Record, day: str) -> Verdict:
     """Decide whether the road tax of a vehicle is paid on the day, and why."""
-    status = record.tax_status
+    status, basis = record.tax_status, record.basis
     if status not in TAX_STATUSES:
-        return _verdict(False, "unknown")
-    if status in ("sorn", "untaxed"):
-        return _verdict(False, status)
-    if record.tax_due is not None and record.tax_due < day:
+        return _verdict(False, "unknown", basis is None)
+    is_paid = status in ("taxed", "exempt")
+    if is_paid and record.tax_due is not None and record.tax_due < day:
         return _verdict(False, "expired")
+    if basis is not None and day != basis.today:
+        updated = next(each.updated for each in _vehicles(record) if each.tax_status is not None)
+        last_day = (is_paid and record.tax_due) or basis.today
+        if not basis.first_day(updated) <= day <= last_day:
+            return _NOT_KNOWN_THEN
+    if not is_paid:
+        return _verdict(False, status)
     return _verdict(True, "exempt" if status == "exempt" else "valid")

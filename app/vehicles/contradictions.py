@@ -24,7 +24,7 @@ class Contradicted(NamedTuple):
     fines: tuple[str, ...] = ()
 
 
-def contradicted(held: Held, record: Record, day: str, registers: Iterable[str]) -> Contradicted:
+def contradicted(record: Record, day: str, registers: Iterable[str]) -> Contradicted:
     """Return the registers that say the opposite of the answer on the day (ISO date).
 
     A register says what its rows say alone, without what the settings add. About the insurance it
@@ -32,15 +32,19 @@ def contradicted(held: Held, record: Record, day: str, registers: Iterable[str])
     speaks only if it has one that a register calls owed.
 
     Args:
-        held: the rows of the plate.
-        record: merged from them.
+        record: of a look-up that asked for dates.
         registers: in the order of precedence.
     """
+    held = record.rows
     owed = {fine.reference for _, fine in held.fines if not fine.settled}
     said = [(name, _sayings(held.of(name), record.policy, owed, day)) for name in registers]
     return Contradicted(
         *(
-            tuple(name for name, sayings in said if (not verdict.is_good) in sayings[check])
+            tuple(
+                name
+                for name, sayings in said
+                if verdict.is_known and (not verdict.is_good) in sayings[check]
+            )
             for check, verdict in enumerate(judge(record, day))
         )
     )
@@ -104,9 +108,9 @@ def look_up_contradicted(
         read = {each.name: each.generation for each in registers}
         engine.attach_registers(registers)
         with engine.consistent_read():
-            found, held = reader.look_up_held(engine, registers, asked, day)
+            found = reader.look_up_held(engine, state, asked, day)
         against = {
-            each.registration: contradicted(held[each.registration], each.record, day, read)
+            each.registration: contradicted(each.record, day, read)
             for each in found
             if each.registration and each.record
         }

@@ -54,10 +54,9 @@ class Decision(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """One plate: its answer, its rows in each register, and the reason for each member."""
+    """One plate: its answer, and the reason for each member."""
 
     found: Found
-    held: Held
     choice: Choice | None
     decisions: tuple[Decision, ...]
     contradicted: Contradicted = Contradicted()
@@ -96,14 +95,14 @@ def explain(
         registers = in_precedence(state, reader.register_order)
         engine.attach_registers(registers)
         with engine.consistent_read():
-            found, held = reader.look_up_held(engine, registers, asked, day)
+            found = reader.look_up_held(engine, state, asked, day)
             suggested = suggestions(
                 [each.registration for each in found if each.registration and not each.record],
                 changes_max,
                 lambda plates: reader.look_up(state, plates, day, DESCRIPTION)[0],
             )
         read = {each.name: each.generation for each in registers}
-        plates = [_explanation(each, held, suggested, day, period, read) for each in found]
+        plates = [_explanation(each, suggested, day, period, read) for each in found]
         return Explained(read, plates)
 
     return with_current_registers(engine, explained)
@@ -111,17 +110,16 @@ def explain(
 
 def _explanation(
     found: Found,
-    held_of: Mapping[str, Held],
     suggested: Mapping[str, Sequence[Record]],
     day: str,
     period: Period | None,
     registers: Read,
 ) -> Explanation:
     if found.registration is None:
-        return Explanation(found, _NOTHING, None, ())
+        return Explanation(found, None, ())
     if found.record is None:
-        return Explanation(found, _NOTHING, None, (), suggested=suggested[found.registration])
-    held = held_of[found.registration]
+        return Explanation(found, None, (), suggested=suggested[found.registration])
+    held = found.record.rows
     choice = explain_choice(held.policies, day)
     judgement = judge(found.record, day)
     decisions = (
@@ -133,13 +131,12 @@ def _explanation(
         _tax(found.record, held, judgement.tax),
         _fines(held, judgement.fines),
     )
-    against = contradicted(held, found.record, day, registers)
+    against = contradicted(found.record, day, registers)
     by_column = dict(zip(_CHECKS, against, strict=True))
     decisions = tuple(_with_opposite(each, by_column.get(each.column, ())) for each in decisions)
-    return Explanation(found, held, choice, decisions, against)
+    return Explanation(found, choice, decisions, against)
 
 
-_NOTHING = Held([], [], [])
 _CHECKS = ("insured", "motValid", "roadTaxPaid", "noOutstandingFines")
 """The columns of the decisions about the four checks."""
 
@@ -307,7 +304,7 @@ def _plate(explanation: Explanation, registers: Read, day: str, period: Period |
             for each in explanation.decisions
         ],
         "chosenPolicy": _choice(explanation.choice, day),
-        "registers": [_holding(name, explanation.held, day) for name in registers],
+        "registers": [_holding(name, found.record.rows, day) for name in registers],
     }
 
 

@@ -4,11 +4,13 @@
 dates are ISO texts (YYYY-MM-DD).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 import msgspec
 
+from app import clock
 from app.storage.tables import Kind, require_columns
 
 POLICIES_MAX = 100
@@ -120,6 +122,37 @@ class Held(NamedTuple):
         return Held._make([each for each in rows if each[0] == register] for rows in self)
 
 
+_DAY_SECONDS = 86_400
+
+
+class Basis(NamedTuple):
+    """What the registers can know of the vehicles that are asked for (D198)."""
+
+    today: str
+    zone: tzinfo
+    """Decides which day it is."""
+    complete: Collection[str]
+    """The registers with policies that hold every policy of these vehicles."""
+    has_fines: bool
+    """Whether a register has fines."""
+
+    def first_day(self, updated: int) -> str:
+        """Return the first day for which an undated value was known.
+
+        Args:
+            updated: the time of its row, in Unix seconds.
+        """
+        day = clock.day_of(updated, self.zone)
+        if updated % _DAY_SECONDS == 0:
+            # A file with a day alone, which no zone moves to the day before.
+            day = max(day, clock.day_of(updated, UTC))
+        return min(day.isoformat(), self.today)
+
+    def was_known(self, updated: int, day: str) -> bool:
+        """Tell whether an undated value was known for a day (ISO date)."""
+        return self.first_day(updated) <= day <= self.today
+
+
 class Record(msgspec.Struct, frozen=True, gc=False):
     """What all registers together say about a known plate; flags are 1 and 0 on SQLite.
 
@@ -154,6 +187,21 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     there are more; those in force first, and else in the order of D20 for equals."""
     outstanding_fines: int | None = None
     """How many fines are owed, at most `FINES_MAX`; one that two registers know counts once."""
+    basis: Basis | None = None
+    """None if what is not known is answered as a failure, as 1.0.0 did."""
+    held: Held | None = None
+    """The rows that it is made of; None if only its own values are needed."""
+
+    @property
+    def rows(self) -> Held:
+        """The rows that it is made of. Raises ValueError if the look-up did not ask for them."""
+        if self.held is None:
+            raise ValueError("the rows were not looked up")
+        return self.held
+
+    def without_basis(self) -> "Record":
+        """Return the record whose undated values count for every day."""
+        return self if self.basis is None else msgspec.structs.replace(self, basis=None)
 
 
 class Wanted(NamedTuple):
@@ -176,7 +224,7 @@ class Wanted(NamedTuple):
 
 _INSURANCE = Record.__struct_fields__[:4]
 _VEHICLE = Record.__struct_fields__[4:8]
-_PAPERS = Record.__struct_fields__[8:-2]
+_PAPERS = Record.__struct_fields__[8:-4]
 EVERYTHING = Wanted(vehicle=True, papers=True)
 DESCRIPTION = Wanted(vehicle=True, papers=False)
 EXPLAINED = Wanted(vehicle=True, papers=True, dates=True)

@@ -3,15 +3,25 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Row
 from app.storage.tables import COLUMNS, Kind, Merge
-from app.vehicles.facts import EXPLAINED, FINES_MAX, POLICIES_MAX, PolicyFacts, Record, Wanted
+from app.vehicles.facts import (
+    EXPLAINED,
+    FINES_MAX,
+    POLICIES_MAX,
+    Basis,
+    Held,
+    PolicyFacts,
+    Record,
+    Wanted,
+    ranks,
+)
 from app.vehicles.policies import choose_policy
-from app.vehicles.rows import PLACES, REGISTRATION, Rows, policy_in
+from app.vehicles.rows import PLACES, REGISTRATION, Rows, held_of, policy_in
 
 _VEHICLES, _POLICIES, _FINES = Kind  # PERF: to look a member up takes longer than to compare it.
 _MEMBERS = COLUMNS[Kind.VEHICLES]
@@ -22,13 +32,18 @@ _TAX_STATUS, _TAX_DUE, _FIRST_REGISTERED = map(
 _terms_of = itemgetter(
     *map(PLACES[Kind.POLICIES].__getitem__, ("valid_from", "valid_to", "cancelled_on", "number"))
 )
+_begin_of = attrgetter("valid_from")
 _reference_of, _is_settled, _time_of_fine = (
     itemgetter(PLACES[Kind.FINES][name]) for name in ("reference", "settled", "updated")
 )
 
 
 def records_of(
-    rows: Rows, day: str, mot_first_years: Mapping[str, int], wanted: Wanted = EXPLAINED
+    rows: Rows,
+    day: str,
+    mot_first_years: Mapping[str, int],
+    wanted: Wanted = EXPLAINED,
+    basis: Basis | None = None,
 ) -> dict[str, Record]:
     """Return the records of all plates that the rows mention.
 
@@ -36,7 +51,11 @@ def records_of(
         rows: with the columns that are wanted.
         day: ISO date that decides which policy is answered.
         mot_first_years: years after first registration before an MOT is due, by register (D154).
+        basis: None if what is not known is answered as a failure.
     """
+    held: Mapping[str, Held] = {}
+    if wanted.dates or (basis is not None and day != basis.today):
+        held = held_of(rows)
     vehicles, policies, fines, years = _by_plate(rows, mot_first_years, wanted)
     records = {}
     for plate in dict.fromkeys(chain(vehicles, policies, fines)):
@@ -75,6 +94,8 @@ def records_of(
             years.get(plate, 0),
             _later(its_policies, day) if wanted.dates else (),
             count if wanted.dates else None,
+            basis,
+            held.get(plate),
         )
     return records
 
@@ -178,6 +199,12 @@ def needed(rows: Rows, day: str) -> Rows:
     )
     if len(policies) > POLICIES_MAX:
         counting = {policy_in(choose_policy(policies, day, _terms_of)), *_later(policies, day)}
+        # A complete register tells by it since when a vehicle is known to insurers (D198).
+        counting |= {
+            min(map(policy_in, its), key=_begin_of)
+            for part, its in rows
+            if part.kind is _POLICIES and its
+        }
         policies = [row for row in policies if policy_in(row) in counting]
     if len(fines) > FINES_MAX:
         owed = {_reference_of(row): row for row in fines if not _is_settled(row)}
@@ -186,3 +213,15 @@ def needed(rows: Rows, day: str) -> Rows:
     return [
         (part, [row for row in its if part.kind is _VEHICLES or row in left]) for part, its in rows
     ]
+
+
+def insured_by_policy(rows: Rows, day: str) -> set[str]:
+    """Return the plates that a policy among the rows covers on the day (ISO date)."""
+    covered: set[str] = set()
+    for part, its in rows:
+        if part.kind is _POLICIES:
+            its_ranks = ranks(map(_terms_of, its), day)
+            covered.update(
+                row[REGISTRATION] for row, rank in zip(its, its_ranks, strict=True) if rank[0]
+            )
+    return covered

@@ -4,7 +4,7 @@ Days are judged with the functions that judge one day. A vehicle that passes can
 on a few days, such as the day after a policy ends. So the first day and these days are judged.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from app.clock import shifted_day
 from app.vehicles.compliance import Judgement, Verdict, first_mot_day, judge
-from app.vehicles.facts import POLICIES_MAX, PolicyFacts, Record
+from app.vehicles.facts import POLICIES_MAX, Basis, PolicyFacts, Record
 from app.vehicles.policies import choose_policy
 
 DAYS_MAX = 400
@@ -74,6 +74,9 @@ class Outcome(NamedTuple, Generic[_J]):
     is_valid: bool | None
     """None if later days cannot be judged."""
     failure: Failure[_J] | None
+    """On the first day that fails for certain; if there is none, on the first that is not known."""
+    is_known: bool = True
+    """Whether the registers know the outcome. If not, it is not valid."""
 
 
 def period_fault(
@@ -112,18 +115,20 @@ def has_too_many_policies(record: Record) -> bool:
 def first_failure(record: Record, day: str, last: str, judge: _Judge[_J]) -> Failure[_J] | None:
     """Return the first day from `day` to `last` on which a vehicle fails, and the verdict on it.
 
+    What is known on the first day counts for the others.
+
     Args:
         record: of a look-up for `day` that asked for dates.
         judge: `judge_insurance`, or `judge` of all checks.
 
     Returns None if the vehicle passes on all days.
     """
-    then = record
+    then, later = record, record.without_basis()
     while (verdict := judge(then, day)).is_good:
         following = _next_change(then, day, last)
         if following is None:
             return None
-        day, then = following, record_on(record, following)
+        day, then = following, record_on(later, following)
     return Failure(day, verdict)
 
 
@@ -139,8 +144,37 @@ def judge_period(record: Record, period: Period, judge: _Judge[_J]) -> Outcome[_
     """Judge a vehicle on every day of a period."""
     if has_too_many_policies(record):
         return Outcome(None, None)
+    if record.basis is not None:
+        return _judge_each(record, period, judge, record.basis)
     failure = first_failure(record, *period, judge)
     return Outcome(failure is None, failure)
+
+
+def _judge_each(record: Record, period: Period, judge: _Judge[_J], basis: Basis) -> Outcome[_J]:
+    """Judge a vehicle on each day on which the outcome can change."""
+    unknown = None
+    for day in sorted({period.first, *_changes(record, period, basis)}):
+        verdict = judge(record_on(record, day), day)
+        if verdict.fails:
+            return Outcome(False, Failure(day, verdict))
+        if not verdict.is_good and unknown is None:
+            unknown = Failure(day, verdict)
+    return Outcome(unknown is None, unknown, unknown is None)
+
+
+def _changes(record: Record, period: Period, basis: Basis) -> Iterator[str]:
+    """Yield the days of a period, after its first one, on which a check can change."""
+    vehicles, policies, _ = record.rows
+    begins: list[str | None] = [basis.today, first_mot_day(record)]
+    ends: list[str | None] = [basis.today]
+    for _, vehicle in vehicles:
+        begins.append(basis.first_day(vehicle.updated))
+        ends += vehicle.mot_expiry, vehicle.tax_due
+    for _, policy in policies:
+        begins += policy.valid_from, policy.cancelled_on
+        ends.append(policy.valid_to)
+    yield from (day for day in begins if day and period.first < day <= period.last)
+    yield from (shifted_day(day, 1) for day in ends if day and period.first <= day < period.last)
 
 
 def next_lapse(record: Record, day: str) -> tuple[str, Judgement] | None:

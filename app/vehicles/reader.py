@@ -7,12 +7,12 @@ import msgspec
 from app import clock
 from app.config import Config
 from app.storage.engine import Engine
-from app.storage.tables import RegisterRef
-from app.vehicles.facts import EVERYTHING, EXPLAINED, Held, Record, Wanted
+from app.storage.registers import in_precedence
+from app.vehicles.facts import EVERYTHING, EXPLAINED, Record, Wanted
 from app.vehicles.merging import records_of
-from app.vehicles.records import Read, Records
+from app.vehicles.records import Read, Records, basis_of
 from app.vehicles.registration import canonical_registration
-from app.vehicles.rows import PlateRows, held_of
+from app.vehicles.rows import PlateRows
 from app.vehicles.sandbox import SandboxRecords
 
 BATCH_PLATES = 5_000
@@ -38,14 +38,13 @@ class VehicleReader:
 
     def __init__(self, records: Records | SandboxRecords, config: Config) -> None:
         self._records = records
-        self._timezone = config.timezone
+        self._config = config
         self.register_order = config.register_order
         """Names of registers in the order of precedence."""
-        self._mot_first_years = config.mot_first_years
 
     def day(self, as_of: str | None) -> str:
         """Return the ISO date to judge by: the one asked for, or today."""
-        return as_of or clock.today(self._timezone).isoformat()
+        return as_of or clock.today(self._config.timezone).isoformat()
 
     def look_up(
         self, registers: str, asked: Sequence[str], day: str, wanted: Wanted = EVERYTHING
@@ -70,26 +69,25 @@ class VehicleReader:
         return _found(asked, plates, records), read
 
     def look_up_held(
-        self, engine: Engine, registers: Sequence[RegisterRef], asked: Sequence[str], day: str
-    ) -> tuple[list[Found], Mapping[str, Held]]:
-        """Look plates up with dates; return one result for each, in their order.
+        self, engine: Engine, state: str, asked: Sequence[str], day: str
+    ) -> list[Found]:
+        """Look plates up with dates and all their rows; return one result for each, in their order.
 
-        Also returns by plate what each register holds about those that are known. The commands and
-        the console look up here what they explain.
+        The commands and the console look up here what they explain.
 
         Args:
-            registers: in the order of precedence; they must be attached.
+            state: of the registers, which must be attached.
             asked: plates as they were given.
             day: ISO date that decides which policy is answered.
         """
         plates = [canonical_registration(text) for text in asked]
         known = sorted({plate for plate in plates if plate is not None})
+        registers = in_precedence(state, self.register_order)
+        basis, years = basis_of(state, self._config), self._config.mot_first_years
         records: dict[str, Record] = {}
-        held: dict[str, Held] = {}
         for rows in PlateRows(engine, registers, EXPLAINED).read(known, needed=lambda rows: rows):
-            records |= records_of(rows, day, self._mot_first_years)
-            held |= held_of(rows)
-        return _found(asked, plates, records), held
+            records |= records_of(rows, day, years, basis=basis)
+        return _found(asked, plates, records)
 
 
 def _found(
@@ -102,7 +100,13 @@ def _found(
     ]
 
 
-def readers_of(engine: Engine, config: Config) -> tuple[VehicleReader, VehicleReader]:
+def readers_of(
+    engine: Engine, config: Config, *, are_for_watches: bool = False
+) -> tuple[VehicleReader, VehicleReader]:
     """Return the reader of the registers, and that of accounts whose plan is a sandbox."""
-    records = Records(engine, config.register_order, config.mot_first_years)
-    return VehicleReader(records, config), VehicleReader(SandboxRecords(config.timezone), config)
+    both = (
+        Records(engine, config, is_for_watches=are_for_watches),
+        SandboxRecords(config.timezone, is_for_watches=are_for_watches),
+    )
+    of_registers, of_sandbox = (VehicleReader(records, config) for records in both)
+    return of_registers, of_sandbox

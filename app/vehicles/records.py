@@ -1,14 +1,16 @@
 """Looks plates up in all registers at once (D26)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
+from app import clock
+from app.config import Config
 from app.storage.engine import Engine
-from app.storage.registers import in_precedence, repeat_if_removed
-from app.storage.tables import RegisterRef
-from app.vehicles.facts import EVERYTHING, Record, Wanted
-from app.vehicles.merging import needed, records_of
+from app.storage.registers import TELLS_UNKNOWN, in_precedence, repeat_if_removed
+from app.storage.tables import Kind, RegisterRef
+from app.vehicles.facts import EVERYTHING, Basis, Record, Wanted
+from app.vehicles.merging import insured_by_policy, needed, records_of
 from app.vehicles.rows import PlateRows
 
 Read = dict[str, int]
@@ -21,6 +23,7 @@ class _Compiled(NamedTuple):
     state: str
     registers: tuple[RegisterRef, ...]
     generations: Read
+    basis: Basis | None
     plates: PlateRows
 
 
@@ -28,16 +31,13 @@ class Records:
     """Reads plates from the registers.
 
     Args:
-        order: names of registers in the order of precedence.
-        mot_first_years: years after first registration before an MOT is due, by register.
+        is_for_watches: answer what is not known as a failure, whatever the rule in force (D198).
     """
 
-    def __init__(
-        self, engine: Engine, order: tuple[str, ...], mot_first_years: Mapping[str, int]
-    ) -> None:
+    def __init__(self, engine: Engine, config: Config, *, is_for_watches: bool = False) -> None:
         self._engine = engine
-        self._order = order
-        self._mot_first_years = mot_first_years
+        self._config = config
+        self._is_for_watches = is_for_watches
         self._compiled: dict[Wanted, _Compiled] = {}
         """What reads the last state of the registers."""
 
@@ -57,24 +57,48 @@ class Records:
         plates = sorted(set(registrations))
 
         def find(state: str) -> tuple[dict[str, Record], Read]:
-            if not state:
-                return {}, {}
-            compiled = self._compiled_for(state, wanted)
+            compiled, basis = self._compiled_for(state, wanted)
+            settled = None if basis is None else partial(insured_by_policy, day=day)
             records: dict[str, Record] = {}
-            for rows in compiled.plates.read(plates, partial(needed, day=day)):
-                records |= records_of(rows, day, self._mot_first_years, wanted)
+            for rows in compiled.plates.read(plates, partial(needed, day=day), settled):
+                records |= records_of(rows, day, self._config.mot_first_years, wanted, basis)
             return records, compiled.generations
 
         return repeat_if_removed(self._engine, registers, find)
 
-    def _compiled_for(self, state: str, wanted: Wanted) -> _Compiled:
-        """Return what reads this set of registers, and attach exactly these."""
+    def _compiled_for(self, state: str, wanted: Wanted) -> tuple[_Compiled, Basis | None]:
+        """Return what reads this set of registers, and its basis; attach exactly these."""
         compiled = self._compiled.get(wanted)
         if compiled is None or compiled.state != state:
-            registers = in_precedence(state, self._order)
+            registers = in_precedence(state, self._config.register_order)
             generations = {each.name: each.generation for each in registers}
-            plates = PlateRows(self._engine, registers, wanted)
-            compiled = _Compiled(state, registers, generations, plates)
+            basis = None if self._is_for_watches else basis_of(state, self._config)
+            read = wanted
+            if basis is not None and wanted.dates:
+                # On other days the yes or no of a vehicle can matter beside a policy.
+                read = wanted._replace(vehicle=True)
+            plates = PlateRows(self._engine, registers, read)
+            compiled = _Compiled(state, registers, generations, basis, plates)
             self._compiled[wanted] = compiled
         self._engine.attach_registers(compiled.registers)
-        return compiled
+        basis = compiled.basis
+        if basis is not None:
+            basis = basis._replace(today=clock.today(basis.zone).isoformat())
+        return compiled, basis
+
+
+def basis_of(state: str, config: Config) -> Basis | None:
+    """Return what the registers of a state can know today; None by the rule of 1.0.0 (D198)."""
+    if not state.endswith(TELLS_UNKNOWN):
+        return None
+    registers = in_precedence(state, config.register_order)
+    return Basis(
+        today=clock.today(config.timezone).isoformat(),
+        zone=config.timezone,
+        complete=frozenset(
+            each.name
+            for each in registers
+            if each.name in config.complete_registers and each.holds(Kind.POLICIES)
+        ),
+        has_fines=any(each.holds(Kind.FINES) for each in registers),
+    )

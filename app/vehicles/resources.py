@@ -13,6 +13,7 @@ from app.vehicles.answers import (
     ComplianceAnswer,
     InsuranceAnswer,
     Items,
+    Told,
     add_asked,
     bulk_answer,
     compliance_answer,
@@ -46,11 +47,11 @@ class _Operation:
         self._look_ups = look_ups
 
     def _record(
-        self, req: Request, look_up: LookUp, answers: _Answers, verdicts: Iterable[bool]
+        self, req: Request, look_up: LookUp, answers: _Answers, told: Iterable[Told]
     ) -> None:
-        """Record the verdicts of the answer: of the day, or of the period (D174)."""
+        """Record what the answer tells: of the day, or of the period (D174)."""
         is_of_day = look_up.question.period is None
-        self._look_ups.record(req, look_up, verdicts if is_of_day else period_verdicts(answers))
+        self._look_ups.record(req, look_up, told if is_of_day else period_verdicts(answers))
 
     def _require_record(self, req: Request, look_up: LookUp) -> Record:
         """Return the record of a plate.
@@ -63,7 +64,7 @@ class _Operation:
             raise refused_registration(found.asked)
         if found.record is None:
             look_up = self._look_ups.with_suggestions(req, look_up, found.registration)
-            self._look_ups.record(req, look_up, [False])
+            self._look_ups.record(req, look_up, [(False, ())])
             members = {}
             if look_up.suggested is not None:
                 members["suggestions"] = suggestion_answers(look_up.suggested)
@@ -82,7 +83,7 @@ class Insurance(_Operation):
         insurance = insurance_answer(record, look_up.day, question.as_of)
         if question.asks_more:
             add_asked(insurance, record, look_up.day, question)
-        self._record(req, look_up, [insurance], [insurance.insured])
+        self._record(req, look_up, [insurance], [(insurance.insured, insurance.unknown)])
         answer(resp, insurance)
 
     on_head = on_get
@@ -105,7 +106,7 @@ class Compliance(_Operation):
         )
         if question.asks_more:
             add_asked(compliance, record, look_up.day, question)
-        self._record(req, look_up, [compliance], [compliance.compliant])
+        self._record(req, look_up, [compliance], [(compliance.compliant, compliance.unknown)])
         answer(resp, compliance)
 
     on_head = on_get
@@ -121,8 +122,8 @@ class BulkInsurance(_Operation):
         look_up = self._look_ups.look_up(req, "bulk_insurance", sent.registrations, question)
         items = [insurance_item(each, look_up.day) for each in look_up.found]
         _add_asked_to_all(items, look_up, question)
-        insured = (item.insured for item in items)
-        self._record(req, look_up, items, insured)
+        told = ((item.insured, item.unknown) for item in items)
+        self._record(req, look_up, items, told)
         answer(resp, bulk_answer(items, question.as_of))
 
 
@@ -156,8 +157,8 @@ class BulkCompliance(_Operation):
             for each in look_up.found
         ]
         _add_asked_to_all(items, look_up, question)
-        compliant = (item.compliant for item in items)
-        self._record(req, look_up, items, compliant)
+        told = ((item.compliant, item.unknown) for item in items)
+        self._record(req, look_up, items, told)
         answer(resp, bulk_answer(items, question.as_of))
 
 

@@ -5,7 +5,7 @@ which the columns of each kind have their places by type. Each part reaches its 
 the cost does not depend on how many rows a register has.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from itertools import groupby
 from operator import itemgetter
@@ -41,6 +41,8 @@ A row has the number of its part, the registration, and the columns of its kind 
 """
 Needed = Callable[[Rows], Rows]
 """Returns those rows of a plate on which the answer depends; called between two pages."""
+Settled = Callable[[Rows], Collection[str]]
+"""Returns the plates whose policies decide the answer, so that nothing else need be read."""
 
 
 def _types_of(kind: Kind) -> list[type[peewee.Field]]:
@@ -113,45 +115,54 @@ class PlateRows:
             kinds = (Kind.VEHICLES, Kind.POLICIES) if wanted.vehicle else (Kind.POLICIES,)
             first = [part for part in self._parts if part.kind in kinds]
         steps = [first, self._parts] if first and first != self._parts else [self._parts]
+        self._kinds = [{part.kind for part in step} for step in steps]
         self._one = [Prepared(engine, partial(self._of_one, step)) for step in steps]
         self._many = [Prepared(engine, partial(self._of_many, step)) for step in steps]
 
-    def read(self, plates: Sequence[str], needed: Needed) -> Iterator[Rows]:
+    def read(
+        self, plates: Sequence[str], needed: Needed, settled: Settled | None = None
+    ) -> Iterator[Rows]:
         """Yield the rows of plates that an answer needs; those of one plate are yielded together.
 
         Plates with many rows are read apart, so that memory stays bounded.
 
         Args:
             plates: in order, without repetitions. PERF: so they walk each tree from left to right.
+            settled: by default all plates that have policies.
         """
         if not self._parts:
             return
         rows_max = ROWS_MAX + _ROWS_PER_PLATE * (len(plates) - 1)
         left = plates
-        for one, many in zip(self._one, self._many, strict=True):
+        for one, many, kinds in zip(self._one, self._many, self._kinds, strict=True):
             if len(left) == 1:  # PERF: the statement for a single plate is the faster one.
                 rows = one.rows(registration=left[0], rows=rows_max)
             else:
                 rows = many.rows(plates=self._engine.listed(left), rows=rows_max)
             if len(rows) == rows_max:
-                yield from self._read_apart(left, needed)
+                yield from self._read_apart(left, needed, settled)
                 return
             if rows:
-                yield self._by_part(rows)
-                if len(plates) == 1:
-                    return
-                known = set(map(itemgetter(REGISTRATION), rows))
+                found = self._by_part(rows)
+                if settled is not None and kinds == {Kind.POLICIES}:
+                    known = settled(found)
+                    found = _of_plates(found, known)
+                else:
+                    known = set(map(itemgetter(REGISTRATION), rows))
+                yield found
                 left = [plate for plate in left if plate not in known]
                 if not left:
                     return
 
-    def _read_apart(self, plates: Sequence[str], needed: Needed) -> Iterator[Rows]:
+    def _read_apart(
+        self, plates: Sequence[str], needed: Needed, settled: Settled | None
+    ) -> Iterator[Rows]:
         if len(plates) == 1:
             yield self._paged(plates[0], needed)
             return
         half = len(plates) // 2
-        yield from self.read(plates[:half], needed)
-        yield from self.read(plates[half:], needed)
+        yield from self.read(plates[:half], needed, settled)
+        yield from self.read(plates[half:], needed, settled)
 
     def _by_part(self, rows: list[Row]) -> Rows:
         if not self._engine.keeps_order:
@@ -212,6 +223,10 @@ class PlateRows:
             if part.kind != Kind.VEHICLES or name in self._wanted.columns:
                 selected[at - REGISTRATION - 1] = name
         return peewee.SQL(",".join((str(self._parts.index(part)), "registration", *selected)))
+
+
+def _of_plates(rows: Rows, plates: Collection[str]) -> Rows:
+    return [(part, [row for row in its if row[REGISTRATION] in plates]) for part, its in rows]
 
 
 def held_of(rows: Rows) -> dict[str, Held]:

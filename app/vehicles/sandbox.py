@@ -5,18 +5,23 @@ day. What is known is merged and judged as if registers had it. Plates that prov
 `app.sandbox_errors`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, date, timedelta, tzinfo
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from app import clock
 from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Row
+from app.storage.registers import TELLS_UNKNOWN
 from app.storage.tables import Kind
 from app.vehicles.compliance import Judgement, judge
 from app.vehicles.facts import (
     EVERYTHING,
+    EXPLAINED,
+    Basis,
     FineFacts,
     PolicyFacts,
     Record,
@@ -27,6 +32,7 @@ from app.vehicles.merging import records_of
 from app.vehicles.records import Read
 from app.vehicles.rows import REGISTRATION, Part, Rows, row_of
 
+_REGISTER = "sandbox"
 _MOT_FIRST_YEARS = {EVERY_REGISTER: 3}
 
 
@@ -54,6 +60,12 @@ class Car(NamedTuple):
     tax_due: int | None = 150
     fine: bool | None = None
     """Whether a fine is settled; None if there is none."""
+    is_complete: bool = True
+    """Whether a register holds every policy of it."""
+    has_fines: bool = True
+    """Whether a register has fines."""
+    age: int = 400
+    """How many days ago its rows changed, if answers tell what is not known."""
 
 
 class Shown(NamedTuple):
@@ -65,7 +77,7 @@ class Shown(NamedTuple):
     """None if the plate is not known."""
 
 
-_UNKNOWN = Car((), None, None, None, None, None, None)
+_UNKNOWN = Car((), None, None, None, None, None, None, is_complete=False)
 _NO_DETAILS = Term(insurer="", type=None)
 _GAP = (Term(-354, 10), Term(21, 385))
 _OLD = Car(mot_expiry=None, mot_exempt=True, registered=-20_000, tax_status="exempt", tax_due=None)
@@ -96,13 +108,35 @@ VEHICLES: Final = (
     ),
 )
 """A plate for each outcome of a look-up, and for each reason of a check."""
+_UNDATED = Car((), insured=True, mot_expiry=None, mot_exempt=True, tax_due=None, age=1)
+VEHICLES_UNKNOWN: Final = (
+    Shown("TESTUNKINS", "no policy is known, and not whether one is", Car((), is_complete=False)),
+    Shown("TESTUNKMOT", "no MOT is known, and not whether one is due", Car(mot_expiry=None)),
+    Shown("TESTUNKTAX", "no road tax is known", Car(tax_status=None, tax_due=None)),
+    Shown("TESTUNKFINE", "no register has fines", Car(has_fines=False)),
+    Shown(
+        "TESTPARTIAL",
+        "the only policy that is known ended yesterday; there may be another",
+        Car((Term(-365, -1),), is_complete=False),
+    ),
+    Shown("TESTNOPOLICY", "a register that holds every policy has none", Car(())),
+    Shown("TESTTHEN", "all is known for today, and nothing for other days", _UNDATED),
+)
+"""Plates that are known only if answers tell what is not known (D198)."""
+_LESS_KNOWN: Final[Mapping[str, Mapping[str, Any]]] = {
+    each.plate: ({} if each.car.is_complete else {"complete": ()})
+    | ({} if each.car.has_fines else {"has_fines": False})
+    for each in (*VEHICLES, *VEHICLES_UNKNOWN)
+    if each.car and not (each.car.is_complete and each.car.has_fines)
+}
+"""By plate, how its basis differs from that of the others."""
 
 
-def judged(today: date) -> Iterator[tuple[Shown, Judgement | None]]:
+def judged(today: date, *, tells_unknown: bool) -> Iterator[tuple[Shown, Judgement | None]]:
     """Yield each plate of the table, and its verdicts; None if it is not known."""
     day = today.isoformat()
-    records = records_of(holdings(today), day, _MOT_FIRST_YEARS)
-    for each in VEHICLES:
+    records = _records(today, UTC, day, EXPLAINED, tells_unknown=tells_unknown)
+    for each in (*VEHICLES, *VEHICLES_UNKNOWN) if tells_unknown else VEHICLES:
         record = records.get(each.plate)
         yield each, judge(record, day) if record else None
 
@@ -112,38 +146,74 @@ class SandboxRecords:
 
     Args:
         zone: the time zone that decides which day it is.
+        is_for_watches: as that of `Records`.
     """
 
-    def __init__(self, zone: tzinfo) -> None:
+    def __init__(self, zone: tzinfo, *, is_for_watches: bool = False) -> None:
         self._zone = zone
+        self._is_for_watches = is_for_watches
 
     def find_records(
         self, registers: str, registrations: Sequence[str], day: str, wanted: Wanted = EVERYTHING
     ) -> tuple[dict[str, Record], Read]:
         """Return the known ones among plates, and that no register was read."""
-        asked = set(registrations)
-        rows = [
-            (part, [row for row in its if row[REGISTRATION] in asked])
-            for part, its in holdings(clock.today(self._zone))
-        ]
-        return records_of(rows, day, _MOT_FIRST_YEARS, wanted), {}
+        tells = not self._is_for_watches and registers.endswith(TELLS_UNKNOWN)
+        today = clock.today(self._zone)
+        asked = frozenset(registrations)
+        return _records(today, self._zone, day, wanted, asked, tells_unknown=tells), {}
 
 
-@lru_cache(2)
-def holdings(today: date) -> Rows:
+def _records(
+    today: date,
+    zone: tzinfo,
+    day: str,
+    wanted: Wanted,
+    asked: Collection[str] | None = None,
+    *,
+    tells_unknown: bool,
+) -> dict[str, Record]:
+    """Return the records of plates of the table.
+
+    Args:
+        today: in the zone.
+        asked: by default all plates.
+    """
+    rows = [
+        (part, [row for row in its if asked is None or row[REGISTRATION] in asked])
+        for part, its in holdings(today, tells_unknown=tells_unknown)
+    ]
+    if not tells_unknown:
+        return records_of(rows, day, _MOT_FIRST_YEARS, wanted)
+    basis = Basis(today.isoformat(), zone, (_REGISTER,), has_fines=True)
+    records = records_of(rows, day, _MOT_FIRST_YEARS, wanted, basis)
+    for plate, less in _LESS_KNOWN.items():
+        if plate in records:
+            its = basis._replace(**less)
+            records[plate] = msgspec.structs.replace(records[plate], basis=its)
+    return records
+
+
+@lru_cache(4)
+def holdings(today: date, *, tells_unknown: bool = False) -> Rows:
     """Return what is known about the plates of the table on a day."""
-    held = [row for each in VEHICLES if each.car for row in _rows_of(each.plate, each.car, today)]
+    vehicles = (*VEHICLES, *VEHICLES_UNKNOWN) if tells_unknown else VEHICLES
+    # In no time zone later than now.
+    held = [
+        row
+        for each in vehicles
+        if each.car
+        for row in _rows_of(each.plate, each.car, today, each.car.age if tells_unknown else 1)
+    ]
     return [
-        (Part("sandbox", kind), [row for of_kind, row in held if of_kind == kind]) for kind in Kind
+        (Part(_REGISTER, kind), [row for of_kind, row in held if of_kind == kind]) for kind in Kind
     ]
 
 
-def _rows_of(plate: str, car: Car, today: date) -> Iterator[tuple[Kind, Row]]:
+def _rows_of(plate: str, car: Car, today: date, age: int) -> Iterator[tuple[Kind, Row]]:
     def day(days: int | None) -> str | None:
         return None if days is None else (today + timedelta(days)).isoformat()
 
-    # In no time zone later than now.
-    updated = clock.start_of(today - timedelta(1), UTC)
+    updated = clock.start_of(today - timedelta(age), UTC)
     registered = day(car.registered)
     vehicle = VehicleFacts(
         make=registered and "Ford",

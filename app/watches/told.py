@@ -107,7 +107,7 @@ def _check(record: Record, day: str, name: str, verdict: Verdict) -> Check:
     if verdict.is_good and judge_one is not None and is_countable:
         until = good_until(record, day, judge_one)
         last_day = None if until is UNSET else until
-    return Check(*verdict, last_day)
+    return Check(verdict.is_good, verdict.reason, last_day)
 
 
 class CheckBody(msgspec.Struct, frozen=True, gc=False):

@@ -136,18 +136,16 @@ def calls(config: Config, key: str, vehicles: int) -> dict[str, Call]:
     chance = random.Random(0)
     known = cycle([plate(chance.randrange(vehicles)) for _ in range(10_007)])
     bulk = cycle([[next(known) for _ in range(BULK)] for _ in range(10)])
-    order = config.register_order
-    years = config.mot_first_years
-    alone, merged = Records(engine_of_one, order, years), Records(engine, order, years)
+    alone, merged = Records(engine_of_one, config), Records(engine, config)
     request = requests(config, key)
     return {
         "key check": lambda: authenticator.find_caller(key),
         "key check, built per request": lambda: Authenticator(engine).find_caller(key),
         "look-up, 1 register": lambda: alone.find_records(ONE_REGISTER, [next(known)], DAY),
         "look-up, 3 registers": lambda: merged.find_records(several, [next(known)], DAY),
-        "look-up, 3 registers, built per request": lambda: Records(
-            engine, order, years
-        ).find_records(several, [next(known)], DAY),
+        "look-up, 3 registers, built per request": lambda: Records(engine, config).find_records(
+            several, [next(known)], DAY
+        ),
         "bulk of 1,000, 1 register": lambda: alone.find_records(ONE_REGISTER, next(bulk), DAY),
         "bulk of 1,000, 3 registers": lambda: merged.find_records(several, next(bulk), DAY),
         "GET insurance": lambda: request("GET", f"/v1/vehicle/{next(known)}/insurance"),

@@ -260,9 +260,7 @@ class Explainer(threading.Thread):
         """Explain until the end of the test."""
         config = self._config
         with opened_database(config) as engine:
-            reader = VehicleReader(
-                Records(engine, config.register_order, config.mot_first_years), config
-            )
+            reader = VehicleReader(Records(engine, config), config)
             while not self.over.is_set():
                 asked_at = time.monotonic()
                 try:

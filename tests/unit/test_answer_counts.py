@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.config import Config
 from app.errors import OperatorError
 from app.registers.applying.answers import ANSWERS, Basis, Moves
 from app.registers.change import change_of
@@ -70,7 +71,9 @@ ROWS = {"vehicles": _vehicle, "policies": _policy, "fines": _fine}
 
 def _judged(world) -> dict[str, tuple[tuple[bool, ...], str | None]]:
     """Ask every plate as an enquiry does: its checks, and the insurer that covers it."""
-    records = Records(world.engine, BASIS.order, BASIS.mot_first_years)
+    records = Records(
+        world.engine, Config(register_order=BASIS.order, mot_first_years=BASIS.mot_first_years)
+    )
     found, _ = with_current_registers(
         world.engine, lambda state: records.find_records(state, PLATES, DAY)
     )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.config import Config
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import Register, in_precedence
 from app.storage.sqlite import SqliteEngine
@@ -82,7 +83,9 @@ class Shelf:
         self, order: tuple[str, ...] = ORDER, mot_first_years: Mapping[str, int] | None = None
     ) -> Records:
         """Return a reader that attaches the registers of the state."""
-        return Records(self.engine, order, mot_first_years or {})
+        return Records(
+            self.engine, Config(register_order=order, mot_first_years=mot_first_years or {})
+        )
 
     def close(self) -> None:
         close_quietly(self.engine)

@@ -1,6 +1,7 @@
 """Watches of an installation, set and swept without a server or a command."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.accounts.models import Account
@@ -30,7 +31,8 @@ class Watched:
         first_years: Mapping[str, int] | None = None,
     ) -> None:
         self.engine = engine
-        self.reader = VehicleReader(Records(engine, order, first_years or {"*": 0}), config)
+        config = replace(config, register_order=order, mot_first_years=first_years or {"*": 0})
+        self.reader = VehicleReader(Records(engine, config, is_for_watches=True), config)
         self.ids = dict(Account.select(Account.name, Account.id).tuples().execute(engine))
         self.watches = Watches(engine)
         self.told: list[tuple[str, str, str]] = []

@@ -5,6 +5,7 @@ deletions and cancellations are applied one by one, in the order of the file (fo
 """
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from app.registers.formats.changes import (
@@ -21,7 +22,7 @@ from app.registers.formats.changes import (
     with_time,
     without_time,
 )
-from app.storage.tables import FineRow, Kind, PolicyRow
+from app.storage.tables import COLUMNS, FineRow, Kind, PolicyRow
 
 Keyed = dict[str, Columns]
 """Rows by key."""
@@ -67,6 +68,7 @@ def apply_changes(
     loaded_at: int,
     *,
     is_replace: bool = False,
+    dates_values: bool = False,
 ) -> Outcome:
     """Apply changes, in their order, to the stored rows of a register.
 
@@ -78,6 +80,7 @@ def apply_changes(
         held: all stored rows of these groups; of a replace, those with the same keys are enough.
         loaded_at: the time of the load, in Unix seconds.
         is_replace: remove all other rows of `held`.
+        dates_values: make the time of a vehicle's row tell since when its values are known (D198).
     """
     key_of = order_of(kind).key_of()
     before = {key_of(row): row for row in held}
@@ -97,6 +100,8 @@ def apply_changes(
         return Outcome(rows, rows, (), (), (), removed, skipped)
     if rows == old_rows:
         return Outcome(rows, (), rows, (), (), removed, skipped)
+    if dates_values and kind == Kind.VEHICLES:
+        rows = [_dated(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
     outcome = _compared(rows, old_rows, removed, skipped)
     if is_replace or not outcome.added:
         return outcome
@@ -139,6 +144,21 @@ def _timed(row: Columns, old: Columns | None, loaded_at: int) -> Columns:
     if old is not None and without_time(old) == without_time(row):
         return old
     return with_time(row, loaded_at)
+
+
+_judged = itemgetter(*(each.position for each in COLUMNS[Kind.VEHICLES] if each.check))
+"""Returns the values of a vehicle's row that its checks depend on."""
+
+
+def _dated(row: Columns, old: Columns | None, loaded_at: int) -> Columns:
+    """Return a vehicle's row whose time is not before that of the change of its values.
+
+    Files keep the time of a row whose values they change. Taken as it is, it would say that the new
+    values were known for years.
+    """
+    if old is None or time_of(row) > time_of(old):
+        return row
+    return with_time(row, time_of(old) if _judged(row) == _judged(old) else loaded_at)
 
 
 def _applied_one_by_one(

@@ -18,7 +18,13 @@ from app.registers.applying.counts import in_force
 from app.registers.applying.parts import Judge, Part, RowsByPlate, joined
 from app.registers.formats.changes import Columns, order_of
 from app.storage.engine import Engine, Prepared, closed_afterwards, parameter
-from app.storage.registers import in_precedence, read_fault, read_state, repeat_if_removed
+from app.storage.registers import (
+    TELLS_UNKNOWN,
+    in_precedence,
+    read_fault,
+    read_state,
+    repeat_if_removed,
+)
 from app.storage.stores import connected_again
 from app.storage.tables import (
     COLUMNS,
@@ -267,7 +273,8 @@ def _day_sooner(
 
 def _with_register(state: str, register: str) -> str:
     """Return a state of the registers in which this register exists, if only without kinds."""
-    entries = [each for each in state.split(",") if each and each.split("/")[2]]
+    listed = state.removesuffix(TELLS_UNKNOWN)
+    entries = [each for each in listed.split(",") if each and each.split("/")[2]]
     is_there = any(each.startswith(f"{register}/") for each in entries)
     return ",".join(entries if is_there else [*entries, f"{register}/0/-"])
 

@@ -29,6 +29,7 @@ from app.domains.resources import DomainCollection, DomainItem
 from app.logs import LineWriter
 from app.monitoring.health import Health, Readiness
 from app.monitoring.metrics import MetricsPage
+from app.registers.load_times import KnownLoadTimes
 from app.routes import ENDPOINTS, IMAGINED_PATHS, OPERATIONS, SUGGESTED_PATHS
 from app.serve import listening
 from app.serve.account import OwnAccount, OwnUsage
@@ -47,8 +48,10 @@ from app.serve.limits.store import LimitStore, identity_of
 from app.storage.engine import Engine, open_engine
 from app.storage.versions import database_id
 from app.vehicles.audited import LookUps, Recorder
-from app.vehicles.reader import readers_of
+from app.vehicles.reader import VehicleReader, readers_for_watches
+from app.vehicles.records import Records
 from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
+from app.vehicles.sandbox import SandboxRecords
 from app.watches.feed import Feed
 from app.watches.resources import BulkWatches, EventList, WatchCollection, WatchItem
 from app.watches.watching import Watching
@@ -73,8 +76,9 @@ def create_resources(
 ) -> tuple[object, ...]:
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
-    look_ups = LookUps(*readers_of(engine, config), unit)
-    watching = Watching(engine, *readers_of(engine, config, are_for_watches=True), unit)
+    reader = VehicleReader(Records(engine, config), config, KnownLoadTimes(engine).of_state)
+    look_ups = LookUps(reader, VehicleReader(SandboxRecords(config.timezone), config), unit)
+    watching = Watching(engine, *readers_for_watches(engine, config), unit)
     return (
         DomainCollection(domains),
         DomainItem(domains),

@@ -4,6 +4,7 @@ import argparse
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import peewee
@@ -16,6 +17,7 @@ from app.config import Config
 from app.errors import OperatorError
 from app.nouns import counted
 from app.printable import printable
+from app.registers.load_times import read_load_times
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
@@ -79,7 +81,7 @@ def _lookup(args: argparse.Namespace) -> None:
     args.plates = plates_of(args.plates)
     config = Config.from_env()
     with opened_database(config) as engine:
-        reader = VehicleReader(Records(engine, config), config)
+        reader = VehicleReader(Records(engine, config), config, partial(read_load_times, engine))
         day = reader.day(period.first if period else args.as_of)
         try:
             if args.csv is not None:

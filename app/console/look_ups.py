@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 import falcon
@@ -20,6 +21,7 @@ from app.console.resources import LOOK_UP, PageError, Resource, Services, send_c
 from app.csv_cells import text_cell
 from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
 from app.people.plates import LimitReached, PlateLimits
+from app.registers.load_times import read_load_times
 from app.roles import Right
 from app.storage.registers import find_unreadable
 from app.vehicles.answer_cells import Cells
@@ -167,7 +169,9 @@ class LookUp(Resource):
     def __init__(self, services: Services) -> None:
         super().__init__(services)
         config = services.config
-        self._reader = VehicleReader(Records(services.engine, config), config)
+        self._reader = VehicleReader(
+            Records(services.engine, config), config, partial(read_load_times, services.engine)
+        )
         self._limits = PlateLimits(services.engine, config)
         self._fields = (*_FIELDS, *(each._replace(hint="") for each in enquiry_fields(config)))
 

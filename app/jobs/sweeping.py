@@ -23,7 +23,7 @@ from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.storage.stores import store_of
-from app.vehicles.reader import readers_of
+from app.vehicles.reader import readers_for_watches
 from app.vehicles.records import Read
 from app.watches.feed import KEPT_DAYS
 from app.watches.repository import Terms
@@ -158,7 +158,7 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
     Raises as `Sweep.run` does; what was committed before stays.
     """
     swept = list[Swept]()
-    readers = readers_of(engine, config, are_for_watches=True)
+    readers = readers_for_watches(engine, config)
     settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
     said = {"operation": SWEEP, **said_by_command()}
     with recording(engine, config, said) as recorded:

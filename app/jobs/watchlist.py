@@ -31,7 +31,7 @@ from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.files import free_bytes_of, size_text
 from app.storage.registers import with_current_registers
-from app.vehicles.reader import BATCH_PLATES, readers_of
+from app.vehicles.reader import BATCH_PLATES, readers_for_watches
 from app.vehicles.records import Read
 from app.vehicles.registration import canonical_registration, registration_fault
 from app.watches.repository import Changed, Edit, Terms, Watches
@@ -106,7 +106,7 @@ def import_watchlist(
     """
     account = require_account(engine, account_name)
     plan = require_plan(engine, account.plan_id)
-    reader = readers_of(engine, config, are_for_watches=True)[plan.is_sandbox]
+    reader = readers_for_watches(engine, config)[plan.is_sandbox]
     rules = _Rules.of(plan, reason, reader.day(None))
     watches = Watches(engine)
     with (

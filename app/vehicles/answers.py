@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from app import clock
 from app.vehicles.compliance import Judgement, judge, judge_insurance
+from app.vehicles.deciding import LoadTimes, checks_loaded, insurance_loaded
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.periods import (
     Period,
@@ -23,7 +24,7 @@ from app.vehicles.reader import Found
 from app.vehicles.registration import registration_fault
 
 NOT_FOUND = "Vehicle not found"
-_T = TypeVar("_T", bool, str)
+_T = TypeVar("_T", bool, str, str | None)
 
 
 # PERF: structs in place of dicts: a bulk of 1,000 takes a tenth less. A member that is UNSET is
@@ -85,9 +86,17 @@ class PeriodAnswer(msgspec.Struct, gc=False):
     unknown: Unknown = UNSET
 
 
+class InsuranceLoaded(msgspec.Struct, gc=False):
+    """When the register that decided the only check of an answer about insurance was loaded."""
+
+    insuranceValid: str | None  # noqa: N815
+
+
 class _InsuranceDates(msgspec.Struct, kw_only=True, gc=False):
     """What an answer about insurance tells of later days, after its own members."""
 
+    loaded: FourChecks[str | None] | InsuranceLoaded | UnsetType = UNSET
+    """When the registers that decided were last loaded; null if none did."""
     period: PeriodAnswer | UnsetType = UNSET
     insuredUntil: Until = UNSET  # noqa: N815
     tooManyPolicies: bool | UnsetType = UNSET  # noqa: N815
@@ -354,18 +363,21 @@ _WITH_TIME = (InsuranceAnswer, *_ITEMS)
 _WITH_POLICY = (InsuranceAnswer, InsuranceItem)
 
 
-def add_asked(answer: _InsuranceDates, record: Record, day: str, question: Question) -> None:
+def add_asked(
+    answer: _InsuranceDates, record: Record, day: str, question: Question, times: LoadTimes
+) -> None:
     """Add to an answer what a request asks besides: details, a period, all policies (D92, D172).
 
     Args:
         record: of a look-up that asked for dates.
         day: ISO date that the answer is about.
+        times: of the loads of the registers that were read; needed for details only.
     """
     tells_cancellations = question.details or question.policies
     if tells_cancellations and isinstance(answer, _WITH_POLICY) and record.policy is not None:
         answer.policy = detailed_policy_answer(record.policy)
     if question.details:
-        _add_details(answer, record, day)
+        _add_details(answer, record, day, times)
     if question.period is not None:
         _add_period(answer, record, question.period)
     if question.policies and isinstance(answer, InsuranceAnswer):
@@ -374,7 +386,7 @@ def add_asked(answer: _InsuranceDates, record: Record, day: str, question: Quest
         answer.policiesTruncated = has_more or UNSET
 
 
-def _add_details(answer: _InsuranceDates, record: Record, day: str) -> None:
+def _add_details(answer: _InsuranceDates, record: Record, day: str, times: LoadTimes) -> None:
     if isinstance(answer, _ITEMS):
         answer.vehicle = vehicle_answer(record)
         answer.lastUpdated = clock.iso_utc(record.updated)
@@ -384,6 +396,8 @@ def _add_details(answer: _InsuranceDates, record: Record, day: str) -> None:
     else:
         answer.insuredUntil = good_until(record, day, judge_insurance)
     if isinstance(answer, _ComplianceDates):
+        loaded = checks_loaded(record, judge(record, day), day, times)
+        answer.loaded = FourChecks(*map(_time_or_none, loaded))
         if not has_too_many:
             answer.compliantUntil = good_until(record, day, judge)
         exempt = record.mot_exempt
@@ -393,6 +407,15 @@ def _add_details(answer: _InsuranceDates, record: Record, day: str) -> None:
         answer.firstRegistered = record.first_registered
         answer.taxStatus, answer.taxDue = record.tax_status, record.tax_due
         answer.finesOutstanding = record.outstanding_fines
+    else:
+        verdict = judge_insurance(record, day)
+        answer.loaded = InsuranceLoaded(
+            _time_or_none(insurance_loaded(record, verdict, day, times))
+        )
+
+
+def _time_or_none(epoch_seconds: int | None) -> str | None:
+    return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
 
 
 def _add_period(answer: _InsuranceDates, record: Record, period: Period) -> None:

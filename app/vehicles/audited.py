@@ -21,6 +21,7 @@ from app.serve.http.unit import Unit
 from app.vehicles import facts
 from app.vehicles.answers import Told, unknown_checks
 from app.vehicles.compliance import judge, judge_insurance
+from app.vehicles.deciding import LoadTimes
 from app.vehicles.explanation import Explained
 from app.vehicles.facts import DESCRIPTION, Wanted
 from app.vehicles.periods import Period, Question, judge_period
@@ -53,6 +54,8 @@ class LookUp(msgspec.Struct, frozen=True, gc=False):
     """ISO date to judge by."""
     found: Sequence[Found]
     registers: Read
+    times: LoadTimes = {}
+    """Of the loads of these registers, if the question asks for details."""
     suggested: Sequence[facts.Record] | None = None
     """The known plates that a 404 shows; None if the plan has no suggestions, or after a hit."""
 
@@ -86,7 +89,12 @@ class LookUps:
         unit: records look-ups, if the audit trail is on.
     """
 
-    def __init__(self, reader: VehicleReader, sandbox: VehicleReader, unit: Unit[Record]) -> None:
+    def __init__(
+        self,
+        reader: VehicleReader,
+        sandbox: VehicleReader,
+        unit: Unit[Record],
+    ) -> None:
         self._reader = reader
         self._sandbox = sandbox
         self._unit = unit
@@ -118,7 +126,8 @@ class LookUps:
             describes = wanted.vehicle or (question.details and operation in _BULKS)
             wanted = Wanted(describes, wanted.papers, dates=True)
         found, read = reader.look_up(caller.registers, asked, day, wanted)
-        return LookUp(operation, enquiry, question, day, found, read)
+        times = reader.load_times(caller.registers) if question.details else {}
+        return LookUp(operation, enquiry, question, day, found, read, times)
 
     def with_suggestions(self, req: Request, look_up: LookUp, unknown: str) -> LookUp:
         """Return a look-up of an unknown plate with the suggestions for it, if the plan has any.

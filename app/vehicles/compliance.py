@@ -70,7 +70,7 @@ def _judge_without_cover(
     Args:
         of_policy: why its policy does not; None if none is known.
     """
-    insured = record.insured if day == basis.today else _insured_then(record, day, basis)
+    insured = insured_on(record, day)
     if of_policy is None and insured is not None:
         return _BY_FLAG[insured]
     if insured is not None:
@@ -87,8 +87,11 @@ def _judge_without_cover(
     return _NOT_KNOWN_THEN if day != basis.today and is_known_now else _NOT_KNOWN
 
 
-def _insured_then(record: Record, day: str, basis: Basis) -> bool | None:
+def insured_on(record: Record, day: str) -> bool | None:
     """Return the yes or no of the first register that has one, if it was known for the day."""
+    basis = record.basis
+    if basis is None or day == basis.today:
+        return record.insured
     for vehicle in _vehicles(record):
         if vehicle.insured is not None:
             return vehicle.insured if basis.was_known(vehicle.updated, day) else None

@@ -24,6 +24,7 @@ from app.vehicles.answers import (
 )
 from app.vehicles.compliance import Verdict, judge
 from app.vehicles.contradictions import Contradicted, contradicted, opposite_in_words
+from app.vehicles.deciding import LoadTimes
 from app.vehicles.facts import (
     DESCRIPTION,
     FineFacts,
@@ -70,6 +71,8 @@ class Explained(NamedTuple):
     registers: Read
     """All registers, in the order of precedence."""
     plates: list[Explanation]
+    times: LoadTimes
+    """When the registers were loaded."""
 
 
 def explain(
@@ -103,7 +106,7 @@ def explain(
             )
         read = {each.name: each.generation for each in registers}
         plates = [_explanation(each, suggested, day, period, read) for each in found]
-        return Explained(read, plates)
+        return Explained(read, plates, reader.load_times(state))
 
     return with_current_registers(engine, explained)
 
@@ -277,11 +280,13 @@ def document_of(explained: Explained, day: str, period: Period | None = None) ->
         "asOf": day,
         **({"period": {"firstDay": period.first, "lastDay": period.last}} if period else {}),
         "registers": list(explained.registers),
-        "plates": [_plate(each, explained.registers, day, period) for each in explained.plates],
+        "plates": [_plate(each, explained, day, period) for each in explained.plates],
     }
 
 
-def _plate(explanation: Explanation, registers: Read, day: str, period: Period | None) -> Document:
+def _plate(
+    explanation: Explanation, explained: Explained, day: str, period: Period | None
+) -> Document:
     found = explanation.found
     asked = {"asked": found.asked, "registration": found.registration}
     if found.record is None:
@@ -292,7 +297,7 @@ def _plate(explanation: Explanation, registers: Read, day: str, period: Period |
             "suggestions": msgspec.to_builtins(suggestion_answers(explanation.suggested))
         }
     return asked | {
-        **_answers(found.record, day, period),
+        **_answers(found.record, day, period, explained.times),
         "decidedBy": [
             {
                 "column": each.column,
@@ -304,11 +309,11 @@ def _plate(explanation: Explanation, registers: Read, day: str, period: Period |
             for each in explanation.decisions
         ],
         "chosenPolicy": _choice(explanation.choice, day),
-        "registers": [_holding(name, found.record.rows, day) for name in registers],
+        "registers": [_holding(name, found.record.rows, day) for name in explained.registers],
     }
 
 
-def _answers(record: Record, day: str, period: Period | None) -> Document:
+def _answers(record: Record, day: str, period: Period | None, times: LoadTimes) -> Document:
     """Return the answers of the two operations, with all that can be asked of them.
 
     A period that fails also has the `checks` and the `policy` of its first failing day.
@@ -318,8 +323,8 @@ def _answers(record: Record, day: str, period: Period | None) -> Document:
     compliance = compliance_answer(
         record.registration, judge(record, day), explain=True, checked_at=clock.now()
     )
-    add_asked(insurance, record, day, asked)
-    add_asked(compliance, record, day, asked)
+    add_asked(insurance, record, day, asked, times)
+    add_asked(compliance, record, day, asked, times)
     answers = {"insurance": insurance, "compliance": compliance}
     document: Document = msgspec.to_builtins(answers)
     for answer in document.values():

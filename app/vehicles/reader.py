@@ -1,6 +1,6 @@
 """Looks vehicles up for every operation and every command."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -8,6 +8,7 @@ from app import clock
 from app.config import Config
 from app.storage.engine import Engine
 from app.storage.registers import in_precedence
+from app.vehicles.deciding import LoadTimes
 from app.vehicles.facts import EVERYTHING, EXPLAINED, Record, Wanted
 from app.vehicles.merging import records_of
 from app.vehicles.records import Read, Records, basis_of
@@ -34,10 +35,20 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 class VehicleReader:
-    """Answers plates from the registers, or from the table of the sandbox."""
+    """Answers plates from the registers, or from the table of the sandbox.
 
-    def __init__(self, records: Records | SandboxRecords, config: Config) -> None:
+    Args:
+        load_times: returns when the registers of a state were loaded, if answers tell that.
+    """
+
+    def __init__(
+        self,
+        records: Records | SandboxRecords,
+        config: Config,
+        load_times: Callable[[str], LoadTimes] = lambda _: {},
+    ) -> None:
         self._records = records
+        self.load_times = load_times
         self._config = config
         self.register_order = config.register_order
         """Names of registers in the order of precedence."""
@@ -100,13 +111,11 @@ def _found(
     ]
 
 
-def readers_of(
-    engine: Engine, config: Config, *, are_for_watches: bool = False
-) -> tuple[VehicleReader, VehicleReader]:
-    """Return the reader of the registers, and that of accounts whose plan is a sandbox."""
-    both = (
-        Records(engine, config, is_for_watches=are_for_watches),
-        SandboxRecords(config.timezone, is_for_watches=are_for_watches),
-    )
-    of_registers, of_sandbox = (VehicleReader(records, config) for records in both)
-    return of_registers, of_sandbox
+def readers_for_watches(engine: Engine, config: Config) -> tuple[VehicleReader, VehicleReader]:
+    """Return the reader of the registers, and that of accounts whose plan is a sandbox.
+
+    To them what is not known is a failure, whatever the rule in force (D198).
+    """
+    records = Records(engine, config, is_for_watches=True)
+    sandbox = SandboxRecords(config.timezone, is_for_watches=True)
+    return VehicleReader(records, config), VehicleReader(sandbox, config)

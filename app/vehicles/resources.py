@@ -82,7 +82,7 @@ class Insurance(_Operation):
         record = self._require_record(req, look_up)
         insurance = insurance_answer(record, look_up.day, question.as_of)
         if question.asks_more:
-            add_asked(insurance, record, look_up.day, question)
+            add_asked(insurance, record, look_up.day, question, look_up.times)
         self._record(req, look_up, [insurance], [(insurance.insured, insurance.unknown)])
         answer(resp, insurance)
 
@@ -105,7 +105,7 @@ class Compliance(_Operation):
             as_of=question.as_of,
         )
         if question.asks_more:
-            add_asked(compliance, record, look_up.day, question)
+            add_asked(compliance, record, look_up.day, question, look_up.times)
         self._record(req, look_up, [compliance], [(compliance.compliant, compliance.unknown)])
         answer(resp, compliance)
 
@@ -167,4 +167,4 @@ def _add_asked_to_all(items: Items, look_up: LookUp, question: Question) -> None
     if question.asks_more:
         for item, each in zip(items, look_up.found, strict=True):
             if each.record is not None:
-                add_asked(item, each.record, look_up.day, question)
+                add_asked(item, each.record, look_up.day, question, look_up.times)

@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 from app import clock
-from app.vehicles.reader import readers_of
+from app.vehicles.reader import readers_for_watches
 from app.watches.sweep import Sweep, accounts_to_sweep
 from tests.conftest import Client, World
 
@@ -39,7 +39,7 @@ def put(client: Client, path: str = ITEM, headers: dict[str, str] | None = None,
 def sweep(world: World, *, records: bool = False) -> None:
     """Sweep the watches of all accounts; `records` counts new states as recorded."""
     config = world.config
-    readers = readers_of(world.engine, config, are_for_watches=True)
+    readers = readers_for_watches(world.engine, config)
     job = Sweep(world.engine, readers.__getitem__, "", lambda *_: None, records=records)
     for account in accounts_to_sweep(world.engine):
         job.run(account)

@@ -70,6 +70,7 @@ def in_form_of_the_model(plate: Any) -> Any:
         plate["compliance"].pop(name, None)
     for answer in (plate["insurance"], plate["compliance"]):
         answer.pop("insuredUntil", None)
+        answer.pop("loaded")
     plate["insurance"].pop("policies")
     (plate["insurance"]["policy"] or {}).pop("cancelledOn", None)
     chosen = plate["chosenPolicy"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from app.vehicles.answers import (
     add_asked,
@@ -58,10 +59,12 @@ def answers(record: Record, question: Question) -> tuple[Any, Any]:
     """Return the insurance and the compliance record."""
     day = question.named_day or ""
     insurance = insurance_answer(record, day)
-    add_asked(insurance, record, day, question)
+    add_asked(insurance, record, day, question, {})
     judgement = judge(record, day)
     compliance = compliance_answer(record.registration, judgement, explain=True, checked_at=0)
-    add_asked(compliance, record, day, question)
+    add_asked(compliance, record, day, question, {})
+    # When registers were loaded is not of the model.
+    insurance.loaded = compliance.loaded = UNSET
     return msgspec.to_builtins(insurance), msgspec.to_builtins(compliance)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.clock import start_of
 from app.storage.tables import Kind
-from app.vehicles.compliance import Judgement, judge, judge_insurance
+from app.vehicles.compliance import Verdict, judge, judge_insurance
 from app.vehicles.facts import EXPLAINED, Basis, FineFacts, PolicyFacts, Record, VehicleFacts
 from app.vehicles.merging import records_of
 from app.vehicles.periods import Period, good_until, judge_period
@@ -26,7 +26,7 @@ def at(day: str, zone: ZoneInfo = ZONE) -> int:
 
 def vehicle(updated: str = "2026-01-10", **values: Any) -> VehicleFacts:
     """Return a row that says nothing but these values."""
-    unknown = dict.fromkeys(VehicleFacts._fields)
+    unknown: dict[str, Any] = dict.fromkeys(VehicleFacts._fields)
     return VehicleFacts(**unknown | {"updated": at(updated)} | values)
 
 
@@ -306,7 +306,8 @@ def test_a_period_is_judged_day_by_day(period, complete):
         ("s", policy("2026-06-01", "2026-07-01")),
     ]
     found = record(*held, day=period[0], complete=complete)
-    for judged in (judge, judge_insurance):
+    judges: list[Any] = [judge, judge_insurance]
+    for judged in judges:
         days = [
             date.fromordinal(number).isoformat()
             for number in range(
@@ -336,6 +337,5 @@ def test_until_when_ignores_what_is_not_known_later():
 def test_without_a_basis_what_is_not_known_fails():
     """By the rule of 1.0.0 no verdict is unknown."""
     found = record(("r", SILENT), has_fines=False).without_basis()
-    assert judge(found, LONG_AGO) == Judgement(
-        *((False, "unknown", True),) * 3, (True, "none", True)
-    )
+    unknown, none = Verdict(False, "unknown"), Verdict(True, "none")
+    assert judge(found, LONG_AGO) == (unknown, unknown, unknown, none)

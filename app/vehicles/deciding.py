@@ -1,0 +1,76 @@
+"""Says which registers decided each check, and when these were last loaded."""
+
+from collections.abc import Iterable, Mapping
+
+from app.storage.tables import Kind
+from app.vehicles.compliance import Judgement, Verdict, insured_on
+from app.vehicles.facts import Record
+
+LoadTimes = Mapping[tuple[str, Kind], int]
+"""When each kind of each register was last loaded, in Unix seconds."""
+
+
+def insurance_loaded(record: Record, verdict: Verdict, day: str, times: LoadTimes) -> int | None:
+    """Return when the registers were loaded that decided whether a vehicle is insured on a day.
+
+    Of several it is the oldest time; None if none decided, or if no load is known.
+
+    Args:
+        record: of a look-up that asked for dates.
+        times: of the registers that were read.
+    """
+    basis, policy = record.basis, record.policy
+    if not verdict.is_known:
+        return None
+    if policy is not None and (basis is None or verdict.is_good):
+        names = [name for name, its in record.rows.policies if its == policy]
+        return _oldest(names[:1], Kind.POLICIES, times)
+    if insured_on(record, day) is not None:
+        return _oldest(_that_knows(record, "insured"), Kind.VEHICLES, times)
+    return _oldest(basis.complete if basis else (), Kind.POLICIES, times)
+
+
+def checks_loaded(
+    record: Record, judgement: Judgement, day: str, times: LoadTimes
+) -> tuple[int | None, int | None, int | None, int | None]:
+    """Return for each check what `insurance_loaded` returns for the insurance."""
+    insurance, _, tax, fines = judgement
+    owed = [name for name, fine in record.rows.fines if not fine.settled]
+    if not owed and fines.is_known:
+        owed = [name for name, kind in times if kind == Kind.FINES]
+    return (
+        insurance_loaded(record, insurance, day, times),
+        _oldest(_of_mot(record, judgement, day), Kind.VEHICLES, times),
+        _oldest(_that_knows(record, "tax_status") if tax.is_known else (), Kind.VEHICLES, times),
+        _oldest(owed, Kind.FINES, times),
+    )
+
+
+def _of_mot(record: Record, judgement: Judgement, day: str) -> Iterable[str]:
+    """Return the registers that decided about the MOT."""
+    basis = record.basis
+    known = [
+        (name, its)
+        for name, its in record.rows.vehicles
+        if basis is None or basis.first_day(its.updated) <= day
+    ]
+    match judgement.mot.reason:
+        case "exempt":
+            return [name for name, its in known if its.mot_exempt]
+        case "valid":
+            latest = max(its.mot_expiry for _, its in known if its.mot_expiry)
+            return [name for name, its in known if its.mot_expiry == latest]
+        case "expired":
+            return [n for n, its in record.rows.vehicles if its.mot_expiry == record.mot_expiry]
+        case "not_due":
+            return _that_knows(record, "first_registered")
+    return ()
+
+
+def _that_knows(record: Record, column: str) -> list[str]:
+    """Return the first register that knows a column of the vehicle; none if no register does."""
+    return [n for n, its in record.rows.vehicles if getattr(its, column) is not None][:1]
+
+
+def _oldest(registers: Iterable[str], kind: Kind, times: LoadTimes) -> int | None:
+    return min((times[name, kind] for name in registers if (name, kind) in times), default=None)

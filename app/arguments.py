@@ -61,12 +61,21 @@ class Parser(argparse.ArgumentParser):
             self.error(mistake)
         return parsed, rest
 
+    def usage_line(self) -> str:
+        """Return the command with its arguments, and the options that are required."""
+        return " ".join([self.prog, *self._usage_words()])
+
+    @staticmethod
+    def value_of(action: argparse.Action) -> str:
+        """Return how usage and pages show an argument, or the value of an option."""
+        metavar = str(action.metavar or "|".join(action.choices or [action.dest]))
+        return {"?": f"[{metavar}]", "*": f"[{metavar} ...]"}.get(str(action.nargs), metavar)
+
     def error(self, message: str) -> NoReturn:
         """Print the mistake and exit with 2."""
         # SEC: a mistyped command can hold a key.
         shown = printable_lines(without_keys(message))
-        usage = " ".join(["usage:", self.prog, *self._usage_words()])
-        self.exit(2, f'{usage}\nerror: {shown}\nsee "{self.prog} --help"\n')
+        self.exit(2, f'usage: {self.usage_line()}\nerror: {shown}\nsee "{self.prog} --help"\n')
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # NOTE: argparse calls this for each value of an argument with choices, and for commands.
@@ -111,18 +120,13 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 yield "COMMAND ..."
             elif not action.option_strings:
-                yield self._argument(action)
+                yield self.value_of(action)
             elif action.required:
-                yield f"{action.option_strings[0]} {self._argument(action)}"
+                yield f"{action.option_strings[0]} {self.value_of(action)}"
             elif not isinstance(action, argparse._HelpAction):
                 is_optional = True
         if is_optional and self._subparsers is None:
             yield "[OPTION ...]"
-
-    @staticmethod
-    def _argument(action: argparse.Action) -> str:
-        metavar = str(action.metavar or "|".join(action.choices or [action.dest]))
-        return {"?": f"[{metavar}]", "*": f"[{metavar} ...]"}.get(str(action.nargs), metavar)
 
 
 def _command_suggestion(word: str, known: Sequence[str]) -> str:

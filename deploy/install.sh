@@ -49,6 +49,7 @@ etc=$root/etc/verifyd
 data=$root/var/lib/verifyd
 systemd=$root/etc/systemd/system
 site=$root/etc/nginx/sites-available/verifyd.conf
+manual=$root/usr/local/share/man
 socket=unix:/run/verifyd.sock
 signers=$etc/release-signers
 
@@ -75,6 +76,7 @@ files="README.md console-overview.png console-look-up.png console-phone.png
     monitoring/grafana/datasource.yml monitoring/grafana/verifyd.json
     scale-out/README.md scale-out/nginx.conf"
 for unit in $units; do files="$files systemd/$unit"; done
+files="$files $(cd "$here" && echo man/man?/*)" # man_pages.py has made them
 sums=$here/SHA256SUMS # a release has it, a checkout does not
 checksums=
 [ ! -f "$sums" ] || checksums=SHA256SUMS
@@ -142,6 +144,7 @@ check_signature() {
 check_sums() {
     [ "$binary" = "$here/verifyd" ] || fail "a release has its own binary; run $0 without --binary"
     names="$files $above verifyd verifyd.cdx.json verifyd.licenses.txt"
+    names="$names $(sed -n 's,^[0-9a-f]*  man/,man/,p' "$sums")"
     for name in $names; do
         [ -f "$here/$name" ] || fail "$here/$name is missing; unpack the archive again"
     done
@@ -331,12 +334,28 @@ remove_other_units() {
     done
 }
 
+# An earlier release may have fewer man pages than the running one, or none.
+link_man_pages() {
+    for page in "$manual"/man?/verifyd*; do
+        case $(readlink "$page" || true) in
+            /opt/verifyd/current/*) rm "$page" ;;
+        esac
+    done
+    for page in "$release"/man/man?/*; do
+        [ -e "$page" ] || continue
+        name=${page#"$release/man/"}
+        mkdir -p "$manual/${name%/*}"
+        ln -sfn "/opt/verifyd/current/man/$name" "$manual/$name"
+    done
+}
+
 lay_out_configuration() {
     configure verifyd.env.example "$etc/verifyd.env" 640
     [ -z "$owner" ] || chown "0:${owner#*:}" "$etc"/verifyd.env*
     configure nginx/verifyd.conf "$site" 644
     mkdir -p "$root/usr/local/bin" "$systemd"
     ln -sfn /opt/verifyd/current/verifyd.sh "$root/usr/local/bin/verifyd"
+    link_man_pages
     remove_other_units
     for unit in $units; do
         [ ! -e "$release/systemd/$unit" ] ||

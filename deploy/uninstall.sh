@@ -104,6 +104,11 @@ remove_program() {
     case $(readlink "$root/usr/local/bin/verifyd" || true) in
         /opt/verifyd/*) rm "$root/usr/local/bin/verifyd" ;;
     esac
+    for page in "$root"/usr/local/share/man/man?/verifyd*; do
+        case $(readlink "$page" || true) in
+            /opt/verifyd/*) rm "$page" && rmdir --ignore-fail-on-non-empty "${page%/*}" ;;
+        esac
+    done
     rm -rf "$home" "$root/run/verifyd" "$root/run/verifyd.sock"
 }
 

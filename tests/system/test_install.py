@@ -17,6 +17,7 @@ from tests.system.processes import ROOT
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("verifyd*"))
+MAN_PAGES = [str(path.relative_to(DEPLOY / "man")) for path in (DEPLOY / "man").glob("*/*")]
 # The unit that delivers alerts runs a setgid sendmail, and says why it has more rights.
 OPEN = "verifyd-notify"
 SERVICES = [unit.stem for unit in UNITS if unit.suffix == ".service" and unit.stem != OPEN]
@@ -210,6 +211,11 @@ def test_an_empty_tree_is_laid_out(tree):
         assert (release / "nginx" / site.name).read_text() == site.read_text()
     for unit in UNITS:
         assert files[f"etc/systemd/system/{unit.name}"][0].endswith(unit.name.encode())
+    for name in MAN_PAGES:
+        assert (
+            files[f"usr/local/share/man/{name}"][0].decode() == f"/opt/verifyd/current/man/{name}"
+        )
+        assert (release / "man" / name).read_text() == (DEPLOY / "man" / name).read_text()
     for path in ("verifyd", "verifyd.sh", "install.sh"):
         assert (release / path).stat().st_mode & 0o111 == 0o111
     for page in DEPLOY.glob("*.md"):
@@ -591,6 +597,23 @@ def test_units_that_a_release_does_not_have_go(tree):
     assert not (units / "verifyd-later.service.d").exists()
 
 
+def test_man_pages_that_a_release_does_not_have_go(tree):
+    """After going back no link leads nowhere. Pages of others stay."""
+    tree.install()
+    before = tree.files()
+    pages = tree.root / "usr/local/share/man/man1"
+    (pages / "verifyd-later.1").symlink_to("/opt/verifyd/current/man/man1/verifyd-later.1")
+    own = pages / "verifyd-own.1"
+    own.write_text("the operator's")
+    other = pages / "verifyd-other.1"
+    other.symlink_to("/opt/other/verifyd-other.1")
+    tree.install()
+    added = {own: (own.read_bytes(), 0o644), other: (b"/opt/other/verifyd-other.1", 0o777)}
+    assert tree.files() == before | {
+        str(path.relative_to(tree.root)): told for path, told in added.items()
+    }
+
+
 class Release(Tree):
     """A tree, and beside it a release as its archive is unpacked."""
 
@@ -680,14 +703,18 @@ class TestCheckingTheRelease:
         """What is installed must be listed, or anything could be added to a release."""
         lines = release.sums.read_text().splitlines(keepends=True)
         release.sums.write_text("".join(line for line in lines if "  uninstall.sh" not in line))
-        release.assert_refused("SHA256SUMS does not have the checksum of uninstall.sh;")
+        (release.deploy / "man/man1/added.1").touch()
+        release.assert_refused(
+            "SHA256SUMS does not have the checksum of uninstall.sh man/man1/added.1;"
+        )
         release.sums.write_text("")
         release.assert_refused("verifyd.licenses.txt; do not install")
 
-    def test_half_a_release_is_refused(self, release):
+    @pytest.mark.parametrize("name", ["verifyd.cdx.json", "man/man1/verifyd-import.1"])
+    def test_half_a_release_is_refused(self, release, name):
         """A missing file is named."""
-        (release.deploy / "verifyd.cdx.json").unlink()
-        release.assert_refused("verifyd.cdx.json is missing; unpack the archive again")
+        (release.deploy / name).unlink()
+        release.assert_refused(f"{name} is missing; unpack the archive again")
 
     def test_another_binary_is_refused(self, release, tmp_path):
         """The checksums of a release are of its own binary."""

@@ -15,6 +15,7 @@ from app.audit.owner import claim
 from app.errors import OperatorError
 from app.routes import ENDPOINTS
 from app.storage.versions import database_id
+from tests.contract.pages import quoted, table
 from tests.system.nginx import make_certificate
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
@@ -57,6 +58,19 @@ def told(world, stranger) -> dict[str, set[str]]:
         for sample in family.samples:
             labels.setdefault(sample.name, set()).update(sample.labels)
     return labels
+
+
+def test_the_table_of_metrics_has_the_labels(told):
+    """Each metric of the service is in the table, with its labels."""
+    listed = {quoted(row[0])[0]: set(quoted(row[1])) for row in table("Metric")}
+    histogram = {"_bucket", "_count", "_sum", "_created"}
+    made = {
+        name: labels
+        for name, labels in told.items()
+        if name.startswith("verifyd_") and not any(map(name.endswith, histogram))
+    }
+    made["verifyd_request_seconds"] = told["verifyd_request_seconds_count"]
+    assert made == {name: listed.get(name) for name in made}
 
 
 def test_queries_use_existing_metrics_and_labels(told):

@@ -13,9 +13,11 @@ import pytest
 
 from app import time_zones
 from app.config import SETTINGS
+from tests.contract.pages import quoted, table
 from tests.system.processes import ROOT
 
 DEPLOY = ROOT / "deploy"
+REFERENCE = (DEPLOY / "REFERENCE.md").read_text()
 UNITS = sorted((DEPLOY / "systemd").glob("verifyd*"))
 MAN_PAGES = [str(path.relative_to(DEPLOY / "man")) for path in (DEPLOY / "man").glob("*/*")]
 # The unit that delivers alerts runs a setgid sendmail, and says why it has more rights.
@@ -220,6 +222,30 @@ def test_an_empty_tree_is_laid_out(tree):
         assert (release / path).stat().st_mode & 0o111 == 0o111
     for page in DEPLOY.glob("*.md"):
         assert (release / page.name).read_text() == page.read_text()
+
+
+def test_the_table_of_units_is_complete():
+    """The table has exactly the units that are shipped."""
+    told = []
+    for names in (quoted(row[0]) for row in table("Unit")):
+        stem = names[0].partition(".")[0]
+        told += [stem + name if name.startswith(".") else name for name in names]
+    assert sorted(told) == [unit.name for unit in UNITS]
+
+
+def test_the_table_of_files_has_what_is_laid_out(tree):
+    """Each path of the table is there, but for those that the operator, nginx or a start makes."""
+    tree.install()
+    (rows,) = re.findall(r"\| Where \| What \|\n\|[-|]+\|\n((?:\|.*\n)+)", REFERENCE)
+    told = re.findall(r"`(/[^`]+)`", "".join(re.findall(r"(?m)^\|([^|]+)\|", rows)))
+    assert {name for name in told if not (tree.root / name[1:]).exists()} == {
+        "/etc/verifyd/release-signers",
+        "/etc/credstore/verifyd.database_url",
+        "/etc/nginx/verifyd.passwords",
+        "/run/verifyd/",
+        "/run/verifyd.sock",
+        "/var/log/nginx/verifyd.log",
+    }
 
 
 @pytest.mark.parametrize("is_in_source", [True, False])

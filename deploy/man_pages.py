@@ -145,8 +145,8 @@ def _arguments(parser: Parser) -> Iterator[str]:
         # A line can be broken between choices.
         value = rf"\fI{_plain(Parser.value_of(action))}\fR".replace("|", r"|\:")
         names = ", ".join(map(_bold, action.option_strings))
-        shown = [names] * bool(names) + [value] * (action.nargs != 0)
-        yield _item(" ".join(shown), _plain(str(action.help) % vars(action)))
+        tag = names if action.nargs == 0 else f"{names} {value}".lstrip()
+        yield _item(tag, _plain(str(action.help) % vars(action)))
 
 
 def _exit_statuses(command: str) -> Iterator[str]:

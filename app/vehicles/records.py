@@ -17,6 +17,10 @@ Read = dict[str, int]
 """The registers that a look-up read, and which generation of each."""
 
 
+_ALONE = Wanted(vehicle=False, papers=False)
+"""What is read of policies alone, if one covers the day."""
+
+
 class _Compiled(NamedTuple):
     """What reads plates from one state of the registers."""
 
@@ -58,7 +62,9 @@ class Records:
 
         def find(state: str) -> tuple[dict[str, Record], Read]:
             compiled, basis = self._compiled_for(state, wanted)
-            settled = None if basis is None else partial(insured_by_policy, day=day)
+            settled = None
+            if basis is not None and wanted == _ALONE:
+                settled = partial(insured_by_policy, day=day)
             records: dict[str, Record] = {}
             for rows in compiled.plates.read(plates, partial(needed, day=day), settled):
                 records |= records_of(rows, day, self._config.mot_first_years, wanted, basis)
@@ -83,7 +89,10 @@ class Records:
         self._engine.attach_registers(compiled.registers)
         basis = compiled.basis
         if basis is not None:
-            basis = basis._replace(today=clock.today(basis.zone).isoformat())
+            today = clock.today(basis.zone).isoformat()
+            if today != basis.today:
+                basis = basis._replace(today=today)
+                self._compiled[wanted] = compiled._replace(basis=basis)
         return compiled, basis
 
 

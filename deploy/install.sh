@@ -67,7 +67,8 @@ units="verifyd.service verifyd.socket verifyd-audit-prune.service verifyd-audit-
     verifyd-notify.path verifyd-notify.service verifyd-notify.timer verifyd-report.service
     verifyd-report.timer verifyd-watch.service verifyd-watch.timer"
 files="README.md console-overview.png console-look-up.png console-phone.png
-    FILES.md LOADING.md REFERENCE.md install.sh uninstall.sh certificate.sh verifyd.sh
+    FILES.md LOADING.md REFERENCE.md docs/data-sources.md install.sh uninstall.sh certificate.sh
+    fetch-open-data.sh verifyd.sh
     verifyd.env.example nginx/verifyd.conf nginx/http-password-file.conf
     nginx/server-password-file.conf nginx/http-auth-request.conf nginx/server-auth-request.conf
     systemd/hardening.conf

@@ -17,6 +17,7 @@ _PAGES = (
     "app/README.md",
     "app/DECISIONS.md",
     "deploy/README.md",
+    "deploy/docs/data-sources.md",
     "deploy/FILES.md",
     "deploy/LOADING.md",
     "deploy/REFERENCE.md",

@@ -100,7 +100,7 @@ def test_scripts_pass_their_linter():
     """Shellcheck finds nothing in any script."""
     shellcheck = Path(sys.executable).parent / "shellcheck"
     scripts = [*DEPLOY.rglob("*.sh"), *(ROOT / "tests").rglob("*.sh")]
-    assert len(scripts) == 9
+    assert len(scripts) == 10
     findings = (ROOT / "findings").glob("*.sh")
     ended = subprocess.run(
         [shellcheck, *scripts, *findings], capture_output=True, text=True, check=False
@@ -220,8 +220,9 @@ def test_an_empty_tree_is_laid_out(tree):
         assert (release / "man" / name).read_text() == (DEPLOY / "man" / name).read_text()
     for path in ("verifyd", "verifyd.sh", "install.sh"):
         assert (release / path).stat().st_mode & 0o111 == 0o111
-    for page in DEPLOY.glob("*.md"):
-        assert (release / page.name).read_text() == page.read_text()
+    assert (release / "fetch-open-data.sh").stat().st_mode & 0o111 == 0o111
+    for page in DEPLOY.rglob("*.md"):
+        assert (release / page.relative_to(DEPLOY)).read_text() == page.read_text()
 
 
 def test_the_table_of_units_is_complete():

@@ -72,7 +72,6 @@ count_records() {
 [ -d "$directory" ] || fail "$directory does not exist, or is not a directory"
 exec 9>"$directory/.$name.lock"
 flock --nonblock 9 || fail "another download into $directory is running; wait until it has ended"
-rm -f "$part" "$marker" # of a run that was killed
 trap 'rm -f "$part" "$marker"' EXIT
 trap 'exit 1' HUP INT TERM
 

@@ -149,11 +149,12 @@ def directory(tmp_path: Path) -> Path:
     return path
 
 
-def start(agency: Agency, *words: object) -> subprocess.Popen[str]:
+def start(agency: Agency, *words: object, **variables: str) -> subprocess.Popen[str]:
     """Start the script, in a group of processes of its own."""
+    environ = {**os.environ, "OPEN_DATA_SITE": agency.address, "no_proxy": "*", **variables}
     return subprocess.Popen(
         [SCRIPT, *map(str, words)],
-        env={**os.environ, "OPEN_DATA_SITE": agency.address, "no_proxy": "*"},
+        env=environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -161,10 +162,11 @@ def start(agency: Agency, *words: object) -> subprocess.Popen[str]:
     )
 
 
-def fetch(agency: Agency, *words: object) -> tuple[int, str, str]:
+def fetch(agency: Agency, *words: object, **variables: str) -> tuple[int, str, str]:
     """Run the script to its end; return its status, output and errors."""
-    process = start(agency, *words)
-    return (process.wait(), *process.communicate())
+    process = start(agency, *words, **variables)
+    output, errors = process.communicate(timeout=60)
+    return process.returncode, output, errors
 
 
 def visible(directory: Path) -> dict[str, bytes]:
@@ -277,6 +279,7 @@ FAULTS: dict[str, tuple[Callable[[Agency], object], str]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nothing_half_arrives(agency, directory, fault):
     """Whatever goes wrong, the file that waits stays, nothing is left, and the reason is said."""
+    (directory / ".rdw.csv.part").write_bytes(RDW)  # Of a run that was killed.
     change, reason = FAULTS[fault]
     change(agency)
     status, output, errors = fetch(agency, "rdw", directory)
@@ -310,6 +313,17 @@ def test_a_download_that_is_killed_is_made_again(agency, directory, number):
     assert fetch(agency, "rdw", directory)[0] == 0
     assert visible(directory)["rdw.csv"] == RDW
     assert parts(directory) == []
+
+
+def test_no_load_sees_a_file_with_the_marker_of_another(agency, directory, tmp_path):
+    """The former file goes first, then the new marker comes, and then its file."""
+    watching = tmp_path / "mv"
+    watching.write_text('#!/bin/sh\necho "$(ls "${2%/*}")" >>"$SEEN"; exec /bin/mv "$@"\n')
+    watching.chmod(0o755)
+    seen = tmp_path / "seen"
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    assert fetch(agency, "rdw", directory, PATH=path, SEEN=str(seen))[0] == 0
+    assert seen.read_text() == "\nrdw.csv.sha256\n"
 
 
 def test_of_two_at_once_one_is_refused(agency, directory):

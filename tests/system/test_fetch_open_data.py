@@ -21,6 +21,7 @@ from tests.system.drop import Drop
 from tests.system.machine import Machine
 from tests.system.processes import ROOT, until
 
+pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="curl is not there")
 SCRIPT = ROOT / "deploy" / "fetch-open-data.sh"
 PAGE = "deploy/docs/data-sources.md"
 OPTIONS = {

@@ -115,7 +115,11 @@ class PlateRows:
             kinds = (Kind.VEHICLES, Kind.POLICIES) if wanted.vehicle else (Kind.POLICIES,)
             first = [part for part in self._parts if part.kind in kinds]
         steps = [first, self._parts] if first and first != self._parts else [self._parts]
-        self._kinds = [{part.kind for part in step} for step in steps]
+        self._is_in_part = [
+            step != self._parts and {part.kind for part in step} == {Kind.POLICIES}
+            for step in steps
+        ]
+        """Whether a step reads policies alone, and the next one reads the other kinds."""
         self._one = [Prepared(engine, partial(self._of_one, step)) for step in steps]
         self._many = [Prepared(engine, partial(self._of_many, step)) for step in steps]
 
@@ -134,7 +138,7 @@ class PlateRows:
             return
         rows_max = ROWS_MAX + _ROWS_PER_PLATE * (len(plates) - 1)
         left = plates
-        for one, many, kinds in zip(self._one, self._many, self._kinds, strict=True):
+        for one, many, is_in_part in zip(self._one, self._many, self._is_in_part, strict=True):
             if len(left) == 1:  # PERF: the statement for a single plate is the faster one.
                 rows = one.rows(registration=left[0], rows=rows_max)
             else:
@@ -144,7 +148,7 @@ class PlateRows:
                 return
             if rows:
                 found = self._by_part(rows)
-                if settled is not None and kinds == {Kind.POLICIES}:
+                if settled is not None and is_in_part:
                     known = settled(found)
                     found = _of_plates(found, known)
                 else:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.config import Config
 from app.storage.engine import Engine, close_quietly, open_engine
-from app.storage.registers import Register, in_precedence
+from app.storage.registers import TELLS_UNKNOWN, Register, in_precedence
 from app.storage.sqlite import SqliteEngine
 from app.storage.stores import store_of
 from app.storage.tables import FineRow, PolicyRow, VehicleRow
@@ -200,6 +200,15 @@ class TestKnown:
         record = found({"mid": {"p": [policy(updated=7)]}})
         assert record is not None
         assert (record.make, record.policy.number, record.updated) == (None, "P-1", 7)
+
+    def test_an_ended_policy_is_enough_where_no_register_has_other_rows(self, shelf):
+        """A plate is known by what does not cover it, also if answers tell what is not known."""
+        shelf.fill({"mid": {"p": [policy(valid_to="2025-06-30")]}})
+        state = shelf.state + TELLS_UNKNOWN
+        for vehicle, papers in product((True, False), repeat=2):
+            for plates in ([PLATE], [PLATE, "NONE1"]):
+                found, _ = shelf.records().find_records(state, plates, DAY, Wanted(vehicle, papers))
+                assert found.keys() == {PLATE}
 
     @pytest.mark.parametrize("settled", [False, True])
     def test_a_plate_can_be_known_by_a_fine_alone(self, found, settled):

@@ -5,7 +5,7 @@ dates are ISO texts (YYYY-MM-DD).
 """
 
 from collections.abc import Collection, Iterable
-from datetime import UTC, tzinfo
+from datetime import UTC, date, timedelta, tzinfo
 from typing import NamedTuple
 
 import msgspec
@@ -123,6 +123,11 @@ class Held(NamedTuple):
 
 
 _DAY_SECONDS = 86_400
+_FIRST_SECOND, _LAST_SECOND = (
+    clock.start_of(day, UTC) for day in (date.min + timedelta(1), date.max)
+)
+"""Between them a time has a day in each zone. Programs write the first and the last second of the
+calendar for a time that they do not know."""
 
 
 class Basis(NamedTuple):
@@ -142,10 +147,11 @@ class Basis(NamedTuple):
         Args:
             updated: the time of its row, in Unix seconds.
         """
-        day = clock.day_of(updated, self.zone)
-        if updated % _DAY_SECONDS == 0:
+        known_at = min(max(updated, _FIRST_SECOND), _LAST_SECOND)
+        day = clock.day_of(known_at, self.zone)
+        if known_at % _DAY_SECONDS == 0:
             # A file with a day alone, which no zone moves to the day before.
-            day = max(day, clock.day_of(updated, UTC))
+            day = max(day, clock.day_of(known_at, UTC))
         return min(day.isoformat(), self.today)
 
     def was_known(self, updated: int, day: str) -> bool:

@@ -257,6 +257,11 @@ def test_compliance(held, has_fines, expected):
         ("America/New_York", start_of(date(2026, 3, 10), ZONE) + 1, "2026-03-09"),
         ("Asia/Tokyo", start_of(date(2026, 3, 10), ZONE) + 16 * 3600, "2026-03-11"),
         ("UTC", at("2031-01-01"), TODAY),
+        # The first and the last second of the calendar, and of it in another zone.
+        ("America/New_York", -62_135_596_800, "0001-01-02"),
+        ("Asia/Tokyo", -62_135_596_800 - 9 * 3600, "0001-01-02"),
+        ("Asia/Tokyo", 253_402_300_799, TODAY),
+        ("UTC", 253_402_300_800, TODAY),
     ],
 )
 def test_the_first_day_of_a_value(zone, updated, first_day):

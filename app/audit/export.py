@@ -11,8 +11,14 @@ from app.audit.search import Period
 from app.audit.view import View
 from app.csv_cells import csv_line
 
-_MEMBERS = Record.__struct_fields__[: Record.__struct_fields__.index("criteria")]
-COLUMNS = (*_MEMBERS, *Plate.__struct_fields__, "registers", "criteria", "upkeep")
+_MEMBERS = tuple(
+    name
+    for name in Record.__struct_fields__[: Record.__struct_fields__.index("criteria")]
+    if name != "rule"
+)
+_OF_PLATE = tuple(name for name in Plate.__struct_fields__ if name != "unknown")
+# What 1.0.0 did not have comes last.
+COLUMNS = (*_MEMBERS, *_OF_PLATE, "registers", "criteria", "upkeep", "rule", "unknown")
 _WORDS = {True: "true", False: "false", None: ""}
 
 
@@ -83,7 +89,7 @@ def csv_lines(record: Record) -> bytes:
 def _row(record: Record, plate: Plate | None) -> list[str | None]:
     values = [_text(getattr(record, member)) for member in _MEMBERS]
     if plate is None:
-        values += [""] * len(Plate.__struct_fields__)
+        values += [""] * len(_OF_PLATE)
     else:
         values += [plate.plate, _WORDS[plate.found], _WORDS[plate.insured]]
         values += [_WORDS[plate.compliant], _text(plate.invalid), _text(plate.suggested)]
@@ -93,7 +99,9 @@ def _row(record: Record, plate: Plate | None) -> list[str | None]:
         {} if each is None else msgspec.to_builtins(each)
         for each in (record.criteria, record.upkeep)
     )
-    return [*values, _pairs(record.registers), _pairs(asked), _pairs(upkeep)]
+    rule = "" if record.rule is None else str(record.rule)
+    unknown = ";".join(plate.unknown) if plate else ""
+    return [*values, _pairs(record.registers), _pairs(asked), _pairs(upkeep), rule, unknown]
 
 
 def _text(value: str | bool | list[str] | None) -> str | None:

@@ -37,6 +37,15 @@ class Plate(msgspec.Struct, omit_defaults=True, gc=False):
     events: list[str] = []
     """Of a watch: the types of its events that the account was told."""
 
+    def is_unknown(self, verdict: str) -> bool:
+        """Tell whether a verdict that the client was told is one that no register knows.
+
+        Args:
+            verdict: `insured` or `compliant`.
+        """
+        # The API names the verdict of a period so.
+        return verdict in self.unknown or "validThroughout" in self.unknown
+
 
 class Criteria(msgspec.Struct, omit_defaults=True):
     """What a search or an export of the trail asked for."""
@@ -197,7 +206,7 @@ def _verdicts(plate: Plate) -> str:
         return "not found"
     verdicts = {"insured": plate.insured, "compliant": plate.compliant}
     told = [
-        _verdict(name, value, name in plate.unknown or "validThroughout" in plate.unknown)
+        _verdict(name, value, plate.is_unknown(name))
         for name, value in verdicts.items()
         if value is not None
     ]

@@ -219,6 +219,8 @@ class Report(msgspec.Struct):
     """Look-ups that asked about every day of a period."""
     by_person: list[Tally] = []
     """Look-ups in the console and on the command line."""
+    unknown: int = 0
+    """Plates about which a verdict is not known (D198)."""
 
 
 def first_reported_day() -> str:
@@ -272,6 +274,7 @@ def report(
         trails=[_held(view.directory, keep) for view in views],
         of_periods=counted.of_periods,
         by_person=counted.people.most(),
+        unknown=counted.unknown,
     )
 
 
@@ -279,7 +282,8 @@ class _Counted:
     """What one pass over the records counts."""
 
     def __init__(self) -> None:
-        self.look_ups = self.plates_asked = self.not_found = self.invalid = self.of_periods = 0
+        self.look_ups = self.plates_asked = self.of_periods = 0
+        self.not_found = self.invalid = self.unknown = 0
         self.accounts, self.reasons = Tallies(), Tallies()
         self.operations, self.days, self.people = Tallies(), Tallies(), Tallies()
         self.plates, self.users = Frequent[str](_PLATES_MAX), Users()
@@ -305,6 +309,7 @@ class _Counted:
         for each in record.plates:
             self.invalid += each.invalid
             self.not_found += each.found is False
+            self.unknown += each.is_unknown("insured") or each.is_unknown("compliant")
             if not each.suggested:
                 self.plates.add(each.plate)
 

@@ -44,7 +44,7 @@ def _diff(args: argparse.Namespace) -> None:
             sys.stdout.write(_begin(args, compared.day))
             for turns in compare(engine, compared, config):
                 for plates, registers in turns.recorded():
-                    record(plates, registers)
+                    record(plates, registers, None)
                 sys.stdout.writelines(_lines(args, turns.plates, is_first=not count))
                 count += len(turns.plates)
     sentence = f"{counted(count, 'plate')} with other answers; {compared.note}"

@@ -21,7 +21,7 @@ from app.registers.load_times import read_load_times
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
-from app.vehicles.audited import shown_plates
+from app.vehicles.audited import rule_of, shown_plates
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.facts import POLICIES_MAX
 from app.vehicles.periods import DAYS_MAX, Period, period_fault
@@ -127,7 +127,8 @@ def _explain(
 ) -> None:
     explained = explain(engine, reader, args.plates, day, period)
     with recording_look_ups(args, config, engine, args.as_of, period) as record:
-        record(shown_plates(explained, day, period), explained.registers)
+        rule = rule_of(each.found for each in explained.plates)
+        record(shown_plates(explained, day, period), explained.registers, rule)
     document = document_of(explained, day, period)
     plates = document["plates"]
     failed = [f"{each['asked']}: {each['error']}" for each in plates if "error" in each]

@@ -32,7 +32,7 @@ from app.storage.engine import Engine
 from app.storage.files import sync
 from app.storage.registers import list_entries
 from app.vehicles.answer_cells import FOUND, Cells
-from app.vehicles.audited import judged_plate
+from app.vehicles.audited import judged_plate, rule_of
 from app.vehicles.contradictions import look_up_contradicted
 from app.vehicles.periods import Period
 from app.vehicles.reader import BATCH_PLATES, VehicleReader
@@ -44,8 +44,11 @@ _BATCH_BYTES = 4 * 1024 * 1024
 _MODE = 0o640
 """SEC: other users must not read answers about vehicles."""
 
-Recorder = Callable[[Iterable[Plate], Read], None]
-"""Records plates and the registers that they were looked up in. Raises AuditError."""
+Recorder = Callable[[Iterable[Plate], Read, int | None], None]
+"""Records plates, the registers that they were looked up in, and the rule of the answers.
+
+Raises AuditError.
+"""
 _Show = Callable[[int, int], None]
 _Write = Callable[[bytes], object]
 
@@ -91,7 +94,9 @@ def recording_look_ups(
         **said_by_command(),
     }
     with recording(engine, config, said) as recorded:
-        yield lambda plates, registers: recorded.record(plates, registers=registers)
+        yield lambda plates, registers, rule: recorded.record(
+            plates, registers=registers, rule=rule
+        )
 
 
 def answer_file(
@@ -121,7 +126,8 @@ def answer_file(
                 asked = [line.plate for line in batch if not line.fault]
                 found, registers, against = look_up_contradicted(engine, reader, asked, day)
                 if found:
-                    record((judged_plate(each, day, period) for each in found), registers)
+                    shown = (judged_plate(each, day, period) for each in found)
+                    record(shown, registers, rule_of(found))
                 answers = (cells.of_plate(each, against) for each in found)
                 write(b"".join(_answered(plates, batch, answers, cells, results)))
                 show(stream.tell(), len(batch))

@@ -25,7 +25,7 @@ from app.registers.load_times import read_load_times
 from app.roles import Right
 from app.storage.registers import find_unreadable
 from app.vehicles.answer_cells import Cells
-from app.vehicles.audited import judged_plate, shown_plates
+from app.vehicles.audited import judged_plate, rule_of, shown_plates
 from app.vehicles.contradictions import Contradicted, look_up_contradicted
 from app.vehicles.explanation import Document, document_of, explain
 from app.vehicles.periods import Period, period_fault
@@ -254,6 +254,7 @@ class LookUp(Resource):
             last_day=form["to"] or None,
             reason=form["reason"] or None,
             reference=form["reference"] or None,
+            rule=rule_of(found),
             plates=shown,
             registers=registers,
         )

@@ -144,6 +144,16 @@ class TestSearch:
         assert row[:3] == ["ZZ99ZZZ", "not found", MARKUP]
         assert len(cells(ask(browser, by="user", value=MARKUP[:64]))) == 1
 
+    def test_it_shows_what_was_not_known(self, browser, trail):
+        """In the table, in the file, and as a count of the report (D198)."""
+        plate = Plate("UNKNOWN1", True, insured=False, unknown=("insured",))
+        trail.append(look_up(plates=[plate], rule=2))
+        page = ask(browser, by="plate", value="UNKNOWN1")
+        assert [row[1] for row in cells(page)] == ["not known if insured"]
+        assert b"not known if insured" in browser.get(f"{page.request.path}/csv").body
+        page = ask(browser, f"{AUDIT}/report")
+        assert "Answers not known1" in page.html.select_one(".facts").text
+
     def test_it_is_recorded_with_the_name_of_the_person(self, world, browser):
         """The record has the request, the name, and what was asked for."""
         ask(browser, **PLATE, **{"from": "2020-01-01", "to": "2099-12-31"})

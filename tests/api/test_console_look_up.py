@@ -16,7 +16,7 @@ from app.console.rendering import ROOT
 from app.registers.undo import drop_register
 from app.roles import Role
 from app.serve.limits.store import LimitStore, identity_of
-from app.storage.versions import database_id
+from app.storage.versions import database_id, set_tells_unknown
 from app.vehicles.answer_cells import COLUMNS, PERIOD_COLUMNS
 from app.vehicles.reader import BATCH_PLATES
 from tests.api.console import signed_in, stored
@@ -786,6 +786,16 @@ class TestRecord:
             assert (record["first_day"], record["last_day"]) == (DAY, last_day)
             assert "as_of" not in record
             assert record["plates"][0]["insured"] is insured
+
+    @pytest.mark.parametrize("others", [0, 20])
+    def test_what_is_not_known_is_recorded(self, world, recorded, trail, others):
+        """By the names of the members, for a few plates and for a list; with the rule (D198)."""
+        set_tells_unknown(world.engine, tells=True)
+        plates = "\n".join(["AB12CDE", *(f"NONE{n}" for n in range(others))])
+        assert ask(recorded, plates, day="2030-01-01").status_int == 200
+        (record,) = lines(trail)
+        assert record["rule"] == 2
+        assert record["plates"][0]["unknown"][:2] == ["insured", "insuranceValid"]
 
     def test_what_cannot_be_recorded_is_not_shown(self, recorded, trail):
         """The page says so, and has no answer."""

@@ -35,6 +35,7 @@ TOLD_IN_WORDS = {
     "console_limits": "none",
     "console_groups": "none",
     "console_proxy_secret": "none",
+    "complete_registers": "none",
     "lookup_reasons": "none",
     "lookup_advice": "none",
     "notify": "none",

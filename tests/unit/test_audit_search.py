@@ -6,6 +6,7 @@ import io
 import os
 from datetime import date
 
+import msgspec
 import pytest
 
 from app.audit import index
@@ -29,6 +30,22 @@ from tests.rows import each_row
 from tests.unit.audit_trails import Clock, look_up, opened
 
 PERIOD = {"first_day": "2026-12-04", "last_day": "2026-12-07"}
+
+
+class FormerPlate(msgspec.Struct, omit_defaults=True):
+    """A plate as 1.0.0 reads it."""
+
+    plate: str
+    found: bool | None = None
+    insured: bool | None = None
+
+
+class FormerRecord(msgspec.Struct, omit_defaults=True):
+    """A record as 1.0.0 reads it."""
+
+    time: str
+    operation: str
+    plates: list[FormerPlate] = []
 
 
 @pytest.fixture
@@ -336,6 +353,20 @@ def test_an_answer_names_the_days_that_it_is_about(days, answer):
     assert row_of(several).answer == answer.removeprefix("insured").lstrip()
 
 
+def test_the_former_release_reads_what_is_not_known_as_no():
+    """It ignores the members that it does not know, and keeps the rest of the record (D198)."""
+    plate = {"plate": "A1", "found": True, "insured": False}
+    known = {"time": "t", "operation": "insurance", "plates": [plate]}
+    told = Plate("A1", found=True, insured=False, unknown=("insured",))
+    line = msgspec.json.encode(Record(time="t", operation="insurance", rule=2, plates=[told]))
+    read = msgspec.json.decode(line, type=FormerRecord)
+    assert msgspec.to_builtins(read) == known
+    former = find_record(msgspec.json.encode(read))
+    assert former is not None
+    assert msgspec.to_builtins(former) == known
+    assert row_of(former).answer == "not insured"
+
+
 class TestExport:
     def test_a_csv_has_the_days_of_a_period(self):
         """A record of an earlier release, which has no period, is read all the same."""
@@ -348,6 +379,17 @@ class TestExport:
             ("2026-12-04", "", ""),
             ("", "2026-12-04", "2026-12-07"),
         ]
+
+    def test_what_is_not_known_has_the_last_columns(self):
+        """The columns before are those of 1.0.0; a plate of the former rule has none (D198)."""
+        told = [
+            Plate("A1", found=True, insured=False, unknown=("insured", "insuranceValid")),
+            Plate("A2", found=True, insured=False),
+        ]
+        assert COLUMNS[-3:] == ("upkeep", "rule", "unknown")
+        rows = list(csv.reader(csv_lines(look_up(plates=told, rule=2)).decode().splitlines()))
+        assert [row[-2:] for row in rows] == [["2", "insured;insuranceValid"], ["2", ""]]
+        assert csv_lines(look_up()).endswith(b",,,\r\n")
 
     def test_lines_are_exported_as_they_were_recorded(self, directory):
         """The digest of a segment fits its export."""

@@ -8,7 +8,8 @@ import pytest
 from app.audit.trail import Trail
 from app.storage.file_lock import user_name
 from app.storage.registers import list_entries
-from tests.conftest import ON_SQLITE
+from app.storage.versions import set_tells_unknown
+from tests.conftest import ON_SQLITE, STORAGE
 from tests.rows import each_row
 from tests.unit.audit_trails import lines
 from tests.unit.conftest import CommandLine
@@ -82,6 +83,48 @@ def test_a_plate_that_is_suggested_is_recorded_after_its_own(cli, trail):
     file = cli.file("fleet.csv", "plate", "A812CDE")
     assert cli.run("lookup", "--csv", file).status == 0
     assert recorded(trail)[-1]["plates"] == [{"plate": "A812CDE", "found": False}]
+
+
+NOT_KNOWN = ["insured", "insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines"]
+
+
+@STORAGE
+def test_what_is_not_known_is_recorded(cli, world, trail):
+    """The members by their names, of a period the verdicts; the record names the rule (D198)."""
+    set_tells_unknown(world.engine, tells=True)
+    file, period = cli.file("a.csv", "plate", "LP63SED"), ("--from", DAY, "--to", "2026-01-01")
+    for words in (("LP63SED",), ("--csv", file)):
+        assert cli.run("lookup", *words).status == 0
+        assert cli.run("lookup", *words, *period).status == 0
+    told = {"plate": "LP63SED", "found": True, "insured": False, "compliant": False}
+    of_day = told | {"unknown": [*NOT_KNOWN, "compliant"]}
+    of_period = told | {"unknown": ["insured", "compliant"]}
+    records = recorded(trail)
+    assert [record["rule"] for record in records] == [2] * 4
+    assert [record["plates"] for record in records] == [[of_day], [of_period]] * 2
+    shown = cli.run("audit", "search", "--plate", "LP63SED").stdout
+    assert shown.count("not known if insured, not known if compliant") == 4
+    assert cli.json("audit", "search", "--plate", "LP63SED")[0]["plates"] == [of_day]
+    exported = cli.run("audit", "export", "--format", "csv").stdout.splitlines()
+    assert exported[0].endswith(",upkeep,rule,unknown")
+    assert exported[1].endswith(",2," + ";".join([*NOT_KNOWN, "compliant"]))
+    assert cli.json("audit", "report")["unknown"] == 4
+    assert "Answers that are not known: 4." in cli.run("audit", "report").stdout
+
+
+@STORAGE
+def test_by_the_former_rule_records_are_as_before(cli, trail):
+    """The bytes of 1.0.0: no member is new."""
+    cli.run("lookup", "LP63SED", "ZZ9", "--as-of", DAY)
+    (segment,) = trail.glob("*.ndjson")
+    (line,) = segment.read_text().splitlines()
+    members = '"operation":"lookup","as_of":"2025-07-01","login":"root","sudo_user":"ann"'
+    plate = '{"plate":"LP63SED","found":true,"insured":false,"compliant":false}'
+    end = f'"plates":[{plate},{{"plate":"ZZ9","found":false}}],"registers":{{"native":1}}}}'
+    assert re.sub("[0-9:.TZ-]{27}", "", line, count=1) == (
+        f'{{"time":"",{members},"unverified":true,{end}'
+    )
+    assert "not known" not in cli.run("audit", "report").stdout
 
 
 @ON_SQLITE

@@ -34,6 +34,7 @@ _UNWRAPPED = 100_000
 _SENTENCE_MIN = 32
 """With less room than this for the reasons, each begins on a new line."""
 _GAP = "  "
+_NOT_KNOWN = "not known"
 _TOO_MANY = f"more than {POLICIES_MAX} policies"
 
 
@@ -170,7 +171,12 @@ def _plate(plate: Document, document: Document, width: int) -> Iterator[str]:
         yield from _table(_throughout(plate), width)
     yield from ("", "Decided by")
     rows = [
-        (each["column"], _shown(each["value"]), ", ".join(each["registers"]) or "-", each["why"])
+        (
+            each["column"],
+            _NOT_KNOWN if "unknown" in each else _shown(each["value"]),
+            ", ".join(each["registers"]) or "-",
+            each["why"],
+        )
         for each in plate["decidedBy"]
     ]
     yield from _table(rows, width)
@@ -189,9 +195,11 @@ def _named(suggestion: Document) -> str:
 
 def _summary(plate: Document) -> list[tuple[str, str]]:
     insurance, compliance = plate["insurance"], plate["compliance"]
-    reasons = compliance["reasons"]
-    insured = f"{_shown(insurance['insured'])} ({reasons['insuranceValid']})"
-    compliant = _shown(compliance["compliant"]) + _why(compliance)
+    reason = compliance["reasons"]["insuranceValid"]
+    insured = _told(insurance, "insured")
+    if (insured, reason) != (_NOT_KNOWN, "unknown"):
+        insured += f" ({reason})"
+    compliant = _told(compliance, "compliant") + _why(compliance)
     rows = [
         ("insured", insured + _until(insurance, "insuredUntil")),
         ("compliant", compliant + _until(compliance, "compliantUntil")),
@@ -205,10 +213,18 @@ def _summary(plate: Document) -> list[tuple[str, str]]:
     return rows
 
 
+def _told(answer: Document, member: str) -> str:
+    return _NOT_KNOWN if member in answer.get("unknown", ()) else _shown(answer[member])
+
+
 def _why(answer: Document) -> str:
-    """Return the checks that fail, in brackets."""
-    reasons = answer["reasons"].items()
-    failed = [f"{name}: {reason}" for name, reason in reasons if not answer["checks"][name]]
+    """Return the checks that fail or are not known, in brackets."""
+    unknown = answer.get("unknown", ())
+    failed = [
+        f"{name}: {_NOT_KNOWN if name in unknown else reason}"
+        for name, reason in answer["reasons"].items()
+        if name in unknown or not answer["checks"][name]
+    ]
     return f" ({', '.join(failed)})" if failed else ""
 
 
@@ -233,6 +249,8 @@ def _verdict(period: Document) -> str:
         return f"not judged: {_TOO_MANY}"
     if period["validThroughout"]:
         return "yes"
+    if "validThroughout" in period.get("unknown", ()):
+        return f"{_NOT_KNOWN}, not for {period['firstFailingDay']}{_why(period)}"
     return f"no, not on {period['firstFailingDay']}{_why(period)}"
 
 

@@ -31,6 +31,7 @@ from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.engine import Engine
 from app.storage.files import sync
 from app.storage.registers import list_entries
+from app.storage.versions import tells_unknown
 from app.vehicles.answer_cells import FOUND, Cells
 from app.vehicles.audited import judged_plate, rule_of
 from app.vehicles.contradictions import look_up_contradicted
@@ -118,13 +119,19 @@ def answer_file(
     before = _loads(engine)
     with _new_output(args.output) as write, _opened_input(args.csv) as (stream, name):
         plates = PlateFile(stream, name, args.column)
-        cells = Cells(plates.delimiter.decode(), day, period)
+        tells = tells_unknown(engine)
+        cells = Cells(plates.delimiter.decode(), day, period, tells_unknown=tells)
         write(plates.start + _line(plates, plates.header, cells.heading, plates.header_end))
         results: Counter[str] = Counter()
         with _progress_bar(stream, is_shown=bool(args.output) or not sys.stdout.isatty()) as show:
             for batch in _batches(plates):
                 asked = [line.plate for line in batch if not line.fault]
                 found, registers, against = look_up_contradicted(engine, reader, asked, day)
+                if any(each.record and (each.record.basis is not None) != tells for each in found):
+                    raise OperatorError(
+                        'the answers were changed meanwhile by "verifyd migrate --unknown"; '
+                        "start again"
+                    )
                 if found:
                     shown = (judged_plate(each, day, period) for each in found)
                     record(shown, registers, rule_of(found))

@@ -24,6 +24,7 @@ from app.people.plates import LimitReached, PlateLimits
 from app.registers.load_times import read_load_times
 from app.roles import Right
 from app.storage.registers import find_unreadable
+from app.storage.versions import tells_unknown
 from app.vehicles.answer_cells import Cells
 from app.vehicles.audited import judged_plate, rule_of, shown_plates
 from app.vehicles.contradictions import Contradicted, look_up_contradicted
@@ -131,14 +132,14 @@ class LookUpForm(Form):
 def _csv_lines(
     found: Sequence[Found],
     contradictions: Mapping[str, Contradicted],
-    day: str,
-    period: Period | None,
+    cells: Cells,
 ) -> Iterator[str]:
     """Yield lines with each plate as it was given, and the columns of `lookup --csv`."""
-    cells, text = Cells(_DELIMITER, day, period), text_cell(_DELIMITER)
-    yield f"plate{_DELIMITER}{cells.heading}\r\n"
+    text = text_cell(cells.delimiter)
+    yield f"plate{cells.delimiter}{cells.heading}\r\n"
     for each in found:
-        yield f"{text(each.asked)}{_DELIMITER}{cells.of_plate(each, contradictions)[1]}\r\n"
+        answer = cells.of_plate(each, contradictions)[1]
+        yield f"{text(each.asked)}{cells.delimiter}{answer}\r\n"
 
 
 class Answers(NamedTuple):
@@ -243,7 +244,7 @@ class LookUp(Resource):
             heading, text = texts.UNREADABLE
             text = text.format(register=register.name)
             raise PageError(503, heading, text, back=(LOOK_UP,)) from error
-        time = time_of(clock.now_ns())
+        time, rule = time_of(clock.now_ns()), rule_of(found)
         self.record(
             req,
             PageError(503, *texts.UNRECORDED, back=(LOOK_UP,)),
@@ -254,7 +255,7 @@ class LookUp(Resource):
             last_day=form["to"] or None,
             reason=form["reason"] or None,
             reference=form["reference"] or None,
-            rule=rule_of(found),
+            rule=rule,
             plates=shown,
             registers=registers,
         )
@@ -263,7 +264,10 @@ class LookUp(Resource):
         if is_csv:
             days = "-to-".join(period or [day])
             ordered = [found[row.place - 1] for row in rows]
-            send_csv(resp, f"look-up-{days}", _csv_lines(ordered, against, day, period))
+            is_any_known = any(each.record for each in found)
+            tells = rule is not None if is_any_known else tells_unknown(self.engine)
+            cells = Cells(_DELIMITER, day, period, tells_unknown=tells)
+            send_csv(resp, f"look-up-{days}", _csv_lines(ordered, against, cells))
             return
         parts = parts_of(rows, _ROWS_MAX)[-1 if document else 0 :]
         unknown = (each.asked for each in found if each.record is None)

@@ -94,6 +94,8 @@ PERIOD_COLUMNS = (
     "compliantFirstFailingReasons",
 )
 """The columns that follow if a period is asked for."""
+UNKNOWN = "unknown"
+"""The last column, if answers tell what is not known (D198): names of columns."""
 
 
 def _policy_text(answer: _Answer, member: str) -> str:
@@ -107,10 +109,10 @@ def _until(record: Record, until: Until) -> str:
     return until or _NO_END
 
 
-def _of_period(record: Record, period: Period) -> list[str]:
+def _of_period(
+    period: Period, insured: Outcome[Verdict], compliant: Outcome[Judgement]
+) -> list[str]:
     """Return the cells of the columns about a period."""
-    insured = judge_period(record, period, judge_insurance)
-    compliant = judge_period(record, period, judge)
     return [
         *period,
         *(_WORDS[insured.is_valid], _failing_day(insured)),
@@ -136,13 +138,16 @@ class Cells:
     Args:
         day: ISO date that the answers are about.
         period: begins on this day, if the answers are about one.
+        tells_unknown: add the column UNKNOWN.
     """
 
-    def __init__(self, delimiter: str, day: str, period: Period | None = None) -> None:
+    def __init__(
+        self, delimiter: str, day: str, period: Period | None = None, *, tells_unknown: bool
+    ) -> None:
         self.delimiter = delimiter
-        self._day, self._period = day, period
+        self._day, self._period, self._tells_unknown = day, period, tells_unknown
         self._text = text_cell(delimiter)
-        columns = COLUMNS + (PERIOD_COLUMNS if period else ())
+        columns = COLUMNS + (PERIOD_COLUMNS if period else ()) + (UNKNOWN,) * tells_unknown
         self.heading = delimiter.join(COLUMN_PREFIX + column for column in columns)
         """The cells that are appended to the header."""
         self._nothing = [""] * (len(columns) - len(COLUMNS) + len(_ANSWERED))
@@ -176,4 +181,18 @@ class Cells:
         against = contradictions[record.registration]
         answer = _Answer(record, insurance, judgement, self._text, self._day, against)
         cells = [cell(answer) for cell in _ANSWERED.values()]
-        return cells if period is None else cells + _of_period(record, period)
+        outcomes: dict[str, Verdict | Judgement | Outcome[Any]] = {
+            "insured": judgement.insurance,
+            "motValid": judgement.mot,
+            "roadTaxPaid": judgement.tax,
+            "noOutstandingFines": judgement.fines,
+            "compliant": judgement,
+        }
+        if period is not None:
+            insured = judge_period(record, period, judge_insurance)
+            compliant = judge_period(record, period, judge)
+            cells += _of_period(period, insured, compliant)
+            outcomes |= {"insuredThroughout": insured, "compliantThroughout": compliant}
+        if self._tells_unknown:
+            cells.append(" ".join(name for name, each in outcomes.items() if not each.is_known))
+        return cells

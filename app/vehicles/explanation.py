@@ -21,12 +21,14 @@ from app.vehicles.answers import (
     failure_answer,
     insurance_answer,
     suggestion_answers,
+    unknown_checks,
 )
 from app.vehicles.compliance import Verdict, judge
 from app.vehicles.contradictions import Contradicted, contradicted, opposite_in_words
 from app.vehicles.deciding import LoadTimes
 from app.vehicles.facts import (
     DESCRIPTION,
+    Basis,
     FineFacts,
     Held,
     PolicyFacts,
@@ -52,6 +54,8 @@ class Decision(NamedTuple):
     why: str
     contradicted_by: tuple[str, ...] = ()
     """The registers that say the opposite of a check, in the order of precedence."""
+    is_known: bool = True
+    """Whether the registers know the outcome of a check (D198)."""
 
 
 class Explanation(NamedTuple):
@@ -126,12 +130,12 @@ def _explanation(
     choice = explain_choice(held.policies, day)
     judgement = judge(found.record, day)
     decisions = (
-        _insured(held, choice, judgement.insurance, day),
+        _insured(found.record, choice, judgement.insurance, day, registers),
         _policy(choice),
         *(_described(found.record, held, column) for column in ("make", "model", "year", "color")),
         _last_updated(found.record, held, choice, period, registers),
-        _mot(found.record, held, judgement.mot),
-        _tax(found.record, held, judgement.tax),
+        _mot(found.record, held, judgement.mot, day),
+        _tax(found.record, held, judgement.tax, day),
         _fines(held, judgement.fines),
     )
     against = contradicted(found.record, day, registers)
@@ -152,20 +156,68 @@ def _with_opposite(decision: Decision, registers: tuple[str, ...]) -> Decision:
     return decision._replace(why=why, contradicted_by=registers)
 
 
-def _insured(held: Held, choice: Choice | None, verdict: Verdict, day: str) -> Decision:
-    """Explain the insurance: the chosen policy decides, else the first known yes or no."""
+def _insured(
+    record: Record, choice: Choice | None, verdict: Verdict, day: str, order: Read
+) -> Decision:
+    """Explain the insurance: the chosen policy decides, else the first known yes or no.
+
+    With a basis, only a policy in force decides alone (D198).
+    """
+    registers, _ = _first_that_knows(record.rows, "insured")
+    said = ""
+    if registers:
+        said = f"{registers[0]} says {'insured' if record.insured else 'not insured'}"
+    why = "no policy is known" if said else _NO_INSURANCE
     if choice is not None:
         state = _STATES[policy_state(choice.policy, day)]
         state = state.format(day=day, **choice.policy._asdict())
+        registers = (choice.register,)
         why = f"policy {choice.policy.number} of {choice.register} {state}"
-        return Decision("insured", verdict.is_good, (choice.register,), why)
-    registers, _ = _first_that_knows(held, "insured")
-    if not registers:
-        why = "no register knows a policy or says whether it is insured"
+    elif said and (record.basis is None or verdict.reason in ("flag", "none")):
+        why = f"{said}, and no policy is known"
+        return Decision("insured", verdict.is_good, registers, why)
     else:
-        word = "insured" if verdict.is_good else "not insured"
-        why = f"{registers[0]} says {word}, and no policy is known"
-    return Decision("insured", verdict.is_good, registers, why)
+        registers = ()
+    if record.basis is not None and not verdict.is_good:
+        deciding, reasons = _without_cover(record, day, record.basis, said, order)
+        registers = tuple(dict.fromkeys((*registers, *deciding)))
+        why = "; ".join((why, *reasons))
+    return Decision("insured", verdict.is_good, registers, why, is_known=verdict.is_known)
+
+
+_NO_INSURANCE = "no register knows a policy or says whether it is insured"
+
+
+def _without_cover(
+    record: Record, day: str, basis: Basis, said: str, order: Read
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the registers that decide about a vehicle without cover, if any can, and the reasons.
+
+    Args:
+        said: what the first register with a yes or no says; empty if none has one.
+    """
+    reasons = []
+    flags = ((name, row) for name, row in record.rows.vehicles if row.insured is not None)
+    if flag := next(flags, None):
+        name, row = flag
+        if basis.was_known(row.updated, day):
+            return (name,), [said]
+        reasons.append(f"{said} since {basis.first_day(row.updated)}, not known for {day}")
+    complete = tuple(name for name in order if name in basis.complete)
+    if not complete:
+        return (), [*reasons, "no register is known to hold every policy"]
+    hold = f"{' and '.join(complete)} {'holds' if len(complete) == 1 else 'hold'}"
+    if day >= basis.today:
+        return complete, [*reasons, f"{hold} every policy"]
+    begins = dict[str, str]()
+    for name, policy in record.rows.policies:
+        begins[name] = min(policy.valid_from, begins.get(name, policy.valid_from))
+    begun = tuple(name for name in complete if name in begins and begins[name] <= day)
+    if not begun:
+        reasons.append(f"{hold} no policy that began by {day}, and may have removed earlier ones")
+    for name in begun:
+        reasons.append(f"{name} holds every policy, of this vehicle since {begins[name]}")
+    return begun, reasons
 
 
 _STATES: dict[PolicyState, str] = {
@@ -226,11 +278,18 @@ def _last_updated(
     return Decision("lastUpdated", clock.iso_utc(updated), registers, why)
 
 
-def _mot(record: Record, held: Held, verdict: Verdict) -> Decision:
-    """Explain the MOT: any exemption, else the latest expiry, else the first years."""
+def _mot(record: Record, held: Held, verdict: Verdict, day: str) -> Decision:
+    """Explain the MOT: any exemption, else the latest expiry, else the first years.
+
+    With a basis, values count for the days for which they were known (D198).
+    """
+    basis = record.basis
     match verdict.reason:
         case "exempt":
-            registers, why = _all_with(held, "mot_exempt", True), "any register can say exempt"
+            exempt = [(name, row) for name, row in held.vehicles if row.mot_exempt]
+            if basis is not None:
+                exempt = [each for each in exempt if basis.was_known(each[1].updated, day)]
+            registers, why = tuple(name for name, _ in exempt), "any register can say exempt"
         case "not_due":
             registers, _ = _first_that_knows(held, "first_registered")
             count = record.mot_first_years
@@ -238,32 +297,64 @@ def _mot(record: Record, held: Held, verdict: Verdict) -> Decision:
             why = f"first registered on {record.first_registered}, and no MOT is due for {years}"
         case "unknown":
             registers, why = (), "no register knows an expiry"
+        case "valid" | "not_known_then" if basis is not None and day != basis.today:
+            registers, why = _papers_then(held, verdict, day, basis)
         case _:
             registers = _all_with(held, "mot_expiry", record.mot_expiry)
             why = f"expiry {record.mot_expiry}, the latest that any register knows"
-    return Decision("motValid", verdict.is_good, registers, why)
+    return Decision("motValid", verdict.is_good, registers, why, is_known=verdict.is_known)
 
 
-def _tax(record: Record, held: Held, verdict: Verdict) -> Decision:
+def _papers_then(
+    held: Held, verdict: Verdict, day: str, basis: Basis
+) -> tuple[tuple[str, ...], str]:
+    """Return the registers whose expiry covers another day than today, and since when it is known.
+
+    If none does, return none, and since when what they say is known.
+    """
+    covering, said = [], []
+    for name, row in held.vehicles:
+        since = basis.first_day(row.updated)
+        if row.mot_exempt:
+            said.append(f"{name} says exempt since {since}")
+        if row.mot_expiry:
+            said.append(f"{name} says expiry {row.mot_expiry} since {since}")
+            if since <= day <= row.mot_expiry:
+                covering.append((name, said[-1]))
+    if not verdict.is_good:
+        return (), f"{', '.join(said)}: not known for {day}"
+    return tuple(name for name, _ in covering), ", ".join(each for _, each in covering)
+
+
+def _tax(record: Record, held: Held, verdict: Verdict, day: str) -> Decision:
     """Explain the tax: status and last paid day of the first register that knows a status."""
     registers, why = _first_that_knows(held, "tax_status")
     if registers:
         due = f", paid until {record.tax_due}" if record.tax_due else ""
-        why = f"{record.tax_status}{due}; {why}"
+        then = ""
+        if record.basis is not None and verdict.reason == "not_known_then":
+            updated = next(row.updated for name, row in held.vehicles if name == registers[0])
+            then = f" since {record.basis.first_day(updated)}, not known for {day}"
+        why = f"{record.tax_status}{due}{then}; {why}"
     else:
         why = "no register knows a tax status"
-    return Decision("roadTaxPaid", verdict.is_good, registers, why)
+    return Decision("roadTaxPaid", verdict.is_good, registers, why, is_known=verdict.is_known)
 
 
 def _fines(held: Held, verdict: Verdict) -> Decision:
     """Explain the fines: one that is owed in any register is enough."""
     owed = [name for name, fine in held.fines if not fine.settled]
-    if not owed:
+    if not verdict.is_known:
+        why = "no register has fines"
+    elif not owed:
         why = "no register knows a fine that is owed now"
     else:
         fines = "one fine is" if len(owed) == 1 else f"{len(owed)} fines are"
         why = f"{fines} owed now, whatever the day"
-    return Decision("noOutstandingFines", verdict.is_good, tuple(dict.fromkeys(owed)), why)
+    registers = tuple(dict.fromkeys(owed))
+    return Decision(
+        "noOutstandingFines", verdict.is_good, registers, why, is_known=verdict.is_known
+    )
 
 
 Document = dict[str, Any]
@@ -305,6 +396,7 @@ def _plate(
                 "registers": list(each.registers),
                 "why": each.why,
                 "contradictedBy": list(each.contradicted_by),
+                **({} if each.is_known else {"unknown": True}),
             }
             for each in explanation.decisions
         ],
@@ -331,7 +423,11 @@ def _answers(record: Record, day: str, period: Period | None, times: LoadTimes) 
         failed = answer.get("period", {})
         if then := failed.get("firstFailingDay"):
             later = record_on(record, then)
-            failed["checks"] = msgspec.to_builtins(checks_answer(judge(later, then)))
+            judgement = judge(later, then)
+            failed["checks"] = msgspec.to_builtins(checks_answer(judgement))
+            # Those of the first day of a period, as `checks`.
+            if unknown := [each for each in unknown_checks(judgement) or () if each != "compliant"]:
+                failed["unknown"] = [*failed.get("unknown", ()), *unknown]
             failed["policy"] = later.policy and _policy_document(later.policy, then)
     return document
 

@@ -21,7 +21,7 @@ from app.vehicles.answer_cells import COLUMNS, PERIOD_COLUMNS
 from app.vehicles.reader import BATCH_PLATES
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
-from tests.conftest import engine_independent
+from tests.conftest import ON_SQLITE, engine_independent
 from tests.rows import each_row
 from tests.unit.audit_trails import lines
 
@@ -743,6 +743,16 @@ def test_without_a_register_every_plate_is_unknown(world):
     page = ask(browser, "AB12CDE")
     assert page.status_int == 200
     assert "No register is loaded." in page.text
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("plates", ["AB12CDE", "NONE1"])
+def test_a_file_has_a_column_for_what_is_not_known(world, browser, plates):
+    """As the last one, and only if answers tell it (D198); also if no plate is known."""
+    for tells, last in ((True, "unknown"), (False, COLUMNS[-1])):
+        set_tells_unknown(world.engine, tells)
+        heading = ask(browser, plates, **{"as": "csv"}).body.decode().splitlines()[0]
+        assert heading.split(",")[-1] == f"verifyd_{last}"
 
 
 class TestRecord:

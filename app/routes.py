@@ -10,6 +10,7 @@ from app.documentation.resources import (
     DocumentationPage,
     ErrorsPage,
     OpenApiDocument,
+    OperationPage,
     StartPage,
     TryPage,
 )
@@ -55,6 +56,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/openapi.json", OpenApiDocument, "D2, D94"),
     Endpoint("/", StartPage, "D2, D96"),
     Endpoint("/docs", DocumentationPage, "D2, D96"),
+    Endpoint("/docs/operations/{operation}", OperationPage, "D2, D96"),
     Endpoint("/docs.md", DocumentationMarkdown, "D96"),
     Endpoint("/docs/errors", ErrorsPage, "D2, D90, D96"),
     Endpoint("/docs/try", TryPage, "D2, D63, D96"),
@@ -87,11 +89,11 @@ OPERATIONS = {
 }
 """The names of operations in reports of usage; HEAD counts as GET."""
 
-# Only pages ask for assets, so a mistyped path is never meant for one.
+# Only pages lead to these two, so a mistyped path is never meant for one.
 SUGGESTED_PATHS = {
     endpoint.path: allowed_methods(endpoint.resource)
     for endpoint in ENDPOINTS
-    if endpoint.resource is not DocumentationAsset
+    if endpoint.resource not in (OperationPage, DocumentationAsset)
 } | {"/v1/compliance/bulk": ("POST",), "/v1/watches/bulk": ("POST",)}
 # NOTE: other methods ask for the plate BULK.
 

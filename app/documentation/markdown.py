@@ -18,6 +18,8 @@ _PREFIXES: Final = {
 _MARKS: Final = {"code": "`", "strong": "**"}
 _LEFT_OUT: Final = frozenset({"head", "header", "nav", "fieldset", "label"})
 _LEFT_OUT_CLASSES: Final = frozenset({"contents-narrow", "try"})
+_WITHIN: Final = ("#", "docs#")
+"""How links to places that the text itself has begin."""
 _LANGUAGES: Final = {"curl": "sh", "python": "python", "typescript": "typescript"}
 _CLOSE: Final = (("|",), ("-", "1", "  "))
 """How the rows of a table and the items of a list begin: no empty line is between them."""
@@ -67,7 +69,7 @@ class _Reader(HTMLParser):
             self._item = "1. " if tag == "ol" else "- "
         elif tag in ("th", "td"):
             self._text += " "
-        elif tag == "a" and not attributes["href"].startswith("#"):
+        elif tag == "a" and not attributes["href"].startswith(_WITHIN):
             self._link = attributes["href"]
             self._text += "["
         elif tag == "div" and classes[:1] == ["sample"]:

@@ -1,4 +1,4 @@
-"""The parts of the OpenAPI document that the documentation page shows."""
+"""The parts of the OpenAPI document that the documentation shows."""
 
 import importlib.resources
 import json
@@ -13,7 +13,7 @@ PACKAGED_URL = "http://127.0.0.1:8000"
 
 
 class Sample(NamedTuple):
-    """A code sample on the documentation page; tests/system/test_doc_samples.py runs them all."""
+    """A code sample of the documentation; tests/system/test_doc_samples.py runs them all."""
 
     language: str
     """`curl`, `Python` or `TypeScript`."""
@@ -139,7 +139,7 @@ class Answer(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """An operation as the page shows it."""
+    """An operation as its page shows it."""
 
     id: str
     tag: str
@@ -171,11 +171,17 @@ class Reference:
             (
                 tag["name"],
                 tag["description"],
-                [op for op in self._operations if op.tag == tag["name"]],
+                [op for op in self.operations.values() if op.tag == tag["name"]],
             )
             for tag in self._document["tags"]
             if tag["name"] != _LEFT_OUT
         ]
+
+    @cached_property
+    def operations(self) -> dict[str, Operation]:
+        """The operations for clients, by id."""
+        found = [self._operation(path, method, node) for path, method, node in self._nodes()]
+        return {operation.id: operation for operation in found}
 
     @cached_property
     def common_codes(self) -> list[str]:
@@ -198,16 +204,12 @@ class Reference:
     @property
     def first(self) -> Operation:
         """The operation to begin with: it needs nothing but a key."""
-        return next(op for op in self._operations if op.id == _FIRST)
+        return self.operations[_FIRST]
 
     @property
     def problem(self) -> str:
         """An error as indented JSON."""
         return _indented(self._document["components"]["examples"]["vehicle_not_found"]["value"])
-
-    @cached_property
-    def _operations(self) -> list[Operation]:
-        return [self._operation(path, method, node) for path, method, node in self._nodes()]
 
     def _nodes(self) -> Iterator[tuple[str, str, Node]]:
         for path, item in self._document["paths"].items():

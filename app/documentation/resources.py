@@ -71,16 +71,18 @@ _CODE = re.compile(r"`([^`]+)`")
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
 
 
-def _rendered(template: str, root: str, **values: object) -> bytes:
+def _rendered(template: str, here: str, **values: object) -> bytes:
     """Return a page in UTF-8.
+
+    All links are relative, so that they work with a path prefix of a proxy.
 
     Args:
         template: the name of its file in `templates/`.
-        root: the path from the page to the start page: empty, or `../`. All links are
-            relative, so that they work with a path prefix of a proxy.
+        here: the path of the page without its first slash, which menus mark.
         values: the values of the template.
     """
-    return _environment().get_template(template).render(values, root=root).encode()
+    root = "../" * here.count("/")
+    return _environment().get_template(template).render(values, here=here, root=root).encode()
 
 
 def prose(text: str) -> Markup:
@@ -115,16 +117,19 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {"prose": prose, "capitalised": capitalised}
     environment.globals |= {
         "catalogue": CATALOGUE,
+        "reference": _reference(),
         "assets": {name: f"docs/{asset.served_name}" for name, asset in ASSETS.items()},
         "version": VERSION,
     }
     return environment
 
 
+@cache
 def read_document() -> dict[str, Any]:
     """Return the OpenAPI document as it is served, with the version of the program.
 
     The parameters and responses of an operation are in it instead of references to them (D176).
+    All callers share it: do not change it.
     """
     text = (importlib.resources.files(_PACKAGE) / "openapi.json").read_bytes()
     document: dict[str, Any] = msgspec.json.decode(text)
@@ -145,23 +150,40 @@ def _inlined(node: dict[str, Any], components: dict[str, Any]) -> Any:
     return components[node["$ref"].rpartition("/")[2]] if "$ref" in node else node
 
 
-class OpenApiDocument:
-    """The OpenAPI document, read once.
+@cache
+def _reference() -> Reference:
+    return Reference(read_document())
+
+
+class _Addressed:
+    """Answers with the address of the service.
 
     Args:
         trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
     """
 
     def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
-        self._document = read_document()
         self._trusted_proxies = trusted_proxies
+
+    def _url(self, req: falcon.Request) -> str:
+        """Return the address that a request was sent to."""
+        # SEC: base_url lets only letters, digits and .:[]- through.
+        return base_url(req, self._trusted_proxies) or PACKAGED_URL
+
+    def _addressed(self, req: falcon.Request, page: bytes) -> bytes:
+        """Return a page with the address of the service in place of the packaged one."""
+        return page.replace(PACKAGED_URL.encode(), self._url(req).encode())
+
+
+class OpenApiDocument(_Addressed):
+    """The OpenAPI document."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /openapi.json. Its server is the address that the request was sent to."""
         resp.set_header("X-Content-Type-Options", "nosniff")
-        (server,) = self._document["servers"]
-        url = base_url(req, self._trusted_proxies) or server["url"]
-        body = msgspec.json.encode(self._document | {"servers": [server | {"url": url}]})
+        document = read_document()
+        (server,) = document["servers"]
+        body = msgspec.json.encode(document | {"servers": [server | {"url": self._url(req)}]})
         send_document(req, resp, body, falcon.MEDIA_JSON)
 
     on_head = on_get
@@ -222,15 +244,8 @@ class StartPage:
     on_head = on_get
 
 
-class DocumentationPage:
-    """The page that introduces the interface and describes each operation.
-
-    Args:
-        trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
-    """
-
-    def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
-        self._trusted_proxies = trusted_proxies
+class DocumentationPage(_Addressed):
+    """The page that introduces the interface and lists its operations."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs. Its samples have the address that the request was sent to."""
@@ -238,15 +253,23 @@ class DocumentationPage:
 
     on_head = on_get
 
-    def _addressed(self, req: falcon.Request, page: bytes) -> bytes:
-        """Return a page with the address of the service in place of the packaged one."""
-        # SEC: base_url lets only letters, digits and .:[]- through.
-        url = base_url(req, self._trusted_proxies) or PACKAGED_URL
-        return page.replace(PACKAGED_URL.encode(), url.encode())
+
+class OperationPage(_Addressed):
+    """The page of an operation: what it takes and answers, with samples."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, operation: str) -> None:
+        """GET /docs/operations/{operation}. Its samples have the address of the request.
+
+        Raises falcon.HTTPNotFound for all names except the ids of operations for clients.
+        """
+        page = self._addressed(req, _operation_page(operation))
+        _send_page(req, resp, page, _DOCS_POLICY)
+
+    on_head = on_get
 
 
-class DocumentationMarkdown(DocumentationPage):
-    """The same page as Markdown, to paste and for programs that read."""
+class DocumentationMarkdown(_Addressed):
+    """All of it on one page as Markdown, to paste and for programs that read."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs.md."""
@@ -262,7 +285,7 @@ class ErrorsPage:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs/errors."""
-        _send_page(req, resp, _page("errors.html", "../"))
+        _send_page(req, resp, _page("errors.html", "docs/errors"))
 
     on_head = on_get
 
@@ -272,20 +295,13 @@ class TryPage:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs/try."""
-        _send_page(req, resp, _page("try.html", "../"), _TRY_POLICY)
+        _send_page(req, resp, _page("try.html", "docs/try"), _TRY_POLICY)
 
     on_head = on_get
 
 
-class DocumentationAsset:
-    """A file that a page loads, a client library, or a typed client.
-
-    Args:
-        trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
-    """
-
-    def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
-        self._trusted_proxies = trusted_proxies
+class DocumentationAsset(_Addressed):
+    """A file that a page loads, a client library, or a typed client."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, asset: str) -> None:
         """GET /docs/{asset}. A library calls the address that the request was sent to.
@@ -293,10 +309,9 @@ class DocumentationAsset:
         Raises falcon.HTTPNotFound for all names except those that the pages name now.
         """
         if asset in (*LIBRARIES, *TYPED_CLIENTS):
-            url = base_url(req, self._trusted_proxies) or PACKAGED_URL
             resp.set_header("X-Content-Type-Options", "nosniff")
             resp.downloadable_as = asset
-            send_document(req, resp, client_library(asset, url), _TEXT)
+            send_document(req, resp, client_library(asset, self._url(req)), _TEXT)
             return
         if asset not in BY_SERVED_NAME:  # SEC: only these names ever become a path.
             raise falcon.HTTPNotFound
@@ -313,23 +328,34 @@ _page = cache(_rendered)
 @cache
 def documentation_page() -> bytes:
     """Return the page /docs with the packaged address."""
+    return _guide("docs.html", "docs")
+
+
+@cache
+def _operation_page(name: str) -> bytes:
+    """Return the page of an operation; raises falcon.HTTPNotFound if there is none."""
+    operation = _reference().operations.get(name)
+    if operation is None:  # SEC: what is not found is not kept.
+        raise falcon.HTTPNotFound
+    return _rendered("operation_page.html", f"docs/operations/{name}", operation=operation)
+
+
+@cache
+def _documentation_markdown() -> bytes:
+    return markdown_of(_guide("whole.html", "").decode()).encode()
+
+
+def _guide(template: str, here: str) -> bytes:
     return _rendered(
-        "docs.html",
-        "",
-        reference=Reference(read_document()),
+        template,
+        here,
         libraries=library_samples(PACKAGED_URL),
         typed=typed_samples(PACKAGED_URL),
         errors=error_samples(PACKAGED_URL),
         decisive={code: CATALOGUE[code] for code in _DECISIVE},
         vehicles=list(judged(clock.today(UTC), tells_unknown=True)),
         provoked=ERRORS,
-        url=PACKAGED_URL,
     )
-
-
-@cache
-def _documentation_markdown() -> bytes:
-    return markdown_of(documentation_page().decode()).encode()
 
 
 def send_lost_page(req: falcon.Request, resp: falcon.Response) -> None:
@@ -338,8 +364,8 @@ def send_lost_page(req: falcon.Request, resp: falcon.Response) -> None:
     resp.status = falcon.HTTP_404
     resp.content_type = _HTML
     resp.set_header("Vary", "Accept")
-    # All links of pages are relative, and a path can have any number of segments.
-    resp.data = _rendered("lost.html", "../" * max(0, req.env["PATH_INFO"].count("/") - 1))
+    # It is not the path of any page, and can have any number of segments.
+    resp.data = _rendered("lost.html", req.env["PATH_INFO"][1:])
 
 
 def _send_page(

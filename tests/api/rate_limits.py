@@ -11,11 +11,12 @@ OPEN = [
         "/readyz",
         "/openapi.json",
         "/docs",
+        "/docs/operations/putWatch",
         "/docs.md",
         "/docs/errors",
         "/docs/try",
     ),
-    *(f"/docs/{ASSETS['style.css'].served_name}", "/docs/nothing"),
+    *(f"/docs/{ASSETS['style.css'].served_name}", "/docs/nothing", "/docs/operations/x"),
 ]
 NOW = 1_780_000_000
 """The Unix time at which the stopped clock stands."""

@@ -33,6 +33,7 @@ KNOWN = {
     "/readyz": "GET, HEAD, OPTIONS",
     "/openapi.json": "GET, HEAD, OPTIONS",
     "/docs": "GET, HEAD, OPTIONS",
+    "/docs/operations/putWatch": "GET, HEAD, OPTIONS",
     "/docs.md": "GET, HEAD, OPTIONS",
     "/metrics": "GET, HEAD, OPTIONS",
     "/": "GET, HEAD, OPTIONS",
@@ -41,7 +42,11 @@ KNOWN = {
     f"/docs/{ASSETS['style.css'].served_name}": "GET, HEAD, OPTIONS",
 }
 CACHING = dict.fromkeys(
-    ("/", "/docs", "/docs.md", "/docs/errors", "/docs/try", "/openapi.json"), "no-cache"
+    (
+        *("/", "/docs", "/docs/operations/putWatch", "/docs.md", "/docs/errors", "/docs/try"),
+        "/openapi.json",
+    ),
+    "no-cache",
 )
 CACHING[f"/docs/{ASSETS['style.css'].served_name}"] = "public, max-age=31536000, immutable"
 UNKNOWN = [
@@ -70,6 +75,9 @@ UNKNOWN = [
     "/docs/",
     "/docs/swagger-ui.css/",
     "/docs/errors/",
+    "/docs/operations/",
+    "/docs/operations/putWatch/",
+    "/docs/Operations/putWatch",
     "/favicon.ico",
     "/%00",
     "/%FF",
@@ -81,6 +89,7 @@ DOTTED = [
     "/./healthz",
     "/docs/../openapi.json",
     "/docs/%2E%2E/openapi.json",
+    "/docs/operations/%2e%2e%2ferrors",
     "/api/domains/.",
     "/api/..%2fapi/domains",
     "/v1/vehicle/..%2f/insurance",
@@ -155,10 +164,17 @@ class TestUnknownPaths:
             assert response.content_type == "application/problem+json"
             assert method == "HEAD" or response.json["code"] == "not_found"
 
-    def test_an_asset_that_is_not_there_gets_404(self, alice):
-        """Below /docs/ only the files of the page are served."""
-        for asset in ("nothing.js", "..%5Copenapi.json", "index.html", "%00"):
-            response = alice.get(f"/docs/{asset}")
+    @each_row(
+        "name",
+        [
+            *("nothing.js", "..%5Copenapi.json", "index.html", "%00", "operations"),
+            *("operations/putwatch", "operations/getMetrics", "operations/..%5Cerrors"),
+        ],
+    )
+    def test_what_the_documentation_lacks_gets_404(self, alice, stranger, name):
+        """Below /docs/ only the pages and their files are served."""
+        for client in (alice, stranger):
+            response = client.get(f"/docs/{name}")
             assert (response.status_int, response.json["code"]) == (404, "not_found")
 
     @each_row("path", UNKNOWN, ids=lambda path: path[:40])
@@ -173,7 +189,13 @@ class TestPeople:
 
     BROWSER: ClassVar = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
-    @pytest.mark.parametrize("path", ["/nothing", "/docs/nothing", "/a/b/", "//x", "/console"])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            *("/nothing", "/docs/nothing", "/a/b/", "//x", "/console"),
+            *("/docs/operations", "/docs/operations/", "/docs/operations/putwatch"),
+        ],
+    )
     def test_an_unknown_address_is_a_page(self, alice, stranger, path):
         """With and without a key; its links lead to pages that exist, from any depth."""
         for client in (alice, stranger):

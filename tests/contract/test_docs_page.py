@@ -25,6 +25,7 @@ from app.documentation.resources import (
     DocumentationPage,
     ErrorsPage,
     OpenApiDocument,
+    OperationPage,
     StartPage,
     TryPage,
 )
@@ -44,8 +45,16 @@ from tests.rows import each_row
 SWAGGER_UI = Path(app.documentation.__file__).parent / "swagger-ui"
 CLIENTS = ROOT / "tests" / "system" / "clients"
 MANIFEST = json.loads((SWAGGER_UI / "manifest.json").read_text())
-PAGES = ["/", "/docs", "/docs/errors", "/docs/try"]
-OWN_PAGES = ["/", "/docs", "/docs/errors"]
+OPERATIONS = {
+    node["operationId"]: (path, node)
+    for path, item in document()["paths"].items()
+    for node in item.values()
+    if node["tags"] != ["Operations"]
+}
+OPERATION_PAGES = [f"/docs/operations/{name}" for name in OPERATIONS]
+WITH_SAMPLES = ["/docs", *OPERATION_PAGES]
+OWN_PAGES = ["/", "/docs/errors", *WITH_SAMPLES]
+PAGES = [*OWN_PAGES, "/docs/try"]
 ADDRESSES = {name: f"/docs/{asset.served_name}" for name, asset in ASSETS.items()}
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -103,6 +112,7 @@ def client() -> webtest.TestApp:
     app.add_route("/healthz", Health())
     app.add_route("/openapi.json", OpenApiDocument())
     app.add_route("/docs", DocumentationPage())
+    app.add_route("/docs/operations/{operation}", OperationPage())
     app.add_route("/docs.md", DocumentationMarkdown())
     app.add_route("/docs/errors", ErrorsPage())
     app.add_route("/docs/try", TryPage())
@@ -133,17 +143,13 @@ def test_every_address_on_a_page_is_served(client: webtest.TestApp, path: str) -
             assert fragments - {""} <= set(Page(response.text).ids), target
 
 
-def test_every_deep_link_names_an_operation(client: webtest.TestApp) -> None:
+@each_row("name", OPERATIONS)
+def test_every_deep_link_names_an_operation(client: webtest.TestApp, name: str) -> None:
     """Swagger UI opens the operation whose tag and id follow the #."""
-    operations = [
-        f"/docs/try#/{tag['name']}/{node['operationId']}"
-        for tag in document()["tags"]
-        for item in document()["paths"].values()
-        for node in item.values()
-        if node["tags"] == [tag["name"]] and tag["name"] != "Operations"
-    ]
-    links = [urljoin("/docs", address) for address in page(client, "/docs").links]
-    assert [link for link in links if "/try#" in link] == operations
+    path = f"/docs/operations/{name}"
+    links = [urljoin(path, address) for address in page(client, path).links]
+    (tag,) = OPERATIONS[name][1]["tags"]
+    assert [link for link in links if "/try#" in link] == [f"/docs/try#/{tag}/{name}"]
 
 
 @pytest.mark.parametrize(("name", "address"), ADDRESSES.items())
@@ -218,11 +224,19 @@ class TestErrors:
 
 class TestMarkdown:
     def test_it_says_what_the_page_says(self, client: webtest.TestApp) -> None:
-        """Every word and every number of the page is there, in the same order."""
-        text = page(client, "/docs").text
-        main = text[text.index('<section id="start">') : text.index("</main>")]
-        main = re.sub(r'<label.*?</label>|<p class="try">.*?</p>', "", main)
-        told = re.findall(r"\w+", unescape(re.sub(r"<[^>]*>", " ", main)))
+        """Every word and every number of the pages is there, in the same order."""
+        guide = page(client, "/docs").text
+        shown = guide[guide.index('<section id="start">') : guide.index('<section id="vehicles">')]
+        for tag in document()["tags"]:
+            if tag["name"] == "Operations":
+                continue
+            shown += f" {tag['name']} {tag['description']} "
+            for name, (_, node) in OPERATIONS.items():
+                if node["tags"] == [tag["name"]]:
+                    text = page(client, f"/docs/operations/{name}").text
+                    shown += text[text.index('<section class="operation"') : text.index("</main>")]
+        shown = re.sub(r'<label.*?</label>|<p class="try">.*?</p>', "", shown)
+        told = re.findall(r"\w+", unescape(re.sub(r"<[^>]*>", " ", shown)))
         response = client.get("/docs.md")
         assert response.content_type == "text/markdown"
         # Links, list numbers and the languages of samples are not text of the page.
@@ -243,27 +257,60 @@ class TestMarkdown:
 
 
 class TestDocumentation:
-    def test_every_operation_is_described(self, client: webtest.TestApp) -> None:
-        """Each operation for clients has its summary, path, operation id and three samples."""
+    @each_row("name", OPERATIONS)
+    def test_every_operation_has_a_page(self, client: webtest.TestApp, name: str) -> None:
+        """It has the summary as heading, the path, the operation id, and three samples."""
+        path, node = OPERATIONS[name]
+        found = page(client, f"/docs/operations/{name}")
+        assert f"<title>{node['summary']} - verifyd</title>" in found.text
+        assert re.findall("<h1>(.*)</h1>", found.text) == [node["summary"]]
+        assert f"<code>{path}</code>" in found.text
+        assert f"Operation id <code>{name}</code>" in found.text
+        assert found.text.count('<div class="sample ') == 3
+
+    @each_row(
+        "name",
+        ["getMetrics", "getTryPage", "checkvehicleinsurance", "nothing", "..", "%2e%2e%2ferrors"],
+    )
+    def test_other_names_have_no_page(self, client: webtest.TestApp, name: str) -> None:
+        """Probes, metrics and pages are not for clients, and a name is only looked up."""
+        client.get(f"/docs/operations/{name}", headers=BROWSER, status=404)
+
+    def test_an_old_link_leads_to_the_page(self, client: webtest.TestApp) -> None:
+        """Each operation was a place on /docs: that place is now an entry with a link."""
         text = page(client, "/docs").text
-        for path, item in document()["paths"].items():
-            for node in item.values():
-                if "Operations" in node["tags"]:
-                    assert f'id="{node["operationId"]}"' not in text
-                    continue
-                start = text.index(f'<section class="operation" id="{node["operationId"]}"')
-                shown = text[start : text.index("</section>", start)]
-                assert node["summary"] in shown
-                assert f"<code>{path}</code>" in shown
-                assert f"Operation id <code>{node['operationId']}</code>" in shown
-                assert shown.count('<div class="sample ') == 3
+        for name, (path, node) in OPERATIONS.items():
+            (entry,) = re.findall(rf'(?s)<li id="{name}">.*?</li>', text)
+            assert f'<a href="docs/operations/{name}">{node["summary"]}</a>' in entry
+            assert f"<code>{path}</code>" in entry
+
+    @each_row("path", [path for path in PAGES if path != "/"])
+    def test_the_contents_are_on_every_page(self, client: webtest.TestApp, path: str) -> None:
+        """They are the same everywhere, for wide and for narrow screens, and mark this page."""
+        text = page(client, path).text
+        listed = re.findall(r"(?s)<(?:nav class=.contents|details).*?</(?:nav|details)>", text)
+        links = re.findall(r'<li><a href="([^"]*)"( aria-current="page")?>', listed[0])
+        assert links == re.findall(r'<li><a href="([^"]*)"( aria-current="page")?>', listed[1])
+        addresses = [urljoin(path, address) for address, _ in links]
+        assert {each for each in addresses if "#" not in each} == set(OPERATION_PAGES)
+        marked = [urljoin(path, address) for address, mark in links if mark]
+        assert marked == [path] * (path in OPERATION_PAGES)
+
+    @each_row("path", PAGES)
+    def test_the_menu_marks_where_one_is(self, client: webtest.TestApp, path: str) -> None:
+        """A page of an operation is a part of the documentation; the start page is in no menu."""
+        menu = page(client, path).text.partition('<nav aria-label="Pages">')[2]
+        marked = re.findall(r'href="([^"]*)" aria-current="(\w+)"', menu.partition("</nav>")[0])
+        expected = ("/docs", "true") if path in OPERATION_PAGES else (path, "page")
+        found = [(urljoin(path, address), mark) for address, mark in marked]
+        assert found == [expected] * (path != "/")
 
     def test_headers_are_described_once(self, client: webtest.TestApp) -> None:
         """Operations that take them lead to one list."""
-        text = page(client, "/docs").text
+        text = "".join(page(client, path).text for path in WITH_SAMPLES)
         for name in ("Enquiry-Reason", "Enquiry-Reference", "Enquiry-User"):
             assert text.count(f"<dt><code>{name}</code>") == 1
-        assert text.count('<a href="#reasons">Enquiry headers</a>') == 6
+        assert text.count('<a href="../../docs#reasons">Enquiry headers</a>') == 6
 
     def test_the_limits_on_the_page_are_those_of_the_program(self, client: webtest.TestApp) -> None:
         """The page names the length of a plate, of a body and of a page of domains."""
@@ -271,6 +318,7 @@ class TestDocumentation:
         start, end = text.index("\nRequests\n"), text.rindex("\nRate limits\n")
         assert f"1 to {REGISTRATION_CHARACTERS_MAX} letters and digits" in text[start:end]
         assert f"at most {BODY_BYTES_MAX // 1024**2} MiB" in text[start:end]
+        text = page(client, "/docs/operations/listDomains").text
         assert f"At most this many domains, 1 to {PAGE_DOMAINS_MAX:,}." in text
 
     def test_the_table_of_codes_is_short(self, client: webtest.TestApp) -> None:
@@ -311,11 +359,11 @@ class TestDocumentation:
         places += ["vehicles", "watches", "domains"]
         assert sorted(places, key=found.index) == places
         contents = client.get("/docs").text.partition('<nav class="contents"')[2]
-        linked = re.findall(r'href="#(\w+)"', contents.partition("</nav>")[0])
+        linked = re.findall(r'href="docs(?:#|/operations/)(\w+)"', contents.partition("</nav>")[0])
         listed = [each for each in found if each in linked]
         assert linked == listed
 
-    @pytest.mark.parametrize("path", ["/docs", "/docs/errors"])
+    @each_row("path", OWN_PAGES)
     def test_clients_need_not_know_the_proxy(self, client: webtest.TestApp, path: str) -> None:
         """The pages for clients name no program of the operator's."""
         assert "nginx" not in client.get(path).text
@@ -351,7 +399,7 @@ class TestDocumentation:
         assert "TypedClient" in response.text
         assert "http" not in response.text
 
-    @pytest.mark.parametrize("path", ["/docs", "/docs.md"])
+    @pytest.mark.parametrize("path", ["/docs/operations/getAccount", "/docs.md"])
     def test_samples_have_the_address_of_the_request(
         self, client: webtest.TestApp, path: str
     ) -> None:
@@ -362,12 +410,15 @@ class TestDocumentation:
         assert "127.0.0.1" not in text
 
     @pytest.mark.parametrize("host", ['"><script>', "a b", ""])
-    def test_a_host_that_is_none_is_not_repeated(self, client: webtest.TestApp, host: str) -> None:
+    @each_row("path", WITH_SAMPLES)
+    def test_a_host_that_is_none_is_not_repeated(
+        self, client: webtest.TestApp, host: str, path: str
+    ) -> None:
         """The page holds nothing that a client made up."""
-        text = client.get("/docs", headers={"Host": host}).text
-        assert re.findall("<script[^>]*>", text) == [
-            f'<script src="{ADDRESSES["docs.js"].lstrip("/")}" defer>'
-        ]
+        text = client.get(path, headers={"Host": host}).text
+        (script,) = re.findall("<script([^>]*)>", text)
+        (address,) = re.findall('^ src="([^"]*)" defer$', script)
+        assert urljoin(path, address) == ADDRESSES["docs.js"]
 
     def test_it_names_the_columns_of_native_files(self, client: webtest.TestApp) -> None:
         """Whoever loads a file finds the columns of each kind, in the order of `import --help`."""
@@ -394,7 +445,7 @@ class TestStyle:
         assert {"white-space: pre", "overflow-x: auto"} <= declared(style, "pre")
         assert "overflow-wrap: normal" in declared(style, "pre code")
         assert "break-all" not in style
-        assert "<pre><code>" not in client.get("/docs").text
+        assert not any("<pre><code>" in client.get(path).text for path in WITH_SAMPLES)
 
     def test_samples_are_not_small(self, client: webtest.TestApp) -> None:
         """The letters of a sample have 13 px at least, on every screen."""
@@ -484,9 +535,9 @@ CONFINED = {
 
 @pytest.mark.parametrize("path", OWN_PAGES)
 def test_our_pages_run_nothing_of_others(client: webtest.TestApp, path: str) -> None:
-    """Our pages may load only a style sheet and an icon of this service, `/docs` also a script."""
+    """Our pages may load only a style sheet and an icon of this service; with samples, a script."""
     response = client.get(path, headers=BROWSER)
-    script = {"script-src": "'self'"} if path == "/docs" else {}
+    script = {"script-src": "'self'"} if path in WITH_SAMPLES else {}
     assert policy_of(response) == CONFINED | script | {"style-src": "'self'", "img-src": "'self'"}
     assert response.headers["X-Content-Type-Options"] == "nosniff"
 

@@ -151,7 +151,9 @@ def methods(resource: type) -> list[str]:
 def test_the_open_paths_are_those_that_need_no_key():
     """The table's paths without a key are the program's."""
     told = {quoted(row[0])[0]: row[2] for row in table("Path")}
-    assert {path for path, key in told.items() if key == "no"} == OPEN_PATHS | {"/docs/{asset}"}
+    assert {path for path, key in told.items() if key == "no"} == OPEN_PATHS | {
+        *("/docs/{asset}", "/docs/operations/{operation}")
+    }
     assert {path for path, key in told.items() if key == "local: no"} == {METRICS_PATH}
 
 

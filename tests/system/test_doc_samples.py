@@ -1,4 +1,4 @@
-"""The code samples on the page /docs run as they are shown (D97)."""
+"""The code samples of /docs run as they are shown (D97)."""
 
 import ast
 import html
@@ -62,8 +62,10 @@ def demo(tmp_path) -> Iterator[Service]:
 
 
 def page_of(service: Service) -> str:
-    """Return the documentation page of a service."""
-    return send(service.bind, "GET", "/docs", headers={"Host": service.bind}).body.decode()
+    """Return the documentation of a service: the guide, and the page of each operation."""
+    paths = ["/docs", *(f"/docs/operations/{name}" for name in OPERATIONS)]
+    host = {"Host": service.bind}
+    return "".join(send(service.bind, "GET", path, headers=host).body.decode() for path in paths)
 
 
 def section(page: str, name: str) -> str:

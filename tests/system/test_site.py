@@ -152,7 +152,10 @@ def test_long_answers_to_a_key_are_compressed(site, served):
 
 
 @SHARED
-@pytest.mark.parametrize("path", ["/", "/docs", "/docs.md", "/docs/errors", "/openapi.json"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/docs", "/docs/operations/putWatch", "/docs.md", "/docs/errors", "/openapi.json"],
+)
 def test_documents_are_kept_until_they_change(site, path):
     """The ETag of a document arrives as the service sent it, and a copy of it gets 304."""
     accepted = {"Accept-Encoding": "gzip"}

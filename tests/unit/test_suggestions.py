@@ -62,7 +62,8 @@ def test_a_wrong_path_has_a_closest_one(request_line, template):
 @each_row(
     "request_line",
     [
-        *("GET /", "GET /nothing", "GET /favicon.ico", "GET /wp-login.php", "GET /docs/x"),
+        *("GET /", "GET /nothing", "GET /favicon.ico", "GET /wp-login.php"),
+        *("GET /docs/x", "GET /docs/operations/x", "GET /api/operations/x"),
         *("GET /v1", "GET /api", "GET /v1/insurance/AB12CDE", "POST /v1/vehicle/bulk-compliance"),
         *("GET /" + "x/" * 4_000, "GET /" + "x" * 8_000),
     ],

@@ -1,4 +1,23 @@
 "use strict";
+// Each operation was on one page once: an old link, such as /docs#putWatch, names its entry here.
+function follow() {
+  const entry = document.getElementById(location.hash.slice(1));
+  if (entry?.matches(".operations > li")) {
+    location.replace(entry.querySelector("a").href);
+  }
+}
+addEventListener("hashchange", follow);
+follow();
+// The language of the samples stays the same from page to page.
+const LANGUAGE = "verifyd.language";
+for (const choice of document.querySelectorAll("input[name=language]")) {
+  try {
+    choice.checked ||= choice.id === localStorage.getItem(LANGUAGE);
+  } catch {
+    break; // The browser is set to store nothing.
+  }
+  choice.addEventListener("change", () => localStorage.setItem(LANGUAGE, choice.id));
+}
 // A button to copy each sample. Without the script nobody misses one.
 for (const sample of document.querySelectorAll("pre")) {
   if (!navigator.clipboard) {
@@ -18,10 +37,12 @@ for (const sample of document.querySelectorAll("pre")) {
   sample.replaceWith(box);
   box.append(sample, button);
 }
-// The contents mark the part that is read: the last one that began above a line near the top.
+// The contents show the link to this page, and mark the part of it that is read: the last one that
+// began above a line near the top.
+document.querySelector(".contents [aria-current]")?.scrollIntoView({ block: "nearest" });
 const links = new Map();
-for (const link of document.querySelectorAll(".contents a[href^='#']")) {
-  const part = document.getElementById(link.hash.slice(1));
+for (const link of document.querySelectorAll(".contents a")) {
+  const part = link.pathname === location.pathname && document.getElementById(link.hash.slice(1));
   if (part) {
     links.set(part, link);
   }

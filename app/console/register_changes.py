@@ -130,7 +130,7 @@ class RegisterRollback(_RegisterAction):
         kinds = " and ".join(sorted(snapshot.undone))
         return Question(
             f"Roll {state.name} back to load {to}?",
-            f"It holds {state.current.described()}. Then it holds {snapshot.kept.described()} "
+            f"It has {state.current.described()}. Then it has {snapshot.kept.described()} "
             f"again. This changes its {kinds}, from the next request on. What later loads brought "
             "is lost, unless it is loaded again.",
             "Roll the register back",
@@ -204,7 +204,7 @@ class RegisterDrop(_RegisterAction):
             )
         return Question(
             f"Drop {state.name}?",
-            f"It holds {state.current.described()}. From the next request on, answers do not use "
+            f"It has {state.current.described()}. From the next request on, answers do not use "
             "it. You can bring it back, until something is loaded into a register of this name.",
             "Drop the register",
         )
@@ -224,7 +224,7 @@ class RegisterUndrop(_RegisterAction):
             )
         return Question(
             f"Bring {state.name} back?",
-            f"It held {state.dropped.described()} when it was dropped. From the next request on, "
+            f"It had {state.dropped.described()} when it was dropped. From the next request on, "
             "answers use it again.",
             "Bring the register back",
         )
@@ -237,7 +237,7 @@ class RegisterPurge(_RegisterAction):
 
     def _question(self, state: RegisterState, to: int | None) -> Question:
         if not state.can_be_purged:
-            raise _impossible(state, "There is nothing to remove", "The register holds no data.")
+            raise _impossible(state, "There is nothing to remove", "The register has no data.")
         if state.current is not None:
             text = "Until it is removed, a dropped register can be brought back."
             raise _impossible(state, "Drop the register first", text)

@@ -168,8 +168,8 @@ def import_watchlist(
                 )
             except (AuditError, peewee.DatabaseError, peewee.InterfaceError) as error:
                 raise Hindered(
-                    f"{done['created'] + done['replaced']:,} of the {listed:,} watches of {name} "
-                    f"are stored, and the next ones failed: {message_of(error)}. Import the file "
+                    f"the import of {name} failed after {done['created'] + done['replaced']:,} of "
+                    f"{counted(listed, 'watch', 'watches')}: {message_of(error)}. Import the file "
                     "again to store the rest"
                 ) from error
             done["created"] += len(changed.created)
@@ -228,7 +228,10 @@ def _read(file: BinaryIO, name: str, rules: _Rules, runs: Runs, wanted: BinaryIO
         faults.sort(key=itemgetter(0))
         more = "\nand more" if len(faults) > _FAULTS_SHOWN else ""
         lines = "\n".join(f"line {line}: {each}" for line, each in faults[:_FAULTS_SHOWN])
-        raise OperatorError(f"{name} has faults, so nothing was changed:\n{lines}{more}")
+        raise OperatorError(
+            f"{name} has faults, so nothing was changed (the header counts as a line):\n"
+            f"{lines}{more}"
+        )
     if rows > rules.watches_max:
         allowed = counted(rules.watches_max, "watch", "watches")
         raise OperatorError(

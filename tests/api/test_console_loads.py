@@ -95,7 +95,7 @@ class TestList:
         assert numbers_on(browser.get(f"{LOADS}{following['href']}")) == [1]
 
     def test_without_loads_it_says_how_to_load(self, browser):
-        """The page names the drop directory and the commands."""
+        """The page names the directory and the commands."""
         page = browser.get(LOADS)
         assert "Nothing was loaded yet" in page.text
         assert "verifyd import --drop /var/lib/verifyd/drop" in page.text
@@ -112,7 +112,7 @@ class TestDetail:
         loaded(world, content, allow_shrink=True)
         page = browser.get(f"{LOADS}/1")
         facts = self.facts(page)
-        assert (facts["Rows read"], facts["Held afterwards"]) == ("3", "2")
+        assert (facts["Rows read"], facts["Rows afterwards"]) == ("3", "2")
         assert facts["What"].startswith("replace of vehicles")
         assert "new.csv" in page.text
         assert "1 row has the registration of another row" in page.text

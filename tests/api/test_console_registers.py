@@ -141,8 +141,12 @@ class TestList:
         assert status["href"].endswith(f"console/loads/{load_id}")
 
     def test_without_registers_it_says_how_to_load(self, browser):
-        """The page names the drop directory and the commands; nothing is uploaded."""
+        """The page names the directory and the commands; nothing is uploaded.
+
+        To drop something is what happens to a register there.
+        """
         page = browser.get(REGISTERS)
+        assert "drop directory" not in page.text
         assert "No register is loaded" in page.text
         assert "/var/lib/verifyd/drop" in page.text
         assert "verifyd import FILE" in page.text
@@ -210,7 +214,7 @@ class TestActions:
         assert question.html.h1.text == "Roll native back to load 1?"
         assert "This changes its vehicles" in question.text
         page = do(ROLLBACK)
-        assert "The register holds again what load 1 left." in page.text
+        assert "The register is again as load 1 left it." in page.text
         assert "Refresh" not in page.headers
         assert makes(world) == ["FORD"]
         (task,) = tasks.latest("native", 5)
@@ -379,7 +383,7 @@ class TestAcceptance:
         file = held_load(world)
         page = browser.get(f"{ROOT}/loads/2")
         assert facts_of(page)["Status"] == "held"
-        assert "Held afterwards" not in facts_of(page)
+        assert "Rows afterwards" not in facts_of(page)
         assert page.html.select_one("#change").text == "What it would change"
         assert page.html.select_one("dt code").text == "insurer"
         assert "40 of 60 policies in force would be gone" in page.html.select_one(".notice").text

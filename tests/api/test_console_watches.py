@@ -110,7 +110,7 @@ class TestAccounts:
         watch(world, "AB01CDE", account="bob")
         (alice, bob) = cells(browser.get(WATCHES))
         assert alice[:3] == ["alice", "60", "0"]
-        assert alice[4].startswith("held 60 since")
+        assert alice[4].startswith("held back 60 since")
         assert bob[:3] == ["bob", "1", "0"]
         assert bob[4] == "\u2013"
         facts = browser.get(f"{ROOT}/accounts/{tag_of(world)}").html.select_one(".facts").text
@@ -414,7 +414,7 @@ class TestHeld:
         load(world, PLATES[:1], "2020-06-01")
         sweep(world)
         assert not events_of(world, number)
-        assert cells(browser.get(WATCHES))[0][4].startswith("held 60")
+        assert cells(browser.get(WATCHES))[0][4].startswith("held back 60")
         load(world, PLATES)
         sweep(world)
         assert cells(browser.get(WATCHES))[0][4] == "\u2013"

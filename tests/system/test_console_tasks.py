@@ -151,7 +151,7 @@ def test_clicks_at_once_roll_back_once(world, serve, native, tasks):
     assert person.click(ROLLBACK, version) == pages[0]
     assert modes(world) == ["rollback", "replace", "replace"]
     assert makes(world) == ["FORD"]
-    assert "The register holds again what load 1 left." in person.get(pages[0])
+    assert "The register is again as load 1 left it." in person.get(pages[0])
 
 
 def test_it_outlives_the_workers_and_the_service(world, serve, native, tasks, held):

@@ -498,7 +498,8 @@ class TestWatchlist:
         monkeypatch.setattr(watchlist, "_RUN_ROWS", 2)
         plates = [f"AA{number}" for number in range(9, 0, -1)]
         refusal = installed.cli.refusal(*self._import(installed, *plates, "AA9", "?"))
-        faults = [line for line in refusal.splitlines() if line.startswith("line")]
+        sentence, *faults = refusal.splitlines()
+        assert sentence.endswith("nothing was changed (the header counts as a line):")
         assert faults[0] == "line 11: registration is in line 2 already"
         assert faults[1].startswith("line 12: registration must have")
         monkeypatch.setattr(watchlist, "BATCH_PLATES", 4)
@@ -527,7 +528,7 @@ class TestWatchlist:
         with monkeypatch.context() as failing:
             failing.setattr(Watches, "change_watches", fail)
             refusal = installed.cli.refusal(*self._import(installed, *plates))
-        assert "2 of the 5 watches" in refusal
+        assert "w.csv failed after 2 of 5 watches: database" in refusal
         assert "database or disk is full. Import the file again to store the rest" in refusal
         assert Watches(installed.engine).count(installed.account.id) == 2
         assert self._done(installed) == {"listed": 5, "created": 2, "replaced": 0}
@@ -541,7 +542,7 @@ class TestWatchlist:
             raise peewee.OperationalError("killed")
 
         monkeypatch.setattr(watchlist, "complete", fail)
-        assert "0 of the 1 watches" in installed.cli.refusal(*self._import(installed, "AA1"))
+        assert "after 0 of 1 watch: " in installed.cli.refusal(*self._import(installed, "AA1"))
         assert Watches(installed.engine).count(installed.account.id) == 0
         assert self._done(installed) == {"listed": 1, "created": 0, "replaced": 0}
 

@@ -617,18 +617,25 @@ class TestCommand:
         told = cli.refusal("import", file, "--map", cli.file("x.toml", *lines))
         assert "kind, columns.registration: answer" in told
 
-    def test_the_line_that_tries_the_mapping_is_the_users(self, cli):
+    @pytest.mark.parametrize(
+        ("started", "program"),
+        [
+            ("/opt/tools/verifyd", ["/opt/tools/verifyd"]),
+            ("/opt/source/app/__main__.py", [sys.executable, "-m", "app"]),
+        ],
+    )
+    def test_the_line_that_tries_the_mapping_is_the_users(self, cli, monkeypatch, started, program):
         """It names program, database, file and mapping, and changes nothing."""
+        monkeypatch.setattr(sys, "argv", [started])
         file = cli.file("my fleet.csv", "Kennzeichen;Marke", "A1;FORD")
         made = cli.run("import", "--suggest-map", file, "--register", "cars")
         mapping = cli.file("cars.toml", *made.stdout.splitlines())
         tried, loads = (line[4:] for line in made.stdout.splitlines() if line.startswith("#   "))
         assert tried == f"{loads} --dry-run"
-        variable, program, *words = shlex.split(loads)
+        variable, *words = shlex.split(loads)
         assert variable == f"VERIFYD_DATABASE_URL=sqlite:///{cli.database}"
-        assert Path(program).is_absolute()
-        assert words == ["import", str(file), "--map", "cars.toml"]
-        told = cli.json(*words[:-1], mapping, "--dry-run")
+        assert words == [*program, "import", str(file), "--map", "cars.toml"]
+        told = cli.json("import", file, "--map", mapping, "--dry-run")
         assert (told["register"], told["loaded"], told["dry_run"]) == ("cars", 1, True)
         assert cli.json("imports", "list") == []
 

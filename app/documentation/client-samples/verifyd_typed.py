@@ -69,8 +69,17 @@ class Vehicle(TypedDict):
     color: str | None
 
 
+class InsuranceLoaded(TypedDict):
+    """With `details`: when the register that decided was last loaded."""
+
+    insuranceValid: str | None
+    """Of several registers the oldest time; null if none decided."""
+
+
 class InsuranceReasons(TypedDict):
-    """Why the vehicle is not insured on the first failing day. Absent if there is none."""
+    """Why the vehicle is not insured on the first failing day, or why that is not known. Absent
+    if every day passes.
+    """
 
     insuranceValid: str
     """As the reason of the compliance check."""
@@ -84,9 +93,17 @@ class InsurancePeriod(TypedDict):
     lastDay: str
     """A date, `YYYY-MM-DD`."""
     validThroughout: NotRequired[bool]
-    """Whether the vehicle is insured on every day. Absent with `tooManyPolicies`."""
+    """Whether the vehicle is insured on every day. False and no answer if `unknown` names it.
+    Absent with `tooManyPolicies`.
+    """
+    unknown: NotRequired[list[str]]
+    """Names `validThroughout` if no day fails for certain and one is not known. Otherwise
+    absent. New values may come.
+    """
     firstFailingDay: NotRequired[str]
-    """The first day on which it is not. Absent if there is none."""
+    """The first day that fails for certain; if there is none, the first that is not known.
+    Absent if every day passes.
+    """
     reasons: NotRequired[InsuranceReasons]
     tooManyPolicies: NotRequired[bool]
     """True if more than 100 policies of the vehicle end on or after the day: then later days are
@@ -100,7 +117,13 @@ class InsuranceRecord(TypedDict):
     registration: str
     """Canonical registration number: upper case letters and digits, no spaces or hyphens."""
     insured: bool
-    """Whether a policy is in force on the day. If no policy is known, what a register says."""
+    """Whether a policy is in force on the day. If no policy is known, what a register says.
+    False and no answer if `unknown` names it.
+    """
+    unknown: NotRequired[list[str]]
+    """Names `insured` if no register knows whether the vehicle is insured on the day. Otherwise
+    absent. New values may come.
+    """
     policy: Policy | None
     """The policy that is in force; of several, the one that ends last. If none is in force, the
     known policy that ends last, be it past, future or cancelled. A cancelled policy ends on
@@ -122,10 +145,12 @@ class InsuranceRecord(TypedDict):
     """
     policiesTruncated: NotRequired[bool]
     """True if more than 20 are in force. Otherwise absent."""
+    loaded: NotRequired[InsuranceLoaded]
     period: NotRequired[InsurancePeriod]
     insuredUntil: NotRequired[str | None]
     """With `details`: the last day of the gapless cover that includes the day. Null if no end is
-    known. Absent if the vehicle is not insured on the day.
+    known. Absent if the vehicle is not insured on the day, or if that is not known. What is
+    known without a date counts for later days here.
     """
     tooManyPolicies: NotRequired[bool]
     """True if more than 100 policies of the vehicle end on or after the day: then later days are
@@ -135,13 +160,15 @@ class InsuranceRecord(TypedDict):
 
 class BulkItem(TypedDict):
     """Insurance of one of many vehicles: `policy`, or `error` and `code`. With `details` also
-    `vehicle`, `lastUpdated` and the dates; with a period also `period`.
+    `vehicle`, `lastUpdated`, `loaded` and the dates; with a period also `period`.
     """
 
     registration: str
     """In canonical form. As it was sent if `code` is `invalid_registration`."""
     insured: bool
     """As in the insurance record. False if the item failed."""
+    unknown: NotRequired[list[str]]
+    """As in the insurance record. Absent if the item failed."""
     policy: NotRequired[Policy | None]
     """As in the insurance record. Absent if the item failed."""
     error: NotRequired[str]
@@ -151,10 +178,12 @@ class BulkItem(TypedDict):
     vehicle: NotRequired[Vehicle]
     lastUpdated: NotRequired[str]
     """UTC in whole seconds, `YYYY-MM-DDTHH:MM:SSZ`."""
+    loaded: NotRequired[InsuranceLoaded]
     period: NotRequired[InsurancePeriod]
     insuredUntil: NotRequired[str | None]
     """With `details`: the last day of the gapless cover that includes the day. Null if no end is
-    known. Absent if the vehicle is not insured on the day.
+    known. Absent if the vehicle is not insured on the day, or if that is not known. What is
+    known without a date counts for later days here.
     """
     tooManyPolicies: NotRequired[bool]
     """True if more than 100 policies of the vehicle end on or after the day: then later days are
@@ -180,7 +209,7 @@ class BulkResponse(TypedDict):
 
 
 class ComplianceChecks(TypedDict):
-    """The four checks. Insurance, MOT and tax are false if nothing is known about them."""
+    """The four checks. One that `unknown` names is not known: it is false, or true for fines."""
 
     insuranceValid: bool
     """As `insured` of the insurance record."""
@@ -189,7 +218,7 @@ class ComplianceChecks(TypedDict):
     roadTaxPaid: bool
     """Taxed or exempt, and not past the last day that is paid."""
     noOutstandingFines: bool
-    """No fine is owed now. True if no fine is on record."""
+    """No fine is owed now. True if no fine is on record, also if no register has fines."""
 
 
 class ComplianceReasons(TypedDict):
@@ -197,19 +226,33 @@ class ComplianceReasons(TypedDict):
 
     insuranceValid: str
     """`valid`, `expired`, `future` or `cancelled`: the state of the policy. Without a policy,
-    `flag`: a register says insured; `none`: a register says not insured; `unknown`: no
-    register says anything. New values may come.
+    `flag`: a register says insured; `none`: a register says not insured; `no_policy`: a
+    register that holds every policy has none; `unknown`: no register says anything;
+    `not_known_then`: something is known, but not for that day. New values may come.
     """
     motValid: str
-    """`valid`, `expired`, `exempt`, `not_due` (the vehicle is too new for an MOT) or `unknown`.
-    New values may come.
+    """`valid`, `expired`, `exempt`, `not_due` (the vehicle is too new for an MOT), `unknown`, or
+    `not_known_then` (something is known, but not for that day). New values may come.
     """
     roadTaxPaid: str
-    """`valid`, `expired`, `exempt`, `sorn` (declared off the road), `untaxed` or `unknown`. New
-    values may come.
+    """`valid`, `expired`, `exempt`, `sorn` (declared off the road), `untaxed`, `unknown`, or
+    `not_known_then` (something is known, but not for that day). New values may come.
     """
     noOutstandingFines: str
-    """`none`: nothing is owed; `outstanding`: a fine is owed now. New values may come."""
+    """`none`: nothing is owed; `outstanding`: a fine is owed now; `unknown`: no register has
+    fines. New values may come.
+    """
+
+
+class ComplianceLoaded(TypedDict):
+    """With `details`: when the registers that decided each check were last loaded. Of several it
+    is the oldest time; null if none decided.
+    """
+
+    insuranceValid: str | None
+    motValid: str | None
+    roadTaxPaid: str | None
+    noOutstandingFines: str | None
 
 
 class CompliancePeriod(TypedDict):
@@ -220,11 +263,19 @@ class CompliancePeriod(TypedDict):
     lastDay: str
     """A date, `YYYY-MM-DD`."""
     validThroughout: NotRequired[bool]
-    """Whether the vehicle is road-legal on every day. Absent with `tooManyPolicies`."""
+    """Whether the vehicle is road-legal on every day. False and no answer if `unknown` names it.
+    Absent with `tooManyPolicies`.
+    """
+    unknown: NotRequired[list[str]]
+    """Names `validThroughout` if no day fails for certain and one is not known. Otherwise
+    absent. New values may come.
+    """
     firstFailingDay: NotRequired[str]
-    """The first day on which it is not. Absent if there is none."""
+    """The first day that fails for certain; if there is none, the first that is not known.
+    Absent if every day passes.
+    """
     reasons: NotRequired[ComplianceReasons]
-    """Why each check came out as it did on the first failing day. Absent if there is none."""
+    """Why each check came out as it did on that day. Absent if every day passes."""
     tooManyPolicies: NotRequired[bool]
     """True if more than 100 policies of the vehicle end on or after the day: then later days are
     not judged. Otherwise absent.
@@ -237,21 +288,29 @@ class ComplianceRecord(TypedDict):
     registration: str
     """Canonical registration number: upper case letters and digits, no spaces or hyphens."""
     compliant: bool
-    """Whether all four checks are true."""
+    """Whether all four checks are true. False and no answer if `unknown` names it."""
+    unknown: NotRequired[list[str]]
+    """The checks that no register knows on the day, and `compliant` if none fails for certain
+    and one besides the fines is not known. They are false, except `noOutstandingFines`, which
+    stays true if no register has fines. Absent if all is known. New values may come.
+    """
     checks: ComplianceChecks
     lastChecked: str
     """Time of the request."""
     reasons: NotRequired[ComplianceReasons]
     asOf: NotRequired[str]
     """The day of the request. Absent if the request names none."""
+    loaded: NotRequired[ComplianceLoaded]
     period: NotRequired[CompliancePeriod]
     insuredUntil: NotRequired[str | None]
     """With `details`: the last day of the gapless cover that includes the day. Null if no end is
-    known. Absent if the vehicle is not insured on the day.
+    known. Absent if the vehicle is not insured on the day, or if that is not known. What is
+    known without a date counts for later days here.
     """
     compliantUntil: NotRequired[str | None]
     """With `details`: the last of the days from the day on, without a gap, on which the vehicle
-    is road-legal. Null if no end is known. Absent if it is not road-legal on the day.
+    is road-legal. Null if no end is known. Absent if it is not road-legal on the day, or if
+    that is not known.
     """
     motExpiry: NotRequired[str | None]
     """Last day of the MOT; null if unknown."""
@@ -282,6 +341,8 @@ class ComplianceBulkItem(TypedDict):
     """In canonical form. As it was sent if `code` is `invalid_registration`."""
     compliant: bool
     """As in the compliance record. False if the item failed."""
+    unknown: NotRequired[list[str]]
+    """As in the compliance record. Absent if the item failed."""
     checks: NotRequired[ComplianceChecks]
     reasons: NotRequired[ComplianceReasons]
     error: NotRequired[str]
@@ -291,14 +352,17 @@ class ComplianceBulkItem(TypedDict):
     vehicle: NotRequired[Vehicle]
     lastUpdated: NotRequired[str]
     """UTC in whole seconds, `YYYY-MM-DDTHH:MM:SSZ`."""
+    loaded: NotRequired[ComplianceLoaded]
     period: NotRequired[CompliancePeriod]
     insuredUntil: NotRequired[str | None]
     """With `details`: the last day of the gapless cover that includes the day. Null if no end is
-    known. Absent if the vehicle is not insured on the day.
+    known. Absent if the vehicle is not insured on the day, or if that is not known. What is
+    known without a date counts for later days here.
     """
     compliantUntil: NotRequired[str | None]
     """With `details`: the last of the days from the day on, without a gap, on which the vehicle
-    is road-legal. Null if no end is known. Absent if it is not road-legal on the day.
+    is road-legal. Null if no end is known. Absent if it is not road-legal on the day, or if
+    that is not known.
     """
     motExpiry: NotRequired[str | None]
     """Last day of the MOT; null if unknown."""
@@ -691,8 +755,9 @@ class TypedClient(Client):
 
         Tells whether a vehicle is insured today, on the day `asOf`, or on every day of a
         period (`from` and `to`). A vehicle that is known but not insured gets 200 with
-        `insured: false`. On plans with suggestions, the 404 of an unknown vehicle has
-        `suggestions`: known ones with a registration number that looks alike.
+        `insured: false`; so does one whose insurance is not known, which `unknown` says. On
+        plans with suggestions, the 404 of an unknown vehicle has `suggestions`: known ones
+        with a registration number that looks alike.
 
         Args:
             registration: Registration number: 1 to 12 letters and digits. Case does not
@@ -701,10 +766,10 @@ class TypedClient(Client):
             from_: The first day of a period; needs `to`, and excludes `asOf`. All members but
                 `period` are about this day.
             to: The last day of the period, which is included. A period has at most 400 days.
-            details: Adds the dates until which the answer stays as it is, to insurance also
-                the policy's `cancelledOn`, and to compliance also `motExempt`,
-                `firstRegistered`, `taxStatus` and `finesOutstanding`. `True`, `TRUE` and `1`
-                are accepted as well.
+            details: Adds when the registers that decided were loaded and the dates until
+                which the answer stays as it is, to insurance also the policy's `cancelledOn`,
+                and to compliance also `motExempt`, `firstRegistered`, `taxStatus` and
+                `finesOutstanding`. `True`, `TRUE` and `1` are accepted as well.
             policies: `all` adds `policies`: all policies that are in force on the day.
         """
         path = f"/v1/vehicle/{_escaped(registration)}/insurance"
@@ -731,7 +796,7 @@ class TypedClient(Client):
 
         Checks up to `bulkMax` vehicles of the account's plan in one request, which takes one
         token. A registration number that is unknown or malformed gets an item with `error`;
-        the status is still 200.
+        the status is still 200. `unknown` of an item names what no register knows.
 
         Args:
             registrations: Registration numbers, each as in a path. The plan sets how many: by
@@ -739,8 +804,8 @@ class TypedClient(Client):
             asOf: The day to judge by. By default today, in the service's time zone.
             from_: The first day of a period, in place of `asOf`; needs `to`.
             to: The last day of the period. A period has at most 400 days.
-            details: Adds `vehicle`, `lastUpdated` and dates to each item without `error`, and
-                `cancelledOn` to its policy.
+            details: Adds `vehicle`, `lastUpdated`, `loaded` and dates to each item without
+                `error`, and `cancelledOn` to its policy.
         """
         path = "/v1/vehicle/bulk-insurance"
         body = {
@@ -767,8 +832,9 @@ class TypedClient(Client):
 
         Tells whether a vehicle is road-legal today, on the day `asOf`, or on every day of a
         period (`from` and `to`): insurance, MOT, road tax and fines. Fines are always those
-        of now. On plans with suggestions, the 404 of an unknown vehicle has `suggestions`:
-        known ones with a registration number that looks alike.
+        of now. `unknown` names what no register knows. On plans with suggestions, the 404 of
+        an unknown vehicle has `suggestions`: known ones with a registration number that looks
+        alike.
 
         Args:
             registration: Registration number: 1 to 12 letters and digits. Case does not
@@ -777,10 +843,10 @@ class TypedClient(Client):
             from_: The first day of a period; needs `to`, and excludes `asOf`. All members but
                 `period` are about this day.
             to: The last day of the period, which is included. A period has at most 400 days.
-            details: Adds the dates until which the answer stays as it is, to insurance also
-                the policy's `cancelledOn`, and to compliance also `motExempt`,
-                `firstRegistered`, `taxStatus` and `finesOutstanding`. `True`, `TRUE` and `1`
-                are accepted as well.
+            details: Adds when the registers that decided were loaded and the dates until
+                which the answer stays as it is, to insurance also the policy's `cancelledOn`,
+                and to compliance also `motExempt`, `firstRegistered`, `taxStatus` and
+                `finesOutstanding`. `True`, `TRUE` and `1` are accepted as well.
             explain: Adds `reasons` to the answer. `True`, `TRUE` and `1` are accepted as
                 well.
         """
@@ -809,7 +875,7 @@ class TypedClient(Client):
 
         Checks up to `bulkMax` vehicles of the account's plan in one request, which takes one
         token. A registration number that is unknown or malformed gets an item with `error`;
-        the status is still 200.
+        the status is still 200. `unknown` of an item names what no register knows.
 
         Args:
             registrations: Registration numbers, each as in a path. The plan sets how many: by

@@ -74,7 +74,16 @@ export interface Vehicle {
   color: string | null;
 }
 
-/** Why the vehicle is not insured on the first failing day. Absent if there is none. */
+/** With `details`: when the register that decided was last loaded. */
+export interface InsuranceLoaded {
+  /** Of several registers the oldest time; null if none decided. */
+  insuranceValid: string | null;
+}
+
+/**
+ * Why the vehicle is not insured on the first failing day, or why that is not known. Absent if
+ * every day passes.
+ */
 export interface InsuranceReasons {
   /** As the reason of the compliance check. */
   insuranceValid: string;
@@ -86,9 +95,20 @@ export interface InsurancePeriod {
   firstDay: string;
   /** A date, `YYYY-MM-DD`. */
   lastDay: string;
-  /** Whether the vehicle is insured on every day. Absent with `tooManyPolicies`. */
+  /**
+   * Whether the vehicle is insured on every day. False and no answer if `unknown` names it. Absent
+   * with `tooManyPolicies`.
+   */
   validThroughout?: boolean;
-  /** The first day on which it is not. Absent if there is none. */
+  /**
+   * Names `validThroughout` if no day fails for certain and one is not known. Otherwise absent. New
+   * values may come.
+   */
+  unknown?: Array<string>;
+  /**
+   * The first day that fails for certain; if there is none, the first that is not known. Absent if
+   * every day passes.
+   */
   firstFailingDay?: string;
   reasons?: InsuranceReasons;
   /**
@@ -102,8 +122,16 @@ export interface InsurancePeriod {
 export interface InsuranceRecord {
   /** Canonical registration number: upper case letters and digits, no spaces or hyphens. */
   registration: string;
-  /** Whether a policy is in force on the day. If no policy is known, what a register says. */
+  /**
+   * Whether a policy is in force on the day. If no policy is known, what a register says. False and
+   * no answer if `unknown` names it.
+   */
   insured: boolean;
+  /**
+   * Names `insured` if no register knows whether the vehicle is insured on the day. Otherwise
+   * absent. New values may come.
+   */
+  unknown?: Array<string>;
   /**
    * The policy that is in force; of several, the one that ends last. If none is in force, the known
    * policy that ends last, be it past, future or cancelled. A cancelled policy ends on the day of
@@ -128,10 +156,12 @@ export interface InsuranceRecord {
   policies?: Array<Policy>;
   /** True if more than 20 are in force. Otherwise absent. */
   policiesTruncated?: boolean;
+  loaded?: InsuranceLoaded;
   period?: InsurancePeriod;
   /**
    * With `details`: the last day of the gapless cover that includes the day. Null if no end is
-   * known. Absent if the vehicle is not insured on the day.
+   * known. Absent if the vehicle is not insured on the day, or if that is not known. What is known
+   * without a date counts for later days here.
    */
   insuredUntil?: string | null;
   /**
@@ -155,21 +185,23 @@ export interface BulkRequest {
   /** The last day of the period. A period has at most 400 days. */
   to?: string | null;
   /**
-   * Adds `vehicle`, `lastUpdated` and dates to each item without `error`, and `cancelledOn` to its
-   * policy.
+   * Adds `vehicle`, `lastUpdated`, `loaded` and dates to each item without `error`, and
+   * `cancelledOn` to its policy.
    */
   details?: boolean | null;
 }
 
 /**
  * Insurance of one of many vehicles: `policy`, or `error` and `code`. With `details` also
- * `vehicle`, `lastUpdated` and the dates; with a period also `period`.
+ * `vehicle`, `lastUpdated`, `loaded` and the dates; with a period also `period`.
  */
 export interface BulkItem {
   /** In canonical form. As it was sent if `code` is `invalid_registration`. */
   registration: string;
   /** As in the insurance record. False if the item failed. */
   insured: boolean;
+  /** As in the insurance record. Absent if the item failed. */
+  unknown?: Array<string>;
   /** As in the insurance record. Absent if the item failed. */
   policy?: Policy | null;
   /** Why the item failed, for people. Absent if it did not. */
@@ -179,10 +211,12 @@ export interface BulkItem {
   vehicle?: Vehicle;
   /** UTC in whole seconds, `YYYY-MM-DDTHH:MM:SSZ`. */
   lastUpdated?: string;
+  loaded?: InsuranceLoaded;
   period?: InsurancePeriod;
   /**
    * With `details`: the last day of the gapless cover that includes the day. Null if no end is
-   * known. Absent if the vehicle is not insured on the day.
+   * known. Absent if the vehicle is not insured on the day, or if that is not known. What is known
+   * without a date counts for later days here.
    */
   insuredUntil?: string | null;
   /**
@@ -209,7 +243,7 @@ export interface BulkResponse {
   asOf?: string;
 }
 
-/** The four checks. Insurance, MOT and tax are false if nothing is known about them. */
+/** The four checks. One that `unknown` names is not known: it is false, or true for fines. */
 export interface ComplianceChecks {
   /** As `insured` of the insurance record. */
   insuranceValid: boolean;
@@ -217,7 +251,7 @@ export interface ComplianceChecks {
   motValid: boolean;
   /** Taxed or exempt, and not past the last day that is paid. */
   roadTaxPaid: boolean;
-  /** No fine is owed now. True if no fine is on record. */
+  /** No fine is owed now. True if no fine is on record, also if no register has fines. */
   noOutstandingFines: boolean;
 }
 
@@ -225,22 +259,37 @@ export interface ComplianceChecks {
 export interface ComplianceReasons {
   /**
    * `valid`, `expired`, `future` or `cancelled`: the state of the policy. Without a policy, `flag`:
-   * a register says insured; `none`: a register says not insured; `unknown`: no register says
-   * anything. New values may come.
+   * a register says insured; `none`: a register says not insured; `no_policy`: a register that
+   * holds every policy has none; `unknown`: no register says anything; `not_known_then`: something
+   * is known, but not for that day. New values may come.
    */
   insuranceValid: string;
   /**
-   * `valid`, `expired`, `exempt`, `not_due` (the vehicle is too new for an MOT) or `unknown`. New
-   * values may come.
+   * `valid`, `expired`, `exempt`, `not_due` (the vehicle is too new for an MOT), `unknown`, or
+   * `not_known_then` (something is known, but not for that day). New values may come.
    */
   motValid: string;
   /**
-   * `valid`, `expired`, `exempt`, `sorn` (declared off the road), `untaxed` or `unknown`. New
-   * values may come.
+   * `valid`, `expired`, `exempt`, `sorn` (declared off the road), `untaxed`, `unknown`, or
+   * `not_known_then` (something is known, but not for that day). New values may come.
    */
   roadTaxPaid: string;
-  /** `none`: nothing is owed; `outstanding`: a fine is owed now. New values may come. */
+  /**
+   * `none`: nothing is owed; `outstanding`: a fine is owed now; `unknown`: no register has fines.
+   * New values may come.
+   */
   noOutstandingFines: string;
+}
+
+/**
+ * With `details`: when the registers that decided each check were last loaded. Of several it is the
+ * oldest time; null if none decided.
+ */
+export interface ComplianceLoaded {
+  insuranceValid: string | null;
+  motValid: string | null;
+  roadTaxPaid: string | null;
+  noOutstandingFines: string | null;
 }
 
 /** Compliance on every day of the period that the request names. */
@@ -249,11 +298,22 @@ export interface CompliancePeriod {
   firstDay: string;
   /** A date, `YYYY-MM-DD`. */
   lastDay: string;
-  /** Whether the vehicle is road-legal on every day. Absent with `tooManyPolicies`. */
+  /**
+   * Whether the vehicle is road-legal on every day. False and no answer if `unknown` names it.
+   * Absent with `tooManyPolicies`.
+   */
   validThroughout?: boolean;
-  /** The first day on which it is not. Absent if there is none. */
+  /**
+   * Names `validThroughout` if no day fails for certain and one is not known. Otherwise absent. New
+   * values may come.
+   */
+  unknown?: Array<string>;
+  /**
+   * The first day that fails for certain; if there is none, the first that is not known. Absent if
+   * every day passes.
+   */
   firstFailingDay?: string;
-  /** Why each check came out as it did on the first failing day. Absent if there is none. */
+  /** Why each check came out as it did on that day. Absent if every day passes. */
   reasons?: ComplianceReasons;
   /**
    * True if more than 100 policies of the vehicle end on or after the day: then later days are not
@@ -266,23 +326,32 @@ export interface CompliancePeriod {
 export interface ComplianceRecord {
   /** Canonical registration number: upper case letters and digits, no spaces or hyphens. */
   registration: string;
-  /** Whether all four checks are true. */
+  /** Whether all four checks are true. False and no answer if `unknown` names it. */
   compliant: boolean;
+  /**
+   * The checks that no register knows on the day, and `compliant` if none fails for certain and one
+   * besides the fines is not known. They are false, except `noOutstandingFines`, which stays true
+   * if no register has fines. Absent if all is known. New values may come.
+   */
+  unknown?: Array<string>;
   checks: ComplianceChecks;
   /** Time of the request. */
   lastChecked: string;
   reasons?: ComplianceReasons;
   /** The day of the request. Absent if the request names none. */
   asOf?: string;
+  loaded?: ComplianceLoaded;
   period?: CompliancePeriod;
   /**
    * With `details`: the last day of the gapless cover that includes the day. Null if no end is
-   * known. Absent if the vehicle is not insured on the day.
+   * known. Absent if the vehicle is not insured on the day, or if that is not known. What is known
+   * without a date counts for later days here.
    */
   insuredUntil?: string | null;
   /**
    * With `details`: the last of the days from the day on, without a gap, on which the vehicle is
-   * road-legal. Null if no end is known. Absent if it is not road-legal on the day.
+   * road-legal. Null if no end is known. Absent if it is not road-legal on the day, or if that is
+   * not known.
    */
   compliantUntil?: string | null;
   /** Last day of the MOT; null if unknown. */
@@ -335,6 +404,8 @@ export interface ComplianceBulkItem {
   registration: string;
   /** As in the compliance record. False if the item failed. */
   compliant: boolean;
+  /** As in the compliance record. Absent if the item failed. */
+  unknown?: Array<string>;
   checks?: ComplianceChecks;
   reasons?: ComplianceReasons;
   /** Why the item failed, for people. Absent if it did not. */
@@ -344,15 +415,18 @@ export interface ComplianceBulkItem {
   vehicle?: Vehicle;
   /** UTC in whole seconds, `YYYY-MM-DDTHH:MM:SSZ`. */
   lastUpdated?: string;
+  loaded?: ComplianceLoaded;
   period?: CompliancePeriod;
   /**
    * With `details`: the last day of the gapless cover that includes the day. Null if no end is
-   * known. Absent if the vehicle is not insured on the day.
+   * known. Absent if the vehicle is not insured on the day, or if that is not known. What is known
+   * without a date counts for later days here.
    */
   insuredUntil?: string | null;
   /**
    * With `details`: the last of the days from the day on, without a gap, on which the vehicle is
-   * road-legal. Null if no end is known. Absent if it is not road-legal on the day.
+   * road-legal. Null if no end is known. Absent if it is not road-legal on the day, or if that is
+   * not known.
    */
   compliantUntil?: string | null;
   /** Last day of the MOT; null if unknown. */
@@ -692,9 +766,10 @@ export interface CheckVehicleInsuranceQuery {
   /** The last day of the period, which is included. A period has at most 400 days. */
   to?: string;
   /**
-   * Adds the dates until which the answer stays as it is, to insurance also the policy's
-   * `cancelledOn`, and to compliance also `motExempt`, `firstRegistered`, `taxStatus` and
-   * `finesOutstanding`. `True`, `TRUE` and `1` are accepted as well.
+   * Adds when the registers that decided were loaded and the dates until which the answer stays as
+   * it is, to insurance also the policy's `cancelledOn`, and to compliance also `motExempt`,
+   * `firstRegistered`, `taxStatus` and `finesOutstanding`. `True`, `TRUE` and `1` are accepted as
+   * well.
    */
   details?: boolean;
   /** `all` adds `policies`: all policies that are in force on the day. */
@@ -713,9 +788,10 @@ export interface CheckComplianceQuery {
   /** The last day of the period, which is included. A period has at most 400 days. */
   to?: string;
   /**
-   * Adds the dates until which the answer stays as it is, to insurance also the policy's
-   * `cancelledOn`, and to compliance also `motExempt`, `firstRegistered`, `taxStatus` and
-   * `finesOutstanding`. `True`, `TRUE` and `1` are accepted as well.
+   * Adds when the registers that decided were loaded and the dates until which the answer stays as
+   * it is, to insurance also the policy's `cancelledOn`, and to compliance also `motExempt`,
+   * `firstRegistered`, `taxStatus` and `finesOutstanding`. `True`, `TRUE` and `1` are accepted as
+   * well.
    */
   details?: boolean;
   /** Adds `reasons` to the answer. `True`, `TRUE` and `1` are accepted as well. */
@@ -794,9 +870,10 @@ export class TypedClient extends Client {
    * Check the insurance of a vehicle.
    *
    * Tells whether a vehicle is insured today, on the day `asOf`, or on every day of a period
-   * (`from` and `to`). A vehicle that is known but not insured gets 200 with `insured: false`. On
-   * plans with suggestions, the 404 of an unknown vehicle has `suggestions`: known ones with a
-   * registration number that looks alike.
+   * (`from` and `to`). A vehicle that is known but not insured gets 200 with `insured: false`; so
+   * does one whose insurance is not known, which `unknown` says. On plans with suggestions, the 404
+   * of an unknown vehicle has `suggestions`: known ones with a registration number that looks
+   * alike.
    */
   checkVehicleInsurance(registration: string, query: CheckVehicleInsuranceQuery = {}): Promise<InsuranceRecord> {
     return this.ask("GET", `/v1/vehicle/${encodeURIComponent(registration)}/insurance${search(query)}`);
@@ -807,7 +884,7 @@ export class TypedClient extends Client {
    *
    * Checks up to `bulkMax` vehicles of the account's plan in one request, which takes one token. A
    * registration number that is unknown or malformed gets an item with `error`; the status is still
-   * 200.
+   * 200. `unknown` of an item names what no register knows.
    */
   checkVehicles(body: BulkRequest): Promise<BulkResponse> {
     return this.ask("POST", "/v1/vehicle/bulk-insurance", body);
@@ -817,9 +894,9 @@ export class TypedClient extends Client {
    * Check the compliance of a vehicle.
    *
    * Tells whether a vehicle is road-legal today, on the day `asOf`, or on every day of a period
-   * (`from` and `to`): insurance, MOT, road tax and fines. Fines are always those of now. On plans
-   * with suggestions, the 404 of an unknown vehicle has `suggestions`: known ones with a
-   * registration number that looks alike.
+   * (`from` and `to`): insurance, MOT, road tax and fines. Fines are always those of now. `unknown`
+   * names what no register knows. On plans with suggestions, the 404 of an unknown vehicle has
+   * `suggestions`: known ones with a registration number that looks alike.
    */
   checkCompliance(registration: string, query: CheckComplianceQuery = {}): Promise<ComplianceRecord> {
     return this.ask("GET", `/v1/compliance/${encodeURIComponent(registration)}${search(query)}`);
@@ -830,7 +907,7 @@ export class TypedClient extends Client {
    *
    * Checks up to `bulkMax` vehicles of the account's plan in one request, which takes one token. A
    * registration number that is unknown or malformed gets an item with `error`; the status is still
-   * 200.
+   * 200. `unknown` of an item names what no register knows.
    */
   checkVehiclesCompliance(body: ComplianceBulkRequest): Promise<ComplianceBulkResponse> {
     return this.ask("POST", "/v1/compliance/bulk", body);

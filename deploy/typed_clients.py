@@ -22,11 +22,12 @@ LEFT_OUT = "Operations"
 
 PYTHON_HEAD = '''"""A typed client of verifyd for Python 3.11 or newer. It needs only verifyd.py.
 
+    from verifyd import verdict
     from verifyd_typed import TypedClient
 
     client = TypedClient()  # with the key in the environment variable KEY
     answer = client.check_vehicle_insurance("AB12CDE", asOf="2026-12-31")
-    print(answer["insured"], answer["lastUpdated"])
+    print(verdict(answer, "insured"))  # None if no register knows it
 
 It is a `Client` with a method for each operation. Arguments and members have the names of the
 documentation; `from_` stands for `from`, a keyword. Arguments that are None are not sent. This file
@@ -61,11 +62,12 @@ def _given(members: Mapping[str, object]) -> dict[str, object]:
 TYPESCRIPT_HEAD = """/**
  * A typed client of verifyd for Node 22.18 or newer. It needs only verifyd.ts.
  *
+ *     import { verdict } from "./verifyd.ts";
  *     import { TypedClient } from "./verifyd_typed.ts";
  *
  *     const client = new TypedClient(); // with the key in the environment variable KEY
  *     const answer = await client.checkVehicleInsurance("AB12CDE", { asOf: "2026-12-31" });
- *     console.log(answer.insured, answer.lastUpdated);
+ *     console.log(verdict(answer, "insured")); // null if no register knows it
  *
  * It is a `Client` with a method for each operation. Parameters and members have the names of the
  * documentation. What is undefined is not sent. This file is generated: do not change it, a newer

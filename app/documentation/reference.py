@@ -3,7 +3,7 @@
 import importlib.resources
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -57,12 +57,19 @@ def _text(file_name: str, url: str) -> str:
     return (_FOLDER / file_name).read_text(encoding="utf-8").replace(PACKAGED_URL, url)
 
 
-def operation_samples(url: str, method: str, path: str, body: object) -> list[Sample]:
-    """Return how to send a request in each language. A body is JSON, or None if there is none."""
+def operation_samples(
+    url: str, method: str, path: str, body: object, verdict: str | None
+) -> list[Sample]:
+    """Return how to send a request in each language.
+
+    Args:
+        body: JSON, or None if there is none.
+        verdict: the member of the answer that can be not known; None if there is none.
+    """
     return [
         Sample("curl", _curl(url, method, path, body)),
-        Sample("Python", _python(method, path, body)),
-        Sample("TypeScript", _typescript(method, path, body)),
+        Sample("Python", _python(method, path, body, verdict)),
+        Sample("TypeScript", _typescript(method, path, body, verdict)),
     ]
 
 
@@ -77,14 +84,26 @@ def _curl(url: str, method: str, path: str, body: object) -> str:
     return " \\\n  ".join(lines)
 
 
-def _python(method: str, path: str, body: object) -> str:
-    assigned = given = ""
+def _python(method: str, path: str, body: object, verdict: str | None) -> str:
+    lines = [f"from verifyd import Client{', verdict' if verdict else ''}", "", "client = Client()"]
+    given = ""
     if body is not None:
-        assigned, given = f"body = {_python_literal(body)}\n", ", body"
-    return f'''from verifyd import Client
-
-client = Client()
-{assigned}print(client.ask("{method}", "{path}"{given}))'''
+        lines.append(f"body = {_python_literal(body)}")
+        given = ", body"
+    asked = f'client.ask("{method}", "{path}"{given})'
+    if verdict is None:
+        lines.append(f"print({asked})")
+    else:
+        lines += [f"answer = {asked}", "print(answer)"]
+        lines += (
+            [f'print(verdict(answer, "{verdict}"))']
+            if body is None
+            else [
+                'for item in answer["results"]:',
+                f'    print(item["registration"], verdict(item, "{verdict}"))',
+            ]
+        )
+    return "\n".join(lines)
 
 
 def _python_literal(value: object) -> str:
@@ -99,14 +118,28 @@ def _python_literal(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def _typescript(method: str, path: str, body: object) -> str:
-    assigned = given = ""
+def _typescript(method: str, path: str, body: object, verdict: str | None) -> str:
+    imported = "Client, verdict" if verdict else "Client"
+    lines = [f'import {{ {imported} }} from "./verifyd.ts";', "", "const client = new Client();"]
+    given = ""
     if body is not None:
-        assigned, given = f"const body = {json.dumps(body, ensure_ascii=False)};\n", ", body"
-    return f'''import {{ Client }} from "./verifyd.ts";
-
-const client = new Client();
-{assigned}console.log(await client.ask("{method}", "{path}"{given}));'''
+        lines.append(f"const body = {json.dumps(body, ensure_ascii=False)};")
+        given = ", body"
+    asked = f'await client.ask("{method}", "{path}"{given})'
+    if verdict is None:
+        lines.append(f"console.log({asked});")
+    else:
+        lines += [f"const answer = {asked};", "console.log(answer);"]
+        lines += (
+            [f'console.log(verdict(answer, "{verdict}"));']
+            if body is None
+            else [
+                "for (const item of answer.results) {",
+                f'  console.log(item.registration, verdict(item, "{verdict}"));',
+                "}",
+            ]
+        )
+    return "\n".join(lines)
 
 
 Node = Mapping[str, Any]
@@ -222,6 +255,7 @@ class Reference:
         body_schema, body = self._content(self._resolved(node.get("requestBody", {})))
         in_path = {each["name"]: each["example"] for each in parameters if each["in"] == "path"}
         url = self._document["servers"][0]["url"]
+        answer = self._answer(node)
         return Operation(
             id=node["operationId"],
             tag=node["tags"][0],
@@ -232,8 +266,10 @@ class Reference:
             parameters=[self._parameter(each) for each in parameters if each["in"] != "header"],
             has_headers=any(each["in"] == "header" for each in parameters),
             body_members=list(self._members(body_schema)),
-            samples=operation_samples(url, method, path.format(**in_path), body),
-            answer=self._answer(node),
+            samples=operation_samples(
+                url, method, path.format(**in_path), body, self._verdict(answer.members)
+            ),
+            answer=answer,
             codes={
                 status: kept
                 for status, codes in self._codes(node).items()
@@ -254,6 +290,13 @@ class Reference:
         schema, body = self._content(response)
         shown = None if body is None else _indented(body)
         return Answer(status, response["description"], shown, list(self._members(schema)))
+
+    def _verdict(self, members: Sequence[Member]) -> str | None:
+        """Return the member of an answer that tells yes or no, or that this is not known."""
+        names = [member.name.removeprefix(_RESULT) for member in members]
+        if "unknown" not in names:
+            return None
+        return next(name for name in ("insured", "compliant") if name in names)
 
     def _codes(self, node: Node) -> dict[str, list[str]]:
         """Return the codes of an operation's errors by status, from their examples."""

@@ -11,6 +11,7 @@ from typing import Any
 import falcon
 import jinja2
 import msgspec
+import peewee
 from markupsafe import Markup, escape
 
 from app import clock
@@ -39,6 +40,8 @@ from app.serve.http.caching import (
     served_name,
 )
 from app.setting_values import Network
+from app.storage.engine import Engine
+from app.storage.versions import tells_unknown
 from app.vehicles.sandbox import judged
 from app.version import VERSION
 
@@ -204,6 +207,13 @@ _TRY_POLICY = (
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
+_RULE = "RULE-IN-FORCE"
+"""Stands in the rendered page for one of these sentences, since a database can change its rule."""
+_RULES: Mapping[bool | None, str] = {
+    True: "This service tells what is not known.",
+    False: "This service does not tell what is not known: its operator keeps the rule of 1.0.0.",
+    None: "Whether this service tells what is not known could not be read.",
+}
 # The codes that a client decides by; others are mistakes to correct, or pass by waiting.
 _DECISIVE = (
     "vehicle_not_found",
@@ -245,13 +255,39 @@ class StartPage:
 
 
 class DocumentationPage(_Addressed):
-    """The page that introduces the interface and lists its operations."""
+    """The page that introduces the interface and lists its operations.
+
+    Args:
+        trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
+        engine: the database, which knows whether answers tell what is not known.
+    """
+
+    def __init__(
+        self, trusted_proxies: Sequence[Network] = (), engine: Engine | None = None
+    ) -> None:
+        super().__init__(trusted_proxies)
+        self._engine = engine
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs. Its samples have the address that the request was sent to."""
-        _send_page(req, resp, self._addressed(req, documentation_page()), _DOCS_POLICY)
+        page = self._with_rule(documentation_page())
+        _send_page(req, resp, self._addressed(req, page), _DOCS_POLICY)
 
     on_head = on_get
+
+    def _with_rule(self, page: bytes) -> bytes:
+        """Return a page that says whether answers tell what is not known (D198)."""
+        return page.replace(_RULE.encode(), _RULES[self._find_rule()].encode())
+
+    def _find_rule(self) -> bool | None:
+        """Tell whether answers tell what is not known; None if the database cannot be read."""
+        if self._engine is None:
+            return None
+        try:
+            return tells_unknown(self._engine)
+        except (peewee.DatabaseError, peewee.InterfaceError) as error:
+            self._engine.recover(error)
+            return None
 
 
 class OperationPage(_Addressed):
@@ -268,13 +304,13 @@ class OperationPage(_Addressed):
     on_head = on_get
 
 
-class DocumentationMarkdown(_Addressed):
+class DocumentationMarkdown(DocumentationPage):
     """All of it on one page as Markdown, to paste and for programs that read."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs.md."""
         resp.set_header("X-Content-Type-Options", "nosniff")
-        page = self._addressed(req, _documentation_markdown())
+        page = self._addressed(req, self._with_rule(_documentation_markdown()))
         send_document(req, resp, page, "text/markdown; charset=utf-8")
 
     on_head = on_get
@@ -355,6 +391,7 @@ def _guide(template: str, here: str) -> bytes:
         decisive={code: CATALOGUE[code] for code in _DECISIVE},
         vehicles=list(judged(clock.today(UTC), tells_unknown=True)),
         provoked=ERRORS,
+        rule=_RULE,
     )
 
 

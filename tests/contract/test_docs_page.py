@@ -37,7 +37,7 @@ from app.sandbox_errors import ERRORS
 from app.serve.http.bodies import BODY_BYTES_MAX
 from app.storage.tables import Kind
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
-from app.vehicles.sandbox import VEHICLES
+from app.vehicles.sandbox import VEHICLES, VEHICLES_UNKNOWN
 from tests.contract.answers import document
 from tests.contract.pages import ROOT, documentation_section
 from tests.rows import each_row
@@ -343,19 +343,44 @@ class TestDocumentation:
             for row in re.findall(r"(?s)<tr>(.*?)</tr>", table)[1:]
             if (cells := re.findall(r"(?s)<td>(.*?)</td>", row))
         ]
-        vehicles, provoked = rows[: len(VEHICLES)], rows[len(VEHICLES) :]
-        assert [row[0] for row in vehicles] == [each.plate for each in VEHICLES]
-        told = "insured false, compliant false: expired, valid, valid, none"
-        assert ["TESTLAPSED", "200", "The policy ended yesterday", told] in vehicles
+        plates = [each.plate for each in (*VEHICLES, *VEHICLES_UNKNOWN)]
+        vehicles, provoked = rows[: len(plates)], rows[len(plates) :]
+        assert [row[0] for row in vehicles] == plates
+        told = {row[0]: row[3] for row in vehicles}
+        for plate, said in (
+            ("TESTLAPSED", "insured false, compliant false: expired, valid, valid, none"),
+            ("TESTUNKINS", "insured not known, compliant not known: unknown, valid, valid, none"),
+            ("TESTUNKFINE", "insured true, compliant true: valid, valid, valid, unknown"),
+        ):
+            assert told[plate] == said
         assert [row[:2] for row in provoked] == [
             [" ".join(filter(None, (each.plate, each.domain))), f"{each.answer} {each.code}"]
             for each in ERRORS
         ]
 
+    def test_it_begins_with_what_a_client_must_not_ignore(self, client: webtest.TestApp) -> None:
+        """Before all other rules it says that false can mean that nobody knows (D198)."""
+        text = page(client, "/docs").text
+        start, unknown, keys = (text.index(f'id="{name}"') for name in ("start", "unknown", "keys"))
+        assert start < unknown < keys
+        told = re.sub(r"<[^>]*>", "", text[unknown:keys]).split("\n")
+        assert told[2].startswith("A client that ignores unknown reads false")
+
+    def test_samples_of_look_ups_tell_the_three_outcomes(self, client: webtest.TestApp) -> None:
+        """Each sample in Python and TypeScript that reads a verdict asks whether it is known."""
+        text = unescape(page(client, "/docs").text)
+        for name in (
+            *("checkVehicleInsurance", "checkVehicles", "checkCompliance"),
+            *("checkVehiclesCompliance", "start", "errors", "libraries", "typed"),
+        ):
+            section = text.partition(f'id="{name}">')[2].partition("</section>")[0]
+            samples = re.findall(r'(?s)<div class="sample \w+">\s*<pre[^>]*>(.*?)</pre>', section)
+            assert ["verdict(" in each for each in samples] == [False, True, True], name
+
     def test_the_guide_begins_with_what_a_client_needs(self, client: webtest.TestApp) -> None:
         """The operator's part and the promises end the guide; vehicles are the first operations."""
         found = page(client, "/docs").ids
-        places = ["start", "days", "errors", "changes", "browsers", "loading"]
+        places = ["start", "unknown", "days", "errors", "changes", "browsers", "loading"]
         places += ["vehicles", "watches", "domains"]
         assert sorted(places, key=found.index) == places
         contents = client.get("/docs").text.partition('<nav class="contents"')[2]

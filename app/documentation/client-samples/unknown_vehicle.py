@@ -1,8 +1,9 @@
-from verifyd import Client, Problem
+from verifyd import Client, Problem, verdict
 
 client = Client()
 try:
-    print(client.ask("GET", "/v1/vehicle/ZZ99ZZZ/insurance"))
+    answer = client.ask("GET", "/v1/vehicle/ZZ99ZZZ/insurance")
+    print(verdict(answer, "insured"))
 except Problem as problem:
     if problem.code != "vehicle_not_found":
         raise

@@ -1,8 +1,9 @@
-import { Client, Problem } from "./verifyd.ts";
+import { Client, Problem, verdict } from "./verifyd.ts";
 
 const client = new Client();
 try {
-  console.log(await client.ask("GET", "/v1/vehicle/ZZ99ZZZ/insurance"));
+  const answer = await client.ask("GET", "/v1/vehicle/ZZ99ZZZ/insurance");
+  console.log(verdict(answer, "insured"));
 } catch (error) {
   const isProblem = error instanceof Problem;
   if (!isProblem || error.code !== "vehicle_not_found") throw error;

@@ -1,9 +1,10 @@
 """A small client of verifyd for Python 3.11 or newer. It needs only the standard library.
 
-    from verifyd import Client
+    from verifyd import Client, verdict
 
     client = Client()  # with the key in the environment variable KEY
-    print(client.ask("GET", "/v1/vehicle/AB12CDE/insurance"))
+    answer = client.ask("GET", "/v1/vehicle/AB12CDE/insurance")
+    print(verdict(answer, "insured"))  # None if no register knows it
 
 After 429, 503 and a refused connection, a request is sent again. After 500, 502, 504,
 `database_unavailable`, a time-out and a broken connection the service may have done it: then all
@@ -17,7 +18,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.message import Message
@@ -56,6 +57,18 @@ class Problem(Exception):
         self.retry_after = 0.0
         self.is_temporary = status in (429, 500, 502, 503, 504)
         self.maybe_done = status not in (*range(400, 500), 503) or code == "database_unavailable"
+
+
+def verdict(answer: Mapping[str, Any], name: str) -> bool | None:
+    """Return what an answer, an item or a period says; None if no register knows it.
+
+    Names are such as `insured`, `compliant`, `motValid` and `validThroughout`. An item with `error`
+    says nothing, and neither does an answer without this member.
+    """
+    if name in answer.get("unknown", ()) or "error" in answer:
+        return None
+    said: bool | None = {**answer.get("checks", {}), **answer}.get(name)
+    return said
 
 
 @dataclass

@@ -1,10 +1,11 @@
 /**
  * A small client of verifyd for Node 22.18 or newer. It needs no package.
  *
- *     import { Client } from "./verifyd.ts";
+ *     import { Client, verdict } from "./verifyd.ts";
  *
  *     const client = new Client(); // with the key in the environment variable KEY
- *     console.log(await client.ask("GET", "/v1/vehicle/AB12CDE/insurance"));
+ *     const answer = await client.ask("GET", "/v1/vehicle/AB12CDE/insurance");
+ *     console.log(verdict(answer, "insured")); // null if no register knows it
  *
  * After 429, 503 and a refused connection, a request is sent again. After 500, 502, 504,
  * `database_unavailable`, a time-out and a broken connection the service may have done it: then all
@@ -48,6 +49,17 @@ export class Problem extends Error {
     const isRefusal = (status >= 400 && status < 500) || status === 503;
     this.maybeDone = !isRefusal || code === "database_unavailable";
   }
+}
+
+/**
+ * Returns what an answer, an item or a period says; null if no register knows it.
+ *
+ * Names are such as `insured`, `compliant`, `motValid` and `validThroughout`. An item with `error`
+ * says nothing, and neither does an answer without this member.
+ */
+export function verdict(answer: any, name: string): boolean | null {
+  if (answer.unknown?.includes(name) || "error" in answer) return null;
+  return answer[name] ?? answer.checks?.[name] ?? null;
 }
 
 export interface Options {

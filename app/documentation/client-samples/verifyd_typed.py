@@ -1,10 +1,11 @@
 """A typed client of verifyd for Python 3.11 or newer. It needs only verifyd.py.
 
+    from verifyd import verdict
     from verifyd_typed import TypedClient
 
     client = TypedClient()  # with the key in the environment variable KEY
     answer = client.check_vehicle_insurance("AB12CDE", asOf="2026-12-31")
-    print(answer["insured"], answer["lastUpdated"])
+    print(verdict(answer, "insured"))  # None if no register knows it
 
 It is a `Client` with a method for each operation. Arguments and members have the names of the
 documentation; `from_` stands for `from`, a keyword. Arguments that are None are not sent. This file

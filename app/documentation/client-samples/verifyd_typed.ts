@@ -1,11 +1,12 @@
 /**
  * A typed client of verifyd for Node 22.18 or newer. It needs only verifyd.ts.
  *
+ *     import { verdict } from "./verifyd.ts";
  *     import { TypedClient } from "./verifyd_typed.ts";
  *
  *     const client = new TypedClient(); // with the key in the environment variable KEY
  *     const answer = await client.checkVehicleInsurance("AB12CDE", { asOf: "2026-12-31" });
- *     console.log(answer.insured, answer.lastUpdated);
+ *     console.log(verdict(answer, "insured")); // null if no register knows it
  *
  * It is a `Client` with a method for each operation. Parameters and members have the names of the
  * documentation. What is undefined is not sent. This file is generated: do not change it, a newer

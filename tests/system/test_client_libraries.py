@@ -379,9 +379,9 @@ def test_the_requests_are_those_of_the_interface(outcomes: Outcomes) -> None:
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_library_is_small_and_needs_nothing(name: str) -> None:
-    """A library has at most 200 lines and imports only the standard library."""
+    """A library has at most 220 lines and imports only the standard library."""
     text = client_library(name, PACKAGED_URL).decode()
-    assert text.count("\n") <= 200
+    assert text.count("\n") <= 220
     modules = re.findall(r"(?m)^(?:from|import) (\w+)", text)
     assert set(modules) <= (sys.stdlib_module_names if name.endswith(".py") else set())
 

@@ -73,8 +73,8 @@ def test_the_key_comes_first_and_the_time_last(kind):
 
 
 def test_a_record_may_be_unknown_where_a_vehicle_may():
-    """Policy and fines of a record may be None, and so may each column that may be null."""
-    others = {"policy", "has_outstanding_fines", "outstanding_fines"}
+    """So may its policy and fines, and what it is judged by beside the columns (D198)."""
+    others = {"policy", "has_outstanding_fines", "outstanding_fines", "basis", "held"}
     assert optional(Record) == optional(FACTS[Kind.VEHICLES]) | others
 
 

@@ -368,12 +368,15 @@ class TestDocumentation:
 
     def test_samples_of_look_ups_tell_the_three_outcomes(self, client: webtest.TestApp) -> None:
         """Each sample in Python and TypeScript that reads a verdict asks whether it is known."""
-        text = unescape(page(client, "/docs").text)
-        for name in (
-            *("checkVehicleInsurance", "checkVehicles", "checkCompliance"),
-            *("checkVehiclesCompliance", "start", "errors", "libraries", "typed"),
-        ):
-            section = text.partition(f'id="{name}">')[2].partition("</section>")[0]
+        operations = ("checkVehicleInsurance", "checkVehicles")
+        operations += ("checkCompliance", "checkVehiclesCompliance")
+        sections = {
+            name: unescape(page(client, f"/docs/operations/{name}").text) for name in operations
+        }
+        guide = unescape(page(client, "/docs").text)
+        for name in ("start", "errors", "libraries", "typed"):
+            sections[name] = guide.partition(f'id="{name}">')[2].partition("</section>")[0]
+        for name, section in sections.items():
             samples = re.findall(r'(?s)<div class="sample \w+">\s*<pre[^>]*>(.*?)</pre>', section)
             assert ["verdict(" in each for each in samples] == [False, True, True], name
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from app.storage.engine import Engine
 from app.storage.registers import in_precedence, with_current_registers
 from app.vehicles.compliance import judge, judge_mot, judge_tax
-from app.vehicles.facts import Held, PolicyFacts, Record, VehicleFacts
+from app.vehicles.facts import Basis, Held, Record, VehicleFacts
 from app.vehicles.reader import Found, VehicleReader
 from app.vehicles.records import Read
 
@@ -29,7 +29,8 @@ def contradicted(record: Record, day: str, registers: Iterable[str]) -> Contradi
 
     A register says what its rows say alone, without what the settings add. About the insurance it
     speaks by its yes or no, and by its policies if it has the one answered (D173). About fines it
-    speaks only if it has one that a register calls owed.
+    speaks only if it has one that a register calls owed. What it did not know for the day, it does
+    not say (D198).
 
     Args:
         record: of a look-up that asked for dates.
@@ -37,7 +38,7 @@ def contradicted(record: Record, day: str, registers: Iterable[str]) -> Contradi
     """
     held = record.rows
     owed = {fine.reference for _, fine in held.fines if not fine.settled}
-    said = [(name, _sayings(held.of(name), record.policy, owed, day)) for name in registers]
+    said = [(name, _sayings(held.of(name), record, owed, day)) for name in registers]
     return Contradicted(
         *(
             tuple(
@@ -56,11 +57,12 @@ def opposite_in_words(registers: Sequence[str]) -> str:
 
 
 def _sayings(
-    held: Held, answered: PolicyFacts | None, owed: set[str], day: str
+    held: Held, record: Record, owed: set[str], day: str
 ) -> tuple[set[bool], set[bool], set[bool], set[bool]]:
     """Return for each check the verdicts that a register gives alone; none if it says nothing."""
     insured: set[bool] = set()
     fines: set[bool] = set()
+    answered, basis = record.policy, record.basis
     if answered and any(each.identity == answered.identity for _, each in held.policies):
         insured.add(any(each.is_in_force(day) for _, each in held.policies))
     if any(fine.reference in owed for _, fine in held.fines):
@@ -68,14 +70,17 @@ def _sayings(
     if not held.vehicles:
         return insured, set(), set(), fines
     ((_, vehicle),) = held.vehicles
-    if vehicle.insured is not None:
+    if vehicle.insured is not None and (basis is None or basis.was_known(vehicle.updated, day)):
         insured.add(vehicle.insured)
-    papers = (judge_paper(_alone(vehicle), day) for judge_paper in (judge_mot, judge_tax))
-    mot, tax = ({each.is_good} if each.reason != "unknown" else set() for each in papers)
+    alone = _alone(vehicle, basis)
+    papers = (judge_paper(alone, day) for judge_paper in (judge_mot, judge_tax))
+    mot, tax = (
+        {each.is_good} if each.is_known and each.reason != "unknown" else set() for each in papers
+    )
     return insured, mot, tax, fines
 
 
-def _alone(vehicle: VehicleFacts) -> Record:
+def _alone(vehicle: VehicleFacts, basis: Basis | None) -> Record:
     """Return the papers of a vehicle as one register knows them."""
     return Record(
         registration="",
@@ -86,6 +91,8 @@ def _alone(vehicle: VehicleFacts) -> Record:
         mot_exempt=vehicle.mot_exempt,
         tax_status=vehicle.tax_status,
         tax_due=vehicle.tax_due,
+        basis=basis,
+        held=Held([("", vehicle)], [], []),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from app.clock import start_of
 from app.storage.tables import Kind
 from app.vehicles.compliance import Verdict, judge, judge_insurance
+from app.vehicles.contradictions import contradicted
 from app.vehicles.facts import EXPLAINED, Basis, FineFacts, PolicyFacts, Record, VehicleFacts
 from app.vehicles.merging import records_of
 from app.vehicles.periods import Period, good_until, judge_period
@@ -326,6 +327,26 @@ def test_a_period_is_judged_day_by_day(period, complete):
         told = judge_period(found, Period(*period), judged)
         assert (told.failure and told.failure.day) == next(iter(fails + unknown), None)
         assert (told.is_valid, told.is_known) == (not fails + unknown, bool(fails) or not unknown)
+
+
+@pytest.mark.parametrize(
+    ("held", "day", "check", "expected"),
+    [
+        (NO, TODAY, "insurance", ("b",)),
+        (NO, "2026-01-10", "insurance", ("b",)),
+        (NO, "2026-01-09", "insurance", ()),
+        (NO, TOMORROW, "insurance", ()),
+        (vehicle(tax_status="sorn"), TODAY, "tax", ("b",)),
+        (vehicle(tax_status="sorn"), "2026-01-09", "tax", ()),
+        (vehicle(tax_status="taxed", tax_due="2025-12-31"), "2026-01-09", "tax", ("b",)),
+        (vehicle(mot_expiry="2025-12-31"), "2026-01-09", "mot", ("b",)),
+    ],
+)
+def test_a_register_contradicts_by_what_it_knew(held, day, check, expected):
+    """What a register did not know for the day does not contradict an answer about it."""
+    sure = vehicle("2020-01-01", mot_expiry="2028-01-01", tax_status="taxed", tax_due="2028-01-01")
+    found = record(("a", sure), ("a", COVERS), ("b", held), day=day)
+    assert getattr(contradicted(found, day, ("a", "b")), check) == expected
 
 
 def test_until_when_ignores_what_is_not_known_later():

@@ -19,15 +19,24 @@ def insurance_loaded(record: Record, verdict: Verdict, day: str, times: LoadTime
         record: of a look-up that asked for dates.
         times: of the registers that were read.
     """
+    kind, registers = insurance_decided_by(record, verdict, day)
+    return _oldest(registers, kind, times)
+
+
+def insurance_decided_by(record: Record, verdict: Verdict, day: str) -> tuple[Kind, Iterable[str]]:
+    """Return the kind of the rows that decided whether a vehicle is insured, and their registers.
+
+    Args:
+        record: of a look-up that asked for dates.
+    """
     basis, policy = record.basis, record.policy
     if not verdict.is_known:
-        return None
+        return Kind.POLICIES, ()
     if policy is not None and (basis is None or verdict.is_good):
-        names = [name for name, its in record.rows.policies if its == policy]
-        return _oldest(names[:1], Kind.POLICIES, times)
+        return Kind.POLICIES, [name for name, its in record.rows.policies if its == policy][:1]
     if insured_on(record, day) is not None:
-        return _oldest(_that_knows(record, "insured"), Kind.VEHICLES, times)
-    return _oldest(basis.complete if basis else (), Kind.POLICIES, times)
+        return Kind.VEHICLES, _that_knows(record, "insured")
+    return Kind.POLICIES, basis.complete if basis else ()
 
 
 def checks_loaded(

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import takewhile
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from app.clock import shifted_day
 from app.console import look_up_texts as texts
+from app.console.look_up_missing import missing_on
 from app.vehicles.answers import NOT_FOUND, failure_answer
 from app.vehicles.compliance import Judgement, Verdict, judge, judge_insurance
 from app.vehicles.contradictions import Contradicted, opposite_in_words
@@ -26,6 +27,7 @@ from app.vehicles.reader import Found
 _NO_LAPSE = (texts.ROW_TOO_MANY_POLICIES, texts.NO_END, texts.NOTHING_LEFT)
 """Why nothing lapses next, in the order of the rows."""
 SOON_DAYS = 30
+_J = TypeVar("_J", Verdict, Judgement)
 
 
 class Lapse(NamedTuple):
@@ -49,8 +51,10 @@ class Answer(NamedTuple):
     """On the day, or throughout the period."""
     compliant: Outcome[Judgement]
     failed: str
-    """The checks that fail, each with its reason: on the day, or on the first failing one of the
-    period."""
+    """The checks that fail for certain, each with its reason: on the day, or on the first failing
+    one of the period."""
+    missing: Sequence[str]
+    """The checks whose outcome is not known, each with what is missing."""
     contradicted: Sequence[str]
     """The checks of which registers say the opposite on the day, each with these registers."""
     lapse: Lapse | str
@@ -75,12 +79,15 @@ class Row(NamedTuple):
     @property
     def is_known(self) -> bool:
         """Whether it is known if the vehicle passes, on the day or throughout the period."""
-        return self.answer is not None and self.answer.compliant.is_valid is not None
+        if self.answer is None:
+            return False
+        compliant = self.answer.compliant
+        return compliant.is_known and compliant.is_valid is not None
 
     @property
     def fails(self) -> bool:
-        """Whether the vehicle fails a check on the day, or on a day of the period."""
-        return self.answer is not None and self.answer.compliant.is_valid is False
+        """Whether the vehicle fails a check for certain, on the day or on one of the period."""
+        return self.answer is not None and self.is_known and not self.answer.compliant.is_valid
 
     @property
     def lapses_soon(self) -> bool:
@@ -89,7 +96,10 @@ class Row(NamedTuple):
         return isinstance(lapse, Lapse) and lapse.is_soon
 
     def order(self) -> tuple[bool, bool, int, str]:
-        """Return a key to sort by: what fails comes first, then what lapses next."""
+        """Return a key to sort by: what fails comes first, then what lapses next.
+
+        Then comes what is not known, and last what has no answer.
+        """
         place, last_day = 1 + len(_NO_LAPSE), ""
         if self.answer and isinstance(self.answer.lapse, Lapse):
             place, last_day = 0, self.answer.lapse.last_day
@@ -106,12 +116,19 @@ class Group(NamedTuple):
     has: Callable[[Row], bool]
 
 
-GROUPS = (
+_FIRST = (
     Group("failing", texts.FAILING, lambda row: row.fails),
     Group("lapsing", texts.LAPSING, lambda row: row.lapses_soon),
-    Group("unknown", texts.UNKNOWN, lambda row: not row.is_known),
-    Group("all", texts.ALL, lambda _: True),
 )
+_ALL = Group("all", texts.ALL, lambda _: True)
+GROUPS = (*_FIRST, Group("unknown", texts.NOT_KNOWN, lambda row: not row.is_known), _ALL)
+GROUPS_UNKNOWN = (
+    *_FIRST,
+    Group("unknown", texts.NOT_KNOWN, lambda row: row.answer is not None and not row.is_known),
+    Group("unfound", texts.NO_PLATE_FOUND, lambda row: row.answer is None),
+    _ALL,
+)
+"""The groups if answers tell what is not known (D198)."""
 
 
 class Part(NamedTuple):
@@ -123,9 +140,10 @@ class Part(NamedTuple):
     """The first of them."""
 
 
-def parts_of(rows: Sequence[Row], rows_max: int) -> list[Part]:
+def parts_of(rows: Sequence[Row], rows_max: int, *, tells_unknown: bool = False) -> list[Part]:
     """Return the first rows of each group, at most `rows_max` of each, in their order."""
-    members = {group: list(filter(group.has, rows)) for group in GROUPS}
+    groups = GROUPS_UNKNOWN if tells_unknown else GROUPS
+    members = {group: list(filter(group.has, rows)) for group in groups}
     return [Part(group, len(its), its[:rows_max]) for group, its in members.items()]
 
 
@@ -160,24 +178,32 @@ def _row(
 
 
 def _answer(record: Record, against: Contradicted, day: str, period: Period | None) -> Answer:
-    judgement = judge(record, day)
-    insured: Outcome[Verdict] = Outcome(judgement.insurance.is_good, None)
-    compliant: Outcome[Judgement] = Outcome(judgement.is_compliant, None)
+    judgement, judged_day = judge(record, day), day
+    insured = _outcome(judgement.insurance)
+    compliant = _outcome(judgement)
     if period is not None:
         insured = judge_period(record, period, judge_insurance)
         compliant = judge_period(record, period, judge)
         if compliant.failure is not None:
-            judgement = compliant.failure.verdict
+            judged_day, judgement = compliant.failure
+    missing = dict(missing_on(record, judged_day))
+    if insured.failure is not None and not insured.is_known:
+        missing |= {_INSURANCE: missing_on(record, insured.failure.day)[_INSURANCE]}
     failed = [
         f"{name}: {texts.reason_in_words(verdict.reason)}"
         for name, verdict in zip(texts.ROW_CHECKS, judgement, strict=True)
-        if not verdict.is_good
+        if verdict.fails
     ]
     lapse, later = _lapses(record, day)
     return Answer(
         insured,
         compliant,
         ", ".join(failed),
+        [
+            texts.check_not_known(check, missing[check])
+            for check in texts.CHECKS
+            if check in missing
+        ],
         [
             f"{name}: {opposite_in_words(registers)}"
             for name, registers in zip(texts.ROW_CHECKS, against, strict=True)
@@ -187,6 +213,14 @@ def _answer(record: Record, against: Contradicted, day: str, period: Period | No
         later,
         texts.vehicle_in_words(record.make, record.model, record.year),
     )
+
+
+_INSURANCE = next(iter(texts.CHECKS))
+
+
+def _outcome(verdict: _J) -> Outcome[_J]:
+    """Return the outcome of a single day."""
+    return Outcome(verdict.is_good, None, verdict.is_known)
 
 
 def _lapses(record: Record, day: str) -> tuple[Lapse | str, list[Lapse]]:
@@ -219,17 +253,20 @@ def _coming_lapses(record: Record, day: str, good: Sequence[str]) -> Iterator[La
         start = shifted_day(last_day, 1)
 
 
-def counts_of(rows: Sequence[Row]) -> Mapping[str, int]:
+def counts_of(rows: Sequence[Row], *, tells_unknown: bool = False) -> Mapping[str, int]:
     """Return how many plates have which answer."""
     answers = [row.answer for row in rows if row.answer is not None]
     errors = Counter(row.error for row in rows if row.answer is None)
-    unknown = errors.pop(NOT_FOUND, 0)
-    return {
+    not_found = errors.pop(NOT_FOUND, 0)
+    counts = {
         "found": len(answers),
-        "unknown": unknown,
+        "not_found": not_found,
         "invalid": errors.total(),
         "insured": sum(each.insured.is_valid is True for each in answers),
         "compliant": sum(each.compliant.is_valid is True for each in answers),
         "failing": sum(row.fails for row in rows),
         "soon": sum(row.lapses_soon for row in rows),
     }
+    if tells_unknown:
+        counts["not_known"] = len(answers) - sum(row.is_known for row in rows)
+    return counts

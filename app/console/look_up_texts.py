@@ -1,23 +1,19 @@
-"""Every text of the look-up page: labels, verdicts, reasons, dates and plurals (D191).
+"""The labels, dates and plurals of the look-up page (D191).
 
-A module with the same names in another language is a translation. Sentences about a wrong field or
-an invalid plate, and why a register decided, are those of the forms, the API and `verifyd lookup`.
-What every page has, such as the button to sign out, is in `layout.html`.
+Its sentences about one plate are in `look_up_sentences`. Two modules with the same names in another
+language are a translation. Sentences about a wrong field or an invalid plate, and why a register
+decided, are those of the forms, the API and `verifyd lookup`. What every page has, such as the
+button to sign out, is in `layout.html`.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, tzinfo
-from typing import Any, NamedTuple
 
 from app import nouns
-from app.vehicles.contradictions import opposite_in_words
 from app.vehicles.facts import POLICIES_MAX
 from app.vehicles.periods import DAYS_MAX, Period
 from app.vehicles.reader import BATCH_PLATES
-
-Answer = Mapping[str, Any]
-"""An object of the document of `explanation`: a plate, one of its answers, or a policy."""
 
 # The form.
 TITLE = "Look up"
@@ -52,6 +48,8 @@ EVERY_CELL, EVERY_CELL_HINT = "All cells", "Each cell is a plate."
 
 # Answers.
 NOT_FOUND, NOT_A_PLATE, NOT_JUDGED = "Not found", "Not a plate", "Not judged"
+NOT_KNOWN = "Not known"
+INSURANCE, COMPLIANCE = "Insurance", "Compliance"
 INSURED, NOT_INSURED = "Insured", "Not insured"
 COMPLIANT, NOT_COMPLIANT = "Compliant", "Not compliant"
 UNMENTIONED, NO_REGISTER = "No register mentions it: {}.", "No register is loaded."
@@ -68,6 +66,9 @@ DECIDED_BY, DECIDED_FOR = "Decided by", "What decided the answer for {}"
 EACH_REGISTER, NOTHING = "What each register says", "nothing"
 POLICIES_OF, FINES_OF = "Policies of {} in {}", "Fines of {} in {}"
 RECEIPT, TIME, PERSON, REQUEST = "Receipt of a look-up", "Time", "Asked by", "Request"
+DATA, NOTE = "Data", "Note"
+HELD = "A load of the register {} is held: newer data waits for a decision."
+KINDS = {"vehicles": "vehicles", "policies": "policies", "fines": "fines"}
 WHAT, ANSWER, REGISTER, WHY = "What", "Answer", "Register", "Why"
 POLICY_COLUMNS = ("Policy", "Insurer", "Type", "From", "To", "State")
 FINE_COLUMNS = ("Fine", "Issued", "Amount", "State")
@@ -99,16 +100,22 @@ CHECKS = {
 
 # The table of a list.
 ROW_COLUMNS = ("Plate", "Next lapse", "Insurance", "Compliance", "Fails", "Vehicle")
+ROW_COLUMNS_UNKNOWN = (*ROW_COLUMNS[:4], "Fails, or is not known", ROW_COLUMNS[5])
+"""The titles if answers tell what is not known."""
 ROW_CHECKS = ("insurance", "MOT", "road tax", "fines")
 LAPSES, LAPSES_THEN, FROM_DAY = "{} until", "then {} until", "from"
 ROW_INSURED, ROW_COMPLIANT, NO_ANSWER = "insured", "compliant", "No answer"
 ROW_NOT_INSURED, ROW_NOT_COMPLIANT, ROW_NOT_JUDGED = "not insured", "not compliant", "not judged"
+ROW_NOT_KNOWN = "not known"
 SORTED = (
     "What fails comes first; then the next lapse, which is the last day on which insurance, MOT or "
     "road tax is still in order. What is not known follows."
 )
+SORTED_UNKNOWN = f"{SORTED} Plates without an answer come last."
+"""The order if answers tell what is not known."""
 FIRST_OF = "These are the first {:,}. The CSV file has all plates, in this order."
-FAILING, LAPSING, UNKNOWN, ALL = "Failing", "Lapsing within 30 days", "Not known", "All"
+FAILING, LAPSING, ALL = "Failing", "Lapsing within 30 days", "All"
+NO_PLATE_FOUND = "Not found or invalid"
 GROUPS = "Parts of the list"
 CHOOSE_PLATE = "Choose a plate to see its answer in a new tab."
 TOO_MANY_POLICIES = f"more than {POLICIES_MAX} policies"
@@ -133,16 +140,9 @@ UNRECORDED = (
 
 _REASONS = {"future": "not begun", "sorn": "SORN", "flag": "a register says insured"}
 """Reasons that people would not understand as the API gives them."""
-_FAILS = {
-    ("motValid", "unknown"): "none is known",
-    ("roadTaxPaid", "unknown"): "no status is known",
-    ("roadTaxPaid", "sorn"): "SORN, declared off the road",
-}
-"""Why a check fails, where the reason alone is too short."""
 _MONTHS = (
     "January February March April May June July August September October November December".split()
 )
-_FINES_SHOWN_MAX = 10
 _ISO_DAY = re.compile(r"\b\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])\b(?!T)")
 _ENTRY_CHARACTERS_MAX = 60
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -211,10 +211,11 @@ def answers_for(total: int, day: str, period: Period | None) -> str:
 def counted(counts: Mapping[str, int], total: int, *, is_period: bool) -> str:
     """Return how many plates of a list have which answer."""
     every, of = (" on every day", " of the first day") if is_period else ("", "")
+    not_known = f"{NOT_KNOWN}: {counts['not_known']:,}. " if "not_known" in counts else ""
     return (
-        f"{total:,} plates: {counts['found']:,} found, {counts['unknown']:,} not found, "
+        f"{total:,} plates: {counts['found']:,} found, {counts['not_found']:,} not found, "
         f"{counts['invalid']:,} invalid. Insured{every}: {counts['insured']:,}. "
-        f"Compliant{every}: {counts['compliant']:,}. Failing: {counts['failing']:,}. "
+        f"Compliant{every}: {counts['compliant']:,}. Failing: {counts['failing']:,}. {not_known}"
         f"Lapsing within 30 days{of}: {counts['soon']:,}."
     )
 
@@ -228,12 +229,6 @@ def separated_by_blanks(entry: str) -> str:
     )
 
 
-def vehicle(plate: Answer) -> str:
-    """Return make, model, year and colour of a plate, as far as they are known."""
-    its = plate["insurance"]["vehicle"] if "insurance" in plate else {}
-    return vehicle_in_words(*(its.get(name) for name in ("make", "model", "year", "color")))
-
-
 def vehicle_in_words(
     make: str | None, model: str | None, year: int | None, color: str | None = None
 ) -> str:
@@ -243,206 +238,39 @@ def vehicle_in_words(
     return ", ".join(str(each) for each in known if each is not None)
 
 
-def many_policies(insurance: Answer) -> str:
-    """Return how many policies are in force."""
-    more = "more than " if "policiesTruncated" in insurance else ""
-    return f"{more}{len(insurance['policies'])} policies"
-
-
-def policy_line(policy: Answer) -> str:
-    """Return a policy in one line."""
-    insurer = f" of {policy['insurer']}" if policy["insurer"] else ""
-    kind = f", {policy['type']}" if policy["type"] else ""
-    lasts = f"{in_words(policy['validFrom'])} to {in_words(policy['validTo'])}"
-    ends = f", cancelled on {in_words(policy['cancelledOn'])}" if policy["cancelledOn"] else ""
-    return f"{policy['number']}{insurer}{kind}, {lasts}{ends}"
-
-
-def policy_state(policy: Answer) -> str:
-    """Return the state of a policy in a register."""
-    on = f" on {in_words(policy['cancelledOn'])}" if policy["cancelledOn"] else ""
-    return f"{reason_in_words(policy['state'])}{on}"
-
-
 def reason_in_words(reason: str) -> str:
     """Return the reason of a check as people read it."""
     return _REASONS.get(reason) or reason.replace("_", " ")
 
 
-class Told(NamedTuple):
-    """A verdict: in large letters, and in sentences below."""
-
-    tone: str
-    """`good`, `warn` or `bad`."""
-    word: str
-    details: Sequence[str]
+def check_not_known(check: str, why: Sequence[str]) -> str:
+    """Return that the outcome of a check is not known, and why, such as `MOT not known: ...`."""
+    return ": ".join(filter(None, (f"{CHECKS[check]} not known", "; ".join(why))))
 
 
-def told(plate: Answer, registers: Sequence[str], day: str) -> list[Told]:
-    """Return the verdicts about a plate: whether it is insured, and compliant; or why none is."""
-    if "error" in plate:
-        if not plate["registration"]:
-            return [Told("warn", NOT_A_PLATE, [f"{plate['error']}."])]
-        known = UNMENTIONED.format(", ".join(registers)) if registers else NO_REGISTER
-        return [Told("warn", NOT_FOUND, [known])]
-    insurance, compliance = plate["insurance"], plate["compliance"]
-    insured, compliant = insurance.get("period", {}), compliance.get("period", {})
-    # Of a period that fails, its first failing day counts.
-    reasons = insured.get("reasons", compliance["reasons"])
-    why = why_not_insured(reasons["insuranceValid"], insured.get("policy", plate["chosenPolicy"]))
-    failed = compliant if "reasons" in compliant else compliance
-    fails = _fails(failed, compliance)
-    return [_told(_INSURANCE, insurance, [why], day), _told(_COMPLIANCE, compliance, fails, day)]
-
-
-class _Question(NamedTuple):
-    """What is asked about a vehicle: the verdicts, and the members of its answer."""
-
-    good: str
-    bad: str
-    member: str
-    until: str
-
-
-_INSURANCE = _Question(INSURED, NOT_INSURED, "insured", "insuredUntil")
-_COMPLIANCE = _Question(COMPLIANT, NOT_COMPLIANT, "compliant", "compliantUntil")
-
-
-def _told(question: _Question, answer: Answer, why: Iterable[str], day: str) -> Told:
-    period = answer.get("period", {})
-    if "tooManyPolicies" in period:
-        whether = f"whether {question.good.lower()}"
-        return Told(
-            "warn", NOT_JUDGED, [f"{whether}: {TOO_MANY_POLICIES} end on the first day or later"]
-        )
-    if "firstFailingDay" in period:
-        start = f"from {in_words(period['firstFailingDay'], with_weekday=True)}"
-        return Told("bad", question.bad, [start, *why])
-    if not answer[question.member]:
-        return Told("bad", question.bad, list(why))
-    every = ["on every day"] if period else []
-    return Told("good", question.good, [*every, end(answer, question.until, day)])
-
-
-def end(answer: Answer, until_name: str, day: str) -> str:
-    """Return until when an answer holds.
+def ages(loaded: Mapping[str, str]) -> str:
+    """Return how old data is, such as `policies of 26 November 2026, fines of 1 November 2026`.
 
     Args:
-        until_name: the member that has its last day.
+        loaded: the day (ISO date) of each kind.
     """
-    if "tooManyPolicies" in answer:
-        return f"later days are not judged: {TOO_MANY_POLICIES}"
-    last_day = answer[until_name]
-    return NO_END if last_day is None else until(last_day, day)
+    kinds: dict[str, list[str]] = {}
+    for kind, name in KINDS.items():
+        if kind in loaded:
+            kinds.setdefault(loaded[kind], []).append(name)
+    return ", ".join(f"{_listed(names)} of {in_words(day)}" for day, names in kinds.items())
 
 
-def why_not_insured(reason: str, policy: Answer | None) -> str:
-    """Return why a vehicle is not insured.
-
-    Args:
-        policy: the one that comes closest, if there is one.
-    """
-    if policy and (ended := _ended(reason, policy)):
-        return f"policy {policy['number']} {ended}"
-    says_so = "a register says not insured, and " if reason == "none" else ""
-    return f"{says_so}no policy is known"
+def _listed(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
-def _fails(answer: Answer, dates: Answer) -> Iterator[str]:
-    """Yield each check that fails, with its reason."""
-    for check, title in CHECKS.items():
-        reason = answer["reasons"][check]
-        if answer["checks"][check]:
-            continue
-        if check == "insuranceValid":
-            yield NOT_INSURED.lower()  # The verdict about insurance says why.
-        elif check == "noOutstandingFines":
-            yield f"{title}: {_fines_owed(dates)}"
-        elif reason == "expired":
-            yield f"{title}: ended on {in_words(_last_day(check, dates))}"
-        else:
-            yield f"{title}: {_FAILS.get((check, reason)) or reason_in_words(reason)}"
+def data_of(registers: Mapping[str, Mapping[str, str]]) -> str:
+    """Return how old the data of each register is, by its name."""
+    return "; ".join(f"{name}: {ages(loaded)}" for name, loaded in registers.items())
 
 
-def _last_day(check: str, dates: Answer) -> str:
-    last_day: str = dates["taxDue" if check == "roadTaxPaid" else "motExpiry"]
-    return last_day
-
-
-def _fines_owed(dates: Answer) -> str:
-    count = dates["finesOutstanding"]
-    return f"{'at least ' if count == 100 else ''}{count} owed now"
-
-
-def fines_owed(plate: Answer) -> list[str]:
-    """Return the fines that are owed, such as `70.00 GBP, PCN00001, 1 October 2026`.
-
-    A fine that several registers have is one.
-    """
-    owed = [
-        ", ".join(
-            [
-                f"{fine['amount']} {fine['currency']}",
-                fine["reference"],
-                *([in_words(fine["issuedOn"])] if fine["issuedOn"] else []),
-            ]
-        )
-        for holding in plate["registers"]
-        for fine in holding["fines"]
-        if fine["outstanding"]
-    ]
-    found = list(dict.fromkeys(owed))
-    more = len(found) - _FINES_SHOWN_MAX
-    return found[:_FINES_SHOWN_MAX] + ([f"and {more:,} more"] if more > 0 else [])
-
-
-def depends_on(check: str, plate: Answer, day: str) -> str:
-    """Return the date or number that a check depends on; empty if there is none."""
-    its, policy = plate["compliance"], plate["chosenPolicy"]
-    is_good, reason = its["checks"][check], its["reasons"][check]
-    if check == "noOutstandingFines":
-        return "" if is_good else _fines_owed(its)
-    if check == "insuranceValid":
-        return end(plate["insurance"], "insuredUntil", day) if is_good else _ended(reason, policy)
-    last_day = _last_day(check, its)
-    text = NO_END if reason == "valid" else ""
-    if reason == "not_due":
-        text = f"first registered on {in_words(its['firstRegistered'])}"
-    elif reason == "expired":
-        text = f"ended on {in_words(last_day)}"
-    elif is_good and last_day and (check, reason) != ("motValid", "exempt"):
-        text = until(last_day, day)
-    return text
-
-
-def contradiction(check: str, plate: Answer) -> str:
-    """Return which registers say the opposite of a check; empty if none does."""
-    column = "insured" if check == "insuranceValid" else check
-    registers = next(e["contradictedBy"] for e in plate["decidedBy"] if e["column"] == column)
-    return f"But {opposite_in_words(registers)}." if registers else ""
-
-
-def _ended(reason: str, policy: Answer) -> str:
-    """Return when a policy ended or begins, if that is why a vehicle is not insured."""
-    if reason == "expired":
-        return f"ended on {in_words(policy['validTo'])}"
-    if reason == "cancelled":
-        return f"was cancelled on {in_words(policy['cancelledOn'])}"
-    return f"begins on {in_words(policy['validFrom'])}" if reason == "future" else ""
-
-
-def receipt(
-    plate: Answer, verdicts: Sequence[Told], day: str, period: Period | None
-) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a receipt about a plate, each with its name."""
-    # Nobody reads more of a text that is no plate; the form takes 300,000 characters.
-    asked, registration = plate["asked"][:100], plate["registration"]
-    yield (
-        PLATE,
-        asked if registration in (None, asked) else f"{registration} ({ASKED_AS.format(asked)})",
-    )
-    if known := vehicle(plate):
-        yield VEHICLE, known
-    yield DAY, days(day, period)
-    for each in verdicts:
-        yield ANSWER, f"{each.word}: {'; '.join(each.details)}"
+def stale(register: str, loaded: str) -> str:
+    """Return that a register is older than the operator allows."""
+    return f"The register {register} is stale: it was last loaded on {in_words(loaded)}."

@@ -1,7 +1,7 @@
 """Look-ups by people: one plate, a pasted list or table, for a day or a period (D136, D191)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import partial
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from app.audit.record import Plate, time_of
 from app.config import SETTINGS, Config
 from app.console import look_up_texts as texts
 from app.console.forms import Field, Form
+from app.console.look_up_ages import ages_by_register, ages_of, doubts_of
+from app.console.look_up_missing import missing_on
 from app.console.look_up_rows import Part, counts_of, parts_of, rows_of
 from app.console.pasted_plates import are_several, plates_of, table_of
 from app.console.rendering import ConsoleRequest
@@ -23,12 +25,13 @@ from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
 from app.people.plates import LimitReached, PlateLimits
 from app.registers.load_times import read_load_times
 from app.roles import Right
-from app.storage.registers import find_unreadable
+from app.storage.registers import find_unreadable, read_state
 from app.storage.versions import tells_unknown
 from app.vehicles.answer_cells import Cells
 from app.vehicles.audited import judged_plate, rule_of, shown_plates
 from app.vehicles.contradictions import Contradicted, look_up_contradicted
-from app.vehicles.explanation import Document, document_of, explain
+from app.vehicles.deciding import LoadTimes
+from app.vehicles.explanation import Document, Explained, document_of, explain
 from app.vehicles.periods import Period, period_fault
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import Read, Records
@@ -142,6 +145,20 @@ def _csv_lines(
         yield f"{text(each.asked)}{cells.delimiter}{answer}\r\n"
 
 
+def _document_of(explained: Explained, day: str, period: Period | None, zone: tzinfo) -> Document:
+    """Return the document with what is missing in each answer, and how old its data is."""
+    document = document_of(explained, day, period)
+    document["ages"] = ages_by_register(explained.times, zone)
+    for plate, each in zip(document["plates"], explained.plates, strict=True):
+        record = each.found.record
+        if record is not None:
+            answers = (plate["insurance"], plate["compliance"])
+            days = {its.get("period", {}).get("firstFailingDay", day) for its in answers} | {day}
+            plate["missing"] = {then: missing_on(record, then) for then in days}
+            plate["ages"] = ages_of(record, day, explained.times, zone)
+    return document
+
+
 class Answers(NamedTuple):
     """The answers of the page."""
 
@@ -156,6 +173,12 @@ class Answers(NamedTuple):
     time: str
     unseparated: str
     """A plate without an answer that seems to be several with spaces between them, or empty."""
+    data: str
+    """How old the data of each register is."""
+    doubts: Sequence[str]
+    """What makes the data doubtful, in sentences."""
+    tells_unknown: bool
+    """Whether answers tell what is not known (D198)."""
 
 
 class LookUp(Resource):
@@ -234,7 +257,7 @@ class LookUp(Resource):
         day = self._reader.day(period.first if period else form["day"] or None)
         is_csv = form.purpose == "csv"
         try:
-            found, against, shown, registers, document = self._look_up(
+            found, against, shown, registers, document, times = self._look_up(
                 form.plates, day, period, explains=not is_csv
             )
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
@@ -261,33 +284,53 @@ class LookUp(Resource):
         )
         req.context.vehicles = len(found)
         rows = rows_of(found, against, day, period)
+        is_any_known = any(each.record for each in found)
+        tells = rule is not None if is_any_known else tells_unknown(self.engine)
         if is_csv:
             days = "-to-".join(period or [day])
             ordered = [found[row.place - 1] for row in rows]
-            is_any_known = any(each.record for each in found)
-            tells = rule is not None if is_any_known else tells_unknown(self.engine)
             cells = Cells(_DELIMITER, day, period, tells_unknown=tells)
             send_csv(resp, f"look-up-{days}", _csv_lines(ordered, against, cells))
             return
-        parts = parts_of(rows, _ROWS_MAX)[-1 if document else 0 :]
+        parts = parts_of(rows, _ROWS_MAX, tells_unknown=tells)[-1 if document else 0 :]
         unknown = (each.asked for each in found if each.record is None)
         unseparated = next(filter(are_several, unknown), "")
-        total, counts = len(rows), counts_of(rows)
-        answers = Answers(day, period, parts, counts, total, document, time, unseparated)
+        answers = Answers(
+            day,
+            period,
+            parts,
+            counts_of(rows, tells_unknown=tells),
+            len(rows),
+            document,
+            time,
+            unseparated,
+            texts.data_of(ages_by_register(times, self.config.timezone)),
+            doubts_of(self.engine, self.config),
+            tells,
+        )
         self._show(req, resp, form.next(), form, answers)
 
     def _look_up(
         self, asked: Sequence[str], day: str, period: Period | None, *, explains: bool
-    ) -> tuple[list[Found], Mapping[str, Contradicted], Iterator[Plate], Read, Document | None]:
+    ) -> tuple[
+        list[Found],
+        Mapping[str, Contradicted],
+        Iterator[Plate],
+        Read,
+        Document | None,
+        LoadTimes,
+    ]:
         """Return the answers, what contradicts them, what the trail has, and the registers read.
 
         If they are to be explained and few, also returns an explanation, which has suggestions.
+        Last come the times of the loads.
         """
         engine, reader = self.engine, self._reader
         if not explains or len(asked) > _EXPLAINED_MAX:
             found, read, against = look_up_contradicted(engine, reader, asked, day)
             judged = (judged_plate(each, day, period) for each in found)
-            return found, against, judged, read, None
+            times = self._reader.load_times(read_state(engine))
+            return found, against, judged, read, None, times
         explained = explain(engine, reader, asked, day, period, _CHANGES_MAX)
         found = [each.found for each in explained.plates]
         against = {
@@ -296,4 +339,5 @@ class LookUp(Resource):
             if each.found.registration
         }
         shown = shown_plates(explained, day, period)
-        return found, against, shown, explained.registers, document_of(explained, day, period)
+        document = _document_of(explained, day, period, self.config.timezone)
+        return found, against, shown, explained.registers, document, explained.times

@@ -20,7 +20,7 @@ from app.accounts.restrictions import Restrictions
 from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
 from app.audit.record import row_of
-from app.console import look_up_texts
+from app.console import look_up_sentences, look_up_texts
 from app.console.charts import CLASS_NAMES, columns_chart, filled_columns
 from app.documentation import resources as documentation
 from app.nouns import counted
@@ -237,6 +237,7 @@ _GLOBALS: Mapping[str, object] = {
     "filled_columns": filled_columns,
     "kinds": tuple(Kind),
     "states_of": states_of,
+    "sentences": look_up_sentences,
     "texts": look_up_texts,
     "usage_days_kept": KEPT_DAYS,
     "usage_seconds": INTERVAL_SECONDS,

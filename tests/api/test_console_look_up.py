@@ -395,6 +395,8 @@ class TestDates:
 
         def texts(plate, **fields):
             article = ask(browser, plate, **fields).html.select_one("article")
+            for age in article.select(".verdicts small"):
+                age.decompose()
             verdicts = article.select(".verdicts p")
             facts = article.select_one("dl").select("div")
             return list(map(words, verdicts)), {each.dt.text: words(each.dd) for each in facts}

@@ -216,14 +216,14 @@ class TestAnswer:
         for text in (
             "Receipt of a look-up verifyd Plate: GOOD1 (asked for as good 1)",
             "Day: Tuesday, 1 July 2025",
-            "Answer: Insured: no end is known",
+            "Insurance: Insured; no end is known",
             "Reason: claim Reference: C-1",
             "Asked by: ann",
             f"Request: {record['request_id']}",
             record["time"][11:19],
         ):
             assert text in good
-        assert "Answer: Not compliant: not insured; MOT: none is known" in bad
+        assert "Compliance: Not compliant; not insured; MOT: none is known" in bad
 
     def test_a_long_list_has_one_receipt(self, clerk):
         """With its counts; the table follows it in print."""

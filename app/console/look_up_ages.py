@@ -1,0 +1,66 @@
+"""How old the data of an answer is, and what makes it doubtful (D198)."""
+
+from collections.abc import Iterable, Mapping
+from datetime import tzinfo
+
+from app import clock
+from app.alerts.loads import freshness
+from app.config import Config
+from app.console import look_up_texts as texts
+from app.registers.holds import open_holds
+from app.storage.engine import Engine
+from app.storage.tables import Kind
+from app.vehicles.compliance import judge
+from app.vehicles.deciding import LoadTimes, checks_loaded, insurance_decided_by
+from app.vehicles.facts import Record
+
+Ages = Mapping[str, str]
+"""The day on which each kind of data was loaded (ISO date), by its name."""
+
+
+def ages_of(record: Record, day: str, times: LoadTimes, zone: tzinfo) -> tuple[Ages, Ages]:
+    """Return how old the data is that decided on a day about insurance, and about compliance.
+
+    Of several registers the oldest counts.
+
+    Args:
+        record: of a look-up for this day (ISO date) that asked for dates.
+        zone: of the days that are returned.
+    """
+    judgement = judge(record, day)
+    kind, _ = insurance_decided_by(record, judgement.insurance, day)
+    kinds = (kind, Kind.VEHICLES, Kind.VEHICLES, Kind.FINES)
+    loaded = list(zip(kinds, checks_loaded(record, judgement, day, times), strict=True))
+    return _oldest(loaded[:1], zone), _oldest(loaded, zone)
+
+
+def _oldest(loaded: Iterable[tuple[Kind, int | None]], zone: tzinfo) -> Ages:
+    times = sorted((time, kind) for kind, time in loaded if time is not None)
+    return {kind: clock.day_of(time, zone).isoformat() for time, kind in reversed(times)}
+
+
+def ages_by_register(times: LoadTimes, zone: tzinfo) -> Mapping[str, Ages]:
+    """Return how old all data is, by register."""
+    found: dict[str, dict[str, str]] = {}
+    for (register, kind), time in sorted(times.items()):
+        found.setdefault(register, {})[kind] = clock.day_of(time, zone).isoformat()
+    return found
+
+
+def doubts_of(engine: Engine, config: Config) -> list[str]:
+    """Return a sentence for each register that is stale, and for each of which a load is held.
+
+    SEC: not why it is held: clerks see no loads.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    stale = [each for each in freshness(engine, config) if each.is_stale]
+    held = sorted({each.register for each in open_holds(engine)})
+    zone = config.timezone
+    return [
+        *(
+            texts.stale(each.register.name, clock.day_of(each.loaded_at, zone).isoformat())
+            for each in stale
+        ),
+        *map(texts.HELD.format, held),
+    ]

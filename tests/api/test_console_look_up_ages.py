@@ -1,0 +1,108 @@
+"""How old the data of an answer is, and what makes it doubtful, on the look-up page (D174)."""
+
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from app.console.rendering import ROOT
+from app.registers.history import RegisterLoad
+from app.roles import Role
+from app.storage.registers import Register
+from tests.api.console import signed_in
+from tests.conftest import ON_SQLITE
+from tests.unit.held import held_load
+
+LOOK_UP = f"{ROOT}/look-up"
+ZONE = ZoneInfo("Pacific/Auckland")
+# In Auckland these are 2 and 26 November.
+LOADED = {"rdw": 1_793_534_400, "fleet": 1_795_608_000, "fines": 1_795_608_000}
+OLD, NEW = "2 November 2026", "26 November 2026"
+pytestmark = ON_SQLITE
+
+
+@pytest.fixture
+def world(world):
+    """Three registers, each with a kind of its own and a time of its last load."""
+    papers = {"motExpiry": "2099-05-01", "taxStatus": "taxed"}
+    vehicles = [{"registration": "FLAG1", "insured": True}, {"registration": "POL1"}]
+    world.load([each | papers for each in vehicles], register="rdw")
+    policy = {"number": "P-1", "validFrom": "2020-01-01", "validTo": "2099-06-30"}
+    world.load([{"registration": "POL1", **policy}], register="fleet")
+    fine = {"reference": "F-1", "amount": "1", "currency": "EUR"}
+    world.load([{"registration": "POL1", **fine}], register="fines")
+    for register, time in LOADED.items():
+        loads = RegisterLoad.update(finished_at=time).where(RegisterLoad.register == register)
+        loads.execute(world.engine)
+        entry = Register.update(loaded_at=time).where(Register.name == register)
+        entry.execute(world.engine)
+    return world
+
+
+def browser(world, **settings):
+    settings.setdefault("stale_after", {})
+    application = world.client(None, console=True, timezone=ZONE, **settings).application
+    return signed_in(world, application, Role.CLERK if "audit" in settings else Role.VIEWER)
+
+
+def ask(browser, plates):
+    page = browser.post(LOOK_UP, {"plates": plates, "day": "2026-11-27"})
+    assert page.status_int == 200
+    return page
+
+
+def receipt(page):
+    return {each.dt.text: each.dd.text for each in page.html.select_one(".receipt").select("div")}
+
+
+def test_every_answer_says_which_data_decided(world):
+    """By the kind that decided, in the zone of the operator; also on the receipt."""
+    compliance = f"vehicles of {OLD}, policies and fines of {NEW}"
+    for plate, insurance, every in (
+        ("FLAG1", f"vehicles of {OLD}", f"vehicles of {OLD}, fines of {NEW}"),
+        ("POL1", f"policies of {NEW}", compliance),
+    ):
+        page = ask(browser(world), plate)
+        ages = [each.text for each in page.html.select(".verdicts small")]
+        assert ages == [insurance, every]
+        assert receipt(page)["Data:"] == every
+
+
+@pytest.mark.parametrize("plates", ["ZZ9", "ZZ9," + "POL1," * 11])
+def test_where_nothing_decided_all_data_is_named(world, plates):
+    """Of a plate that was not found, and of a list."""
+    data = f"fines: fines of {NEW}; fleet: policies of {NEW}; rdw: vehicles of {OLD}"
+    page = ask(browser(world), plates)
+    assert data in page.html.select_one(".verdicts, .soft.screen").text
+    assert receipt(page)["Data:"] == data
+
+
+def test_a_plate_that_is_none_has_no_age(world):
+    """Nothing was looked up for it."""
+    page = ask(browser(world), "!!")
+    assert not page.html.select(".verdicts small")
+    assert "Data:" not in receipt(page)
+
+
+@pytest.mark.parametrize("plates", ["POL1", "POL1,FLAG1", "POL1," * 11])
+def test_a_stale_register_is_named(world, plates):
+    """Once on the page and on each receipt, by the limit of the operator."""
+    sentence = f"The register rdw is stale: it was last loaded on {OLD}."
+    fresh = ask(browser(world, stale_after={"rdw": 10**9}), plates)
+    assert "stale" not in fresh.text
+    page = ask(browser(world, stale_after={"rdw": 3600}), plates)
+    assert [each.text for each in page.html.select(".notice.warn")] == [sentence]
+    assert receipt(page)["Note:"] == sentence
+
+
+def test_a_held_load_is_named_without_its_reason(world):
+    """Clerks see that newer data waits, and no more of the load."""
+    file = held_load(world)
+    page = ask(browser(world, audit=True, audit_dir=world.directory / "audit"), "POL1")
+    sentence = "A load of the register fleet is held: newer data waits for a decision."
+    assert [each.text for each in page.html.select(".notice.warn")] == [sentence]
+    assert receipt(page)["Note:"] == sentence
+    assert "shrink" not in page.text
+    assert str(file.parent) not in page.text
+    file.unlink()
+    page = ask(browser(world, audit=True, audit_dir=world.directory / "audit"), "POL1")
+    assert "is held" not in page.text

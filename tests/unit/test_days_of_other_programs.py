@@ -6,6 +6,7 @@ import pytest
 
 from app import clock
 from app.registers.applying.answers import Basis
+from app.registers.formats.dates import likely_forms
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.storage.tables import FineRow, PolicyRow, VehicleRow
@@ -150,10 +151,13 @@ class TestMidnightInZone:
             "2026-03-01 00:00:00 +0100 CET",
             "2026-03-01 00:00:00 UTC",
             "2026-03-01 00:00:00.000 GMT",
+            "2026-03-01+02:00",
+            "2026-03-01-05:00",
+            "2026-03-01Z",
         ],
     )
     def test_it_is_that_day(self, text) -> None:
-        """An exact midnight in the zone that is written there is a day, in CSV and JSON."""
+        """A day in a zone, and an exact midnight in one, is that day, in CSV and JSON."""
         fine = FineRow("A1", "1", "2026-03-01", 500, None, False)
         assert outcome(f"registration,reference,issuedOn,amount\nA1,1,{text},5\n") == fine
         json = f'{{"registration":"A1","reference":"1","issuedOn":"{text}","amount":5}}\n'
@@ -163,6 +167,11 @@ class TestMidnightInZone:
         """So is one behind a date of another form."""
         format_ = mapped(policies('date_format = "DD.MM.YYYY"'))
         assert ends("01.03.2027 00:00:00+01:00", format_) == "2027-03-01"
+        assert ends("01.03.2027+01:00", format_) == "2027-03-01"
+
+    def test_a_zone_hides_no_form(self) -> None:
+        """The reason of a reject, and a suggested mapping, name the form of a day in a zone."""
+        assert likely_forms(["01.03.2027+01:00"]) == ["DD.MM.YYYY"]
 
     @each_row("top", ["", TIMES.format("cut"), TIMES.format("end")])
     def test_any_other_time_names_the_zone(self, mapped, top) -> None:

@@ -45,9 +45,11 @@ _MIDNIGHT = r"(?:[ T]0?0:00(?::00(?:\.0+)?)?| 12:00(?::00)? ?[Aa][Mm])"
 _DECIMALS = r"(?:\.0+)"
 # Go writes the name of a zone after its offset, which says it all.
 _ZONE = r"(?: ?(?:[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?(?: [A-Z]{3,5})?))"
+# XML Schema (Part 2, 3.3.9) lets a zone follow a day, as the Danish register of vehicles has it.
+_ZONE_OF_DAY = "(?:Z|[+-][0-9]{2}:[0-9]{2})"
 _IN_COMMON_FORM = re.compile(
     r"[0-9]{1,4}[./-]?[0-9]{1,4}(?:[./-]?[0-9]{1,4})?"
-    rf"(?:{_MIDNIGHT}{_ZONE}?|{_DECIMALS})?"
+    rf"(?:{_MIDNIGHT}{_ZONE}?|{_ZONE_OF_DAY}|{_DECIMALS})?"
 )
 _TIMED = re.compile(
     r"(?P<day>[0-9./-]{6,10})"
@@ -62,7 +64,7 @@ _YEAR_MIN, _YEAR_MAX = 1885, 9999
 def pattern_of(form: str) -> re.Pattern[str]:
     """Return the pattern of a form. `M` and `D` also read one digit. Raises ValueError.
 
-    A day may be followed by midnight, also in a zone, and one without separators by `.0`.
+    A day may be followed by midnight, also in a zone, by a zone, and one without separators by `.0`.
     """
     parts = _PART.split(form)
     letters, others = parts[1::2], parts[::2]
@@ -72,7 +74,7 @@ def pattern_of(form: str) -> re.Pattern[str]:
     if not has_once or not is_clear or re.search("[A-Za-z0-9]", "".join(others)):
         raise ValueError(form)
     # Programs that have no days, only times, write a day as its midnight in their own zone.
-    midnight = f"|{_MIDNIGHT}{_ZONE}?" if len(letters) > 2 else ""
+    midnight = f"|{_MIDNIGHT}{_ZONE}?|{_ZONE_OF_DAY}" if len(letters) > 2 else ""
     decimals = "" if any(others) else f"|{_DECIMALS}"
     day = "".join(_PARTS.get(part, re.escape(part)) for part in parts)
     return re.compile(f"{day}(?:{midnight}{decimals})")
@@ -384,6 +386,8 @@ def _seconds(day: str, time: str, zone: tzinfo | None = None) -> int | None:
     """
     if re.fullmatch(_MIDNIGHT, time):
         time = ""
+    elif re.fullmatch(_ZONE_OF_DAY, time):
+        time = f"T00:00{time}"
     if time and time[0] not in "Tt ":
         return None
     with suppress(ValueError):

@@ -65,7 +65,7 @@ PLAN_LIMITS: Mapping[str, tuple[int, int]] = {
 def migrate_installation(engine: Engine) -> list[str]:
     """Migrate a database as `migrate` does.
 
-    In a new one the default plan allows watches (D12).
+    In a new one the default plan allows watches (D12), and answers tell what is not known (D198).
 
     Returns the names of the scripts that ran. Raises what `migrate` raises.
     """
@@ -77,6 +77,7 @@ def migrate_installation(engine: Engine) -> list[str]:
         if is_new:
             is_default = Plan.name == DEFAULT_PLAN
             Plan.update(watches_max=_WATCHES_MAX).where(is_default).execute(engine)
+            set_tells_unknown(engine, True)
         return applied
 
 

@@ -23,8 +23,11 @@ pytestmark = ON_SQLITE
 @pytest.fixture
 def world(world):
     """Three registers, each with a kind of its own and a time of its last load."""
-    papers = {"motExpiry": "2099-05-01", "taxStatus": "taxed"}
-    vehicles = [{"registration": "FLAG1", "insured": True}, {"registration": "POL1"}]
+    papers: dict[str, object] = {"motExpiry": "2099-05-01", "taxStatus": "taxed"}
+    vehicles: list[dict[str, object]] = [
+        {"registration": "FLAG1", "insured": True},
+        {"registration": "POL1"},
+    ]
     world.load([each | papers for each in vehicles], register="rdw")
     policy = {"number": "P-1", "validFrom": "2020-01-01", "validTo": "2099-06-30"}
     world.load([{"registration": "POL1", **policy}], register="fleet")

@@ -368,10 +368,10 @@ class TestDocumentation:
 
     def test_samples_of_look_ups_tell_the_three_outcomes(self, client: webtest.TestApp) -> None:
         """Each sample in Python and TypeScript that reads a verdict asks whether it is known."""
-        operations = ("checkVehicleInsurance", "checkVehicles")
-        operations += ("checkCompliance", "checkVehiclesCompliance")
         sections = {
-            name: unescape(page(client, f"/docs/operations/{name}").text) for name in operations
+            name: unescape(page(client, f"/docs/operations/{name}").text)
+            for check in ("VehicleInsurance", "Vehicles", "Compliance", "VehiclesCompliance")
+            for name in (f"check{check}",)
         }
         guide = unescape(page(client, "/docs").text)
         for name in ("start", "errors", "libraries", "typed"):

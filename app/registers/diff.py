@@ -18,7 +18,7 @@ from app.config import Config
 from app.csv_cells import csv_line
 from app.errors import Hindered, OperatorError
 from app.registers.applying.answers import ANSWERS, AnswerCounts, Basis
-from app.registers.applying.judging import PLATES_ASKED, Answers, OwnRows
+from app.registers.applying.judging import PLATES_ASKED, ROWS_KEPT, Answers, OwnRows
 from app.registers.applying.parts import Answer
 from app.registers.applying.table import Table
 from app.registers.change import change_of
@@ -164,12 +164,14 @@ def compare(engine: Engine, compared: Compared, config: Config) -> Iterator[Turn
     basis = Basis(compared.day, config.register_order, config.mot_first_years)
     answers = Answers(engine, compared.register, compared.kind, basis, AnswerCounts())
     pending: dict[str, OwnRows] = {}
+    rows = 0
     try:
         for plate, own in _differing(engine, compared):
             pending[plate] = own
-            if len(pending) == PLATES_ASKED:
+            rows += sum(map(len, own))
+            if len(pending) == PLATES_ASKED or rows > ROWS_KEPT:
                 yield _judged(engine, compared, answers, pending)
-                pending = {}
+                pending, rows = {}, 0
         if pending:
             yield _judged(engine, compared, answers, pending)
     except (peewee.DatabaseError, peewee.InterfaceError):

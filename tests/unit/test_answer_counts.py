@@ -10,6 +10,7 @@ import pytest
 
 from app.config import Config
 from app.errors import OperatorError
+from app.registers.applying import judging
 from app.registers.applying.answers import ANSWERS, Basis, Moves
 from app.registers.change import change_of
 from app.registers.diff import compare, require_comparable
@@ -159,9 +160,14 @@ def _left_and_moved(before: dict[str, Any], after: dict[str, Any], kind: str) ->
     [(0, 12), (1, 12), *(pytest.param(seed, 100, marks=_LONG) for seed in (2, 3))],
 )
 def test_counts_are_those_of_asking_every_plate(world, monkeypatch, seed, loads):
-    """Random loads of three registers, merges and replaces; with odd seeds in two processes."""
+    """Random loads of three registers, merges and replaces.
+
+    With odd seeds they are read in two processes, with even ones few rows are judged at once.
+    """
     if seed % 2:
         monkeypatch.setattr(reader, "PIECE_BYTES", 256)
+    else:
+        monkeypatch.setattr(judging, "ROWS_KEPT", 4)
     draw = random.Random(seed)
     before = _judged(world)
     for number in range(loads):

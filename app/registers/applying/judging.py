@@ -5,11 +5,11 @@ Only plates whose rows changed are read.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter, itemgetter, ne
-from typing import Any
+from typing import Any, TypeVar
 
 from app.clock import is_day_before
 from app.registers.applying.answers import AnswerCounts, Basis
@@ -37,12 +37,20 @@ from app.storage.tables import (
     in_schema,
 )
 
+_T = TypeVar("_T")
 PLATES_ASKED = 5_000
 """Plates that are read with one statement for each table."""
+ROWS_KEPT = 100_000
+"""Changes that wait to be judged, and rows of many plates that one statement reads. They take 40 MB
+each; a plate with more is judged alone."""
 _Change = tuple[Columns | None, Columns | None]
 """A row before and after the load; None if there is none."""
 OwnRows = tuple[Sequence[Columns], Sequence[Columns]]
 """The rows of a plate in the loaded register, of the load's kind, before and after."""
+
+
+class _TooManyRows(Exception):
+    """Plates have so many rows that fewer of them must be judged at once."""
 
 
 class Answers:
@@ -75,9 +83,12 @@ class Answers:
         for old, row in zip(outcome.replaced, outcome.updated, strict=True):
             if judged(old) != judged(row):
                 changed.setdefault(row[0], []).append((old, row))
+        # The next outcome may have more changes of the last plate.
         while len(changed) > PLATES_ASKED:
-            # The next outcome may have more changes of the last plate.
             self._count(sorted(changed)[:PLATES_ASKED])
+        # PERF: vehicles have one change each.
+        if self._kind != Kind.VEHICLES and sum(map(len, changed.values())) > ROWS_KEPT:
+            self._count(sorted(changed)[:-1])
 
     def finish(self) -> None:
         """Judge the plates that are left."""
@@ -85,10 +96,12 @@ class Answers:
 
     def _count(self, plates: Sequence[str]) -> None:
         """Count plates, and forget their changes."""
-        if plates:
-            counts = repeat_if_removed(
-                self._engine, read_state(self._engine), lambda state: self._counted(state, plates)
-            )
+
+        def count(some: Sequence[str]) -> AnswerCounts:
+            state = read_state(self._engine)
+            return repeat_if_removed(self._engine, state, lambda now: self._counted(now, some))
+
+        for counts in _in_pages(plates, count):
             self._counts.add_others(counts.to_tuple())
         for plate in plates:
             del self._changed[plate]
@@ -154,7 +167,12 @@ class Answers:
         """
         registers = self._attached(state)
         read = {each.name: each.generation for each in registers}
-        return list(zip(*self._answers(registers, own), strict=True)), read
+
+        def compare(plates: Sequence[str]) -> Iterable[tuple[str, Part, Part]]:
+            page = {plate: own[plate] for plate in plates}
+            return zip(*self._answers(registers, page), strict=True)
+
+        return list(chain.from_iterable(_in_pages(list(own), compare))), read
 
     def _answers(
         self, registers: Sequence[RegisterRef], own: Mapping[str, OwnRows]
@@ -212,6 +230,18 @@ class Answers:
         return {name: rows for name, rows in found.items() if rows}
 
 
+def _in_pages(plates: Sequence[str], ask: Callable[[Sequence[str]], _T]) -> Iterator[_T]:
+    """Ask about plates together, or about fewer at once if they have too many rows."""
+    if not plates:
+        return
+    try:
+        yield ask(plates)
+    except _TooManyRows:
+        half = len(plates) // 2
+        yield from _in_pages(plates[:half], ask)
+        yield from _in_pages(plates[half:], ask)
+
+
 def rows_of(
     engine: Engine, ref: RegisterRef, kind: Kind, plates: Sequence[str]
 ) -> dict[str, list[Columns]]:
@@ -220,14 +250,21 @@ def rows_of(
     Args:
         ref: the register, which must be attached.
         plates: in their canonical form.
+
+    Raises _TooManyRows if several plates have more than `ROWS_KEPT`.
     """
     if not ref.holds(kind):
         return {}
     table: Any = in_schema(TABLES[kind], ref.schema)
     asked = engine.each_of(parameter("plates"), "registration")
     query = table.select().where(table.registration.in_(asked))
+    if len(plates) > 1:
+        query = query.limit(ROWS_KEPT + 1)
+    rows = Prepared(engine, lambda: query).rows(plates=engine.listed(sorted(plates)))
+    if len(plates) > 1 and len(rows) > ROWS_KEPT:
+        raise _TooManyRows
     found: dict[str, list[Columns]] = {}
-    for row in Prepared(engine, lambda: query).rows(plates=engine.listed(sorted(plates))):
+    for row in rows:
         found.setdefault(row[0], []).append(row)
     return found
 

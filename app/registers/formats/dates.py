@@ -64,7 +64,8 @@ _YEAR_MIN, _YEAR_MAX = 1885, 9999
 def pattern_of(form: str) -> re.Pattern[str]:
     """Return the pattern of a form. `M` and `D` also read one digit. Raises ValueError.
 
-    A day may be followed by midnight, also in a zone, by a zone, and one without separators by `.0`.
+    A day may be followed by midnight, also in a zone, by a zone, and one without separators by
+    `.0`.
     """
     parts = _PART.split(form)
     letters, others = parts[1::2], parts[::2]

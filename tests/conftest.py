@@ -31,7 +31,7 @@ from app.serve.limits.file import FILE_NAME
 from app.serve.limits.store import start
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.sqlite import VERSION, SqliteEngine
-from app.storage.versions import database_id
+from app.storage.versions import database_id, set_tells_unknown, tells_unknown
 from tests.contract.answers import require_documented
 from tests.postgres import connect, database_url, server_url
 from tests.stores import PostgresTemplate, SqliteStore, SqliteTemplate, Store, Template
@@ -323,6 +323,15 @@ def world(request: pytest.FixtureRequest, database_kind: str) -> Iterator[World]
     yield world
     world.close()
     template.take_back(store)
+
+
+@pytest.fixture
+def telling(world: World) -> Iterator[World]:
+    """The installation, whose answers tell what is not known (D198)."""
+    told = tells_unknown(world.engine)
+    set_tells_unknown(world.engine, True)
+    yield world
+    set_tells_unknown(world.engine, told)
 
 
 _LONG_SECONDS_MAX = 3600

@@ -3,6 +3,7 @@
 import pytest
 
 from app.accounts.administration import set_plan
+from tests.api.unknown import EARLY, EARLY_TEXT, LATE, LATE_TEXT, SILENT, load_at
 from tests.conftest import SHARED, engine_independent
 from tests.rows import each_row
 
@@ -126,6 +127,48 @@ class Test200:
         response = alice.get(f"{path}?asOf={DAY}&explain=1")
         assert (response.status_int, response.json["registration"]) == (200, "BULK")
         assert alice.request("HEAD", path).status_int == 200
+
+
+class TestUnknown:
+    """Items name what no register knows, as single answers do (D198)."""
+
+    PLATE = SILENT["registration"]
+
+    def test_each_item_has_its_own(self, alice, telling, fleet):
+        """A vehicle that fails for certain is known not to be compliant; an error names nothing."""
+        telling.load([SILENT | {"registration": "NK1SORN", "taxStatus": "sorn"}, SILENT])
+        answer = post(alice, "AB12CDE", "NK1SORN", self.PLATE, "ZZ99ZZZ", "?", asOf=None)
+        unknown = ["insuranceValid", "motValid"]
+        assert [each.get("unknown") for each in answer["results"]] == [
+            None,
+            unknown,
+            [*unknown, "roadTaxPaid", "compliant"],
+            None,
+            None,
+        ]
+        assert (answer["successful"], answer["failed"]) == (3, 2)
+
+    def test_an_item_says_what_the_single_answer_says(self, alice, telling):
+        """With reasons and details, for a vehicle of which nothing is known."""
+        load_at(telling, LATE, [SILENT], register="first")
+        paid = {"registration": self.PLATE, "reference": "F-1", "amount": "0", "currency": "GBP"}
+        load_at(telling, EARLY, [SILENT | {"motExempt": True}], [paid], register="second")
+        (item,) = post(alice, self.PLATE, details=True, explain=True)["results"]
+        single = alice.get(f"/v1/compliance/{self.PLATE}?details=true&explain=true").json
+        assert item["loaded"] == {
+            "insuranceValid": None,
+            "motValid": EARLY_TEXT,
+            "roadTaxPaid": None,
+            "noOutstandingFines": EARLY_TEXT,
+        }
+        assert item["unknown"] == ["insuranceValid", "roadTaxPaid", "compliant"]
+        assert {name: item.get(name) for name in single if name != "lastChecked"} == {
+            name: value for name, value in single.items() if name != "lastChecked"
+        }
+        load_at(telling, LATE, [SILENT | {"motExempt": True}], register="third")
+        (item,) = post(alice, self.PLATE, details=True)["results"]
+        assert item["loaded"]["motValid"] == EARLY_TEXT
+        assert LATE_TEXT > EARLY_TEXT
 
 
 @engine_independent

@@ -7,6 +7,17 @@ import pytest
 
 from app import clock
 from app.accounts.administration import set_plan
+from tests.api.unknown import (
+    BEFORE_FLAG,
+    EARLY,
+    EARLY_TEXT,
+    ENDED,
+    FLAGGED,
+    LATE,
+    LATE_TEXT,
+    SILENT,
+    load_at,
+)
 from tests.conftest import SHARED, engine_independent
 from tests.contract.malformed import NESTED_TOO_DEEPLY, no_objects, not_json
 from tests.rows import each_row
@@ -276,6 +287,43 @@ class Test200:
         results = alice.post(ADDRESS, body).json["results"]
         sent = ["MÜAB123", "AB12CDE", "\U0001f697"]
         assert [result["registration"] for result in results] == sent
+
+
+class TestUnknown:
+    """Items name what no register knows, as single answers do (D198)."""
+
+    @pytest.fixture
+    def partial(self, telling):
+        """A silent vehicle, one with a flag, and one whose only policy has ended."""
+        load_at(telling, LATE, [SILENT, FLAGGED], register=None)
+        load_at(telling, EARLY, [ENDED], [SILENT], register="other")
+        return telling
+
+    def test_each_item_has_its_own(self, alice, partial):
+        """A failed item names nothing, and counts stay those of items without `error`."""
+        plates = [each["registration"] for each in (SILENT, FLAGGED, ENDED)]
+        answer = alice.post(ADDRESS, {"registrations": [*plates, "ZZ99ZZZ", "?"]}).json
+        told = [(each["insured"], each.get("unknown")) for each in answer["results"]]
+        unknown = (False, ["insured"])
+        assert told == [unknown, (True, None), unknown, (False, None), (False, None)]
+        assert (answer["successful"], answer["failed"]) == (3, 2)
+
+    def test_the_day_of_the_body_counts(self, alice, partial):
+        """Before its flag was known nothing is known of the vehicle."""
+        sent = {"registrations": [FLAGGED["registration"]], "asOf": BEFORE_FLAG}
+        (item,) = alice.post(ADDRESS, sent).json["results"]
+        assert (item["insured"], item["unknown"]) == (False, ["insured"])
+
+    def test_details_tell_when_the_register_was_loaded(self, partial):
+        """Each item has its own time; null if none decided, absent with `error` (D199)."""
+        plates = [each["registration"] for each in (SILENT, FLAGGED)]
+        sent = {"registrations": [*plates, "ZZ99ZZZ"], "details": True}
+        for complete, expected in (((), None), (("other",), EARLY_TEXT)):
+            client = partial.client(partial.alice_key, complete_registers=complete)
+            silent, flagged, failed = client.post(ADDRESS, sent).json["results"]
+            assert silent["loaded"] == {"insuranceValid": expected}
+            assert flagged["loaded"] == {"insuranceValid": LATE_TEXT}
+            assert "loaded" not in failed
 
 
 class TestDay:

@@ -8,6 +8,7 @@ import pytest
 
 from app import clock
 from tests.api.test_insurance import BAD_DAYS, IMPOSSIBLE
+from tests.api.unknown import COMPLETE, EARLY, EARLY_TEXT, LATE, LATE_TEXT, SILENT, load_at
 from tests.conftest import SHARED, engine_independent
 from tests.rows import each_row
 
@@ -27,6 +28,7 @@ POLICY = {
     "validTo": "2025-12-31",
 }
 FINE = {"reference": "F-1", "registration": "AB12CDE", "amount": "65.00", "currency": "GBP"}
+PAPERS = {"insured": True, "motExempt": True, "taxStatus": "exempt"}
 CHECKS = ("insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines")
 BAD_FLAGS = {
     "blank": "explain=",
@@ -299,6 +301,105 @@ class TestSettings:
         for zone, expected in ((ahead, "valid"), (behind, "future")):
             client = world.client(world.alice_key, timezone=zone)
             assert compliance(client, "?explain=true")["reasons"]["insuranceValid"] == expected
+
+
+class TestUnknown:
+    """What no register knows is named, if the database says so (D198)."""
+
+    PLATE = SILENT["registration"]
+
+    def told(self, client, plate=PLATE, query=""):
+        answer = compliance(client, query, plate)
+        return answer["compliant"], answer.get("unknown")
+
+    def test_all_checks_are_named_in_their_order(self, alice, telling):
+        """Without a register of fines their check stays good, and is named, too."""
+        telling.load([SILENT])
+        answer = compliance(alice, "?explain=true", self.PLATE)
+        assert answer["unknown"] == [*CHECKS, "compliant"]
+        assert list(answer["checks"].values()) == [False, False, False, True]
+        assert set(answer["reasons"].values()) == {"unknown"}
+
+    def test_fines_alone_leave_it_known(self, alice, telling):
+        """A vehicle that passes all other checks is compliant."""
+        telling.load([SILENT | PAPERS])
+        assert self.told(alice) == (True, ["noOutstandingFines"])
+        telling.load([FINE])
+        assert self.told(alice) == (True, None)
+
+    @SHARED
+    @each_row(
+        "failing",
+        [
+            {"insured": False},
+            {"motExempt": None, "motExpiry": "2025-01-31"},
+            {"taxStatus": "sorn"},
+        ],
+    )
+    def test_one_certain_failure_is_enough(self, alice, telling, failing):
+        """Then it is known that the vehicle is not compliant, whatever else is not known."""
+        telling.load([FINE])
+        (name,) = [each for each in ("insured", "motExpiry", "taxStatus") if each in failing]
+        plate = f"NK1{name.upper()}"
+        telling.load([SILENT | failing | {"registration": plate}])
+        compliant, unknown = self.told(alice, plate)
+        assert (compliant, len(unknown)) == (False, 2)
+        assert "compliant" not in unknown
+
+    @SHARED
+    def test_a_fine_that_is_owed_is_enough(self, alice, telling):
+        """Of a plate that only a fine makes known, nothing else is."""
+        telling.load([FINE | {"reference": "F-2", "registration": "NK2FINE"}])
+        assert self.told(alice, "NK2FINE") == (False, list(CHECKS[:3]))
+
+    @SHARED
+    def test_reasons_stay_beside_what_is_not_known(self, alice, telling):
+        """The state of the policy is told, also if another one may be in force."""
+        lapsed = POLICY | {"registration": "NK3LAPSED"}
+        telling.load([lapsed])
+        for query, reason in (("", "expired"), ("&asOf=2024-12-31", "future")):
+            answer = compliance(alice, f"?explain=true{query}", "NK3LAPSED")
+            assert answer["reasons"]["insuranceValid"] == reason
+            assert "insuranceValid" in answer["unknown"]
+
+    @SHARED
+    def test_other_days_have_reasons_of_their_own(self, alice, telling):
+        """What is known, but not for the day, is `not_known_then`; absence is `no_policy`."""
+        row = SILENT | PAPERS | {"registration": "NK4THEN", "lastUpdated": "2025-06-01"}
+        telling.load([row])
+        query = "?asOf=2025-05-31&explain=true"
+        answer = compliance(alice, query, "NK4THEN")
+        assert list(answer["reasons"].values())[:3] == ["not_known_then"] * 3
+        telling.load([POLICY])
+        telling.load([SILENT | {"registration": "NK5NONE"}])
+        client = telling.client(telling.alice_key, **COMPLETE)
+        answer = compliance(client, "?explain=true", "NK5NONE")
+        assert answer["reasons"]["insuranceValid"] == "no_policy"
+        assert "insuranceValid" not in answer["unknown"]
+
+    def test_details_tell_when_each_check_was_loaded(self, alice, telling):
+        """Each has the time of its register; the dates are absent where nothing is known."""
+        papers = {"registration": "AB12CDE", "motExpiry": "2099-01-31", "taxStatus": "sorn"}
+        load_at(telling, EARLY, [papers], [FINE | {"amount": "0"}], register="first")
+        load_at(telling, LATE, [papers | {"motExpiry": "2099-02-28"}], register="second")
+        answer = compliance(alice, "?details=true")
+        assert answer["loaded"] == {
+            "insuranceValid": None,
+            "motValid": LATE_TEXT,
+            "roadTaxPaid": EARLY_TEXT,
+            "noOutstandingFines": EARLY_TEXT,
+        }
+        assert not {"insuredUntil", "compliantUntil"} & set(answer)
+
+    @SHARED
+    def test_head_has_the_length_of_get(self, alice, telling):
+        """HEAD answers like GET, without a body."""
+        telling.load([SILENT])
+        head, get = (
+            alice.request(each, f"/v1/compliance/{self.PLATE}") for each in ("HEAD", "GET")
+        )
+        assert (head.status_int, head.body) == (200, b"")
+        assert head.headers["Content-Length"] == get.headers["Content-Length"]
 
 
 @engine_independent

@@ -6,6 +6,21 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app import clock
+from app.storage.versions import set_tells_unknown
+from tests.api.unknown import (
+    BEFORE_FLAG,
+    COMPLETE,
+    EARLY,
+    EARLY_TEXT,
+    ENDED,
+    FLAG_BEGINS,
+    FLAGGED,
+    LATE,
+    LATE_TEXT,
+    SILENT,
+    load_at,
+    tomorrow,
+)
 from tests.conftest import SHARED, engine_independent
 from tests.rows import each_row
 
@@ -281,6 +296,138 @@ class TestLastUpdated:
     def test_it_is_never_the_time_of_the_request(self, alice, insured):
         """Two answers are equal byte by byte."""
         assert alice.get(ADDRESS).body == alice.get(ADDRESS).body
+
+
+class TestUnknown:
+    """What no register knows is named, if the database says so (D198)."""
+
+    @pytest.fixture
+    def partial(self, telling):
+        """A silent vehicle, one with a flag, and one whose only policy has ended."""
+        telling.load([SILENT, FLAGGED])
+        telling.load([ENDED])
+        return telling
+
+    def told(self, client, plate, query=""):
+        answer = insurance(client, query, plate)
+        return answer["insured"], answer.get("unknown")
+
+    @SHARED
+    @each_row("plate", [SILENT["registration"], ENDED["registration"]])
+    def test_without_cover_it_is_not_known(self, alice, partial, plate):
+        """The boolean is false, and `unknown` names it: a register may lack the policy."""
+        assert self.told(alice, plate) == (False, ["insured"])
+
+    @SHARED
+    @each_row("plate", [SILENT["registration"], ENDED["registration"]])
+    def test_in_a_complete_register_absence_is_an_answer(self, partial, plate):
+        """Then the vehicle is not insured for certain, and the member is absent."""
+        client = partial.client(partial.alice_key, **COMPLETE)
+        assert self.told(client, plate) == (False, None)
+
+    @SHARED
+    @each_row(
+        ("query", "expected"),
+        [
+            ("", (True, None)),
+            (f"?asOf={FLAG_BEGINS}", (True, None)),
+            (f"?asOf={BEFORE_FLAG}", (False, ["insured"])),
+            (f"?asOf={tomorrow()}", (False, ["insured"])),
+        ],
+    )
+    def test_a_flag_is_known_since_a_day(self, alice, partial, query, expected):
+        """It says nothing about earlier and later days."""
+        assert self.told(alice, FLAGGED["registration"], query) == expected
+
+    @SHARED
+    def test_what_is_known_is_answered_as_before(self, alice, telling, insured):
+        """Without anything unknown the answer has exactly the members of the spec."""
+        answer = insurance(alice)
+        assert (answer["insured"], "unknown" in answer) == (True, False)
+
+    @SHARED
+    def test_the_former_rule_names_nothing(self, alice, partial):
+        """By the rule of 1.0.0 all of these are answers, and a flag holds for every day."""
+        set_tells_unknown(partial.engine, False)
+        assert self.told(alice, SILENT["registration"]) == (False, None)
+        for query in ("", f"?asOf={BEFORE_FLAG}", f"?asOf={tomorrow()}"):
+            assert self.told(alice, FLAGGED["registration"], query) == (True, None)
+
+    @SHARED
+    def test_no_end_is_told_of_what_is_not_known(self, alice, partial):
+        """`insuredUntil` is absent, and so it is on no other day but today for a flag."""
+        assert "insuredUntil" not in insurance(alice, "?details=true", SILENT["registration"])
+        flagged = FLAGGED["registration"]
+        assert insurance(alice, "?details=true", flagged)["insuredUntil"] is None
+        query = f"?details=true&asOf={BEFORE_FLAG}"
+        assert "insuredUntil" not in insurance(alice, query, flagged)
+
+    @SHARED
+    def test_an_unknown_plate_stays_404(self, alice, partial):
+        """A plate that no register mentions has no answer (D24)."""
+        answer = alice.get("/v1/vehicle/ZZ99ZZZ/insurance")
+        assert (answer.status_int, answer.json["code"]) == (404, "vehicle_not_found")
+
+    @SHARED
+    def test_head_has_the_length_of_get(self, alice, partial):
+        """HEAD answers like GET, without a body."""
+        address = f"/v1/vehicle/{SILENT['registration']}/insurance"
+        head, get = alice.request("HEAD", address), alice.get(address)
+        assert (head.status_int, head.body) == (200, b"")
+        assert head.headers["Content-Length"] == get.headers["Content-Length"]
+
+    def test_the_rule_changes_with_the_next_request(self, alice, world):
+        """Workers that run see it with the state of the registers."""
+        world.load([SILENT])
+        for tells in (False, True, False):
+            set_tells_unknown(world.engine, tells)
+            unknown = ["insured"] if tells else None
+            assert self.told(alice, SILENT["registration"]) == (False, unknown)
+
+
+class TestLoaded:
+    """`details` says when the register was loaded that decided (D199)."""
+
+    def loaded(self, client, plate, query=""):
+        return insurance(client, f"?details=true{query}", plate)["loaded"]["insuranceValid"]
+
+    @pytest.fixture
+    def two(self, world):
+        """Two registers, of which one knows the policy; the other is loaded later."""
+        load_at(world, EARLY, [VEHICLE], [POLICY], register="first")
+        load_at(world, LATE, [VEHICLE | {"insured": False}], [ENDED], register="second")
+        return world
+
+    def test_it_is_of_the_register_with_the_policy(self, alice, two):
+        """Under both rules; `lastUpdated` is the time of the row."""
+        for tells in (False, True):
+            set_tells_unknown(two.engine, tells)
+            assert self.loaded(alice, "AB12CDE", f"&asOf={DAY}") == EARLY_TEXT
+
+    def test_it_is_of_the_vehicles_if_a_flag_decides(self, alice, telling):
+        """Each kind of a register has its own time."""
+        load_at(telling, EARLY, [FLAGGED], register="first")
+        load_at(telling, LATE, [ENDED], register="first")
+        assert self.loaded(alice, FLAGGED["registration"]) == EARLY_TEXT
+        assert self.loaded(alice, ENDED["registration"]) is None
+
+    def test_absence_is_as_old_as_the_oldest_complete_register(self, telling):
+        """Of several that decided, the oldest time is told."""
+        load_at(telling, LATE, [SILENT], [ENDED], register="first")
+        load_at(telling, EARLY, [ENDED], register="second")
+        for complete, expected in (
+            (("first",), LATE_TEXT),
+            (("first", "second"), EARLY_TEXT),
+            (("misspelt",), None),
+        ):
+            client = telling.client(telling.alice_key, complete_registers=complete)
+            assert self.loaded(client, SILENT["registration"]) == expected
+
+    def test_without_details_no_time_is_read(self, alice, two, statements):
+        """Nor is the member there."""
+        with statements() as seen:
+            assert "loaded" not in insurance(alice)
+        assert not any("register_load" in each for each in seen)
 
 
 class TestToday:

@@ -1,7 +1,11 @@
 """Periods, dates and all policies, over the four operations on vehicles (D172, D173)."""
 
+from itertools import product
+
 import pytest
 
+from app.storage.versions import set_tells_unknown
+from tests.api.unknown import COMPLETE, FLAG_BEGINS, FLAGGED, tomorrow
 from tests.conftest import SHARED, STORAGE, engine_independent
 from tests.rows import each_row
 from tests.unit.periods_model import random_vehicles
@@ -190,6 +194,62 @@ class TestPeriod:
         assert answer["insuredUntil"] is None
 
 
+class TestUnknown:
+    """`unknown` of a period names it if no day fails for certain, and one is not known (D198)."""
+
+    def period(self, client, first, last, plate=PLATE):
+        return got(client, f"/v1/vehicle/{plate}/insurance?from={first}&to={last}")["period"]
+
+    @SHARED
+    def test_a_gap_is_not_known_unless_a_register_is_complete(self, telling, gap):
+        """It is the same day with the same reason; only `unknown` tells them apart."""
+        told = {
+            "firstDay": FRIDAY,
+            "lastDay": MONDAY,
+            "validThroughout": False,
+            "firstFailingDay": SUNDAY,
+            "reasons": {"insuranceValid": "future"},
+        }
+        for settings, unknown in (({}, {"unknown": ["validThroughout"]}), (COMPLETE, {})):
+            client = telling.client(telling.alice_key, **settings)
+            assert self.period(client, FRIDAY, MONDAY) == told | unknown
+
+    @SHARED
+    def test_a_failure_stands_before_a_day_that_is_not_known(self, alice, telling, gap):
+        """The first day that fails for certain is told, also after one that is not known."""
+        address = f"{COMPLIANCE}?from=2025-07-06&to=2025-08-31"
+        period = got(alice, address)["period"]
+        assert (period["firstFailingDay"], "unknown" in period) == ("2025-08-01", False)
+        assert period["reasons"]["motValid"] == "expired"
+
+    @SHARED
+    def test_a_flag_covers_the_days_for_which_it_was_known(self, alice, telling):
+        """From its row's time until today; other days of a period are not known."""
+        telling.load([FLAGGED])
+        plate = FLAGGED["registration"]
+        period = self.period(alice, FLAG_BEGINS, "2025-06-30", plate)
+        assert (period["validThroughout"], "unknown" in period) == (True, False)
+        for first, last, day in (
+            ("2025-05-30", "2025-06-30", "2025-05-30"),
+            (tomorrow(), tomorrow(), tomorrow()),
+        ):
+            period = self.period(alice, first, last, plate)
+            assert (period["firstFailingDay"], period["unknown"]) == (day, ["validThroughout"])
+            assert period["reasons"] == {"insuranceValid": "not_known_then"}
+
+    @SHARED
+    def test_items_have_it_too(self, alice, telling, gap):
+        """The period of an item names it, beside the `unknown` of its first day."""
+        for bulk in BULKS:
+            (item,) = items(alice, bulk, PLATE, **{"from": SUNDAY, "to": MONDAY})
+            assert item["period"]["unknown"] == ["validThroughout"]
+            assert {"insured", "compliant"} & set(item["unknown"])
+        set_tells_unknown(telling.engine, False)
+        for bulk in BULKS:
+            (item,) = items(alice, bulk, PLATE, **{"from": SUNDAY, "to": MONDAY})
+            assert "unknown" not in item | item["period"]
+
+
 class TestDetails:
     @SHARED
     def test_insurance_says_until_when(self, alice, gap):
@@ -229,7 +289,7 @@ class TestDetails:
     def test_compliance_says_until_when_and_why(self, alice, gap):
         """The dates of all papers are added."""
         answer = got(alice, f"{COMPLIANCE}?asOf={MONDAY}&details=true")
-        assert {name: answer[name] for name in list(answer)[5:]} == {
+        assert {name: answer[name] for name in list(answer)[5:] if name != "loaded"} == {
             "insuredUntil": "2025-12-31",
             "compliantUntil": "2025-07-31",
             "motExpiry": "2025-07-31",
@@ -335,7 +395,10 @@ class TestPolicies:
 class TestBulk:
     @STORAGE
     def test_an_item_says_what_the_single_look_up_says(self, alice, world):
-        """For random vehicles, all members of an item are those of the single answer."""
+        """For random vehicles, all members of an item are those of the single answer.
+
+        So they are under both rules (D198).
+        """
         plates = [f"AB{n}" for n in range(60)]
         registers, periods = random_vehicles(("native", "second"), plates, seed=1)
         for name, rows in registers.items():
@@ -344,7 +407,9 @@ class TestBulk:
         first, last = periods["AB0"]
         asked = {"from": first, "to": last, "details": True}
         query = f"from={first}&to={last}&details=true"
-        for path, bulk in zip(("vehicle/{}/insurance", "compliance/{}"), BULKS, strict=True):
+        paths = ("vehicle/{}/insurance", "compliance/{}")
+        for tells, (path, bulk) in product((False, True), zip(paths, BULKS, strict=True)):
+            set_tells_unknown(world.engine, tells)
             for item in items(alice, bulk, *plates, "NONE1", **asked):
                 response = alice.get(f"/v1/{path.format(item['registration'])}?{query}")
                 if response.status_int == 404:
@@ -358,7 +423,10 @@ class TestBulk:
 
     @SHARED
     def test_one_statement_however_many_plates(self, alice, gap, statements):
-        """A period and dates take no other statement, for one plate and for many."""
+        """A period and dates take no other statement, for one plate and for many.
+
+        The times of the loads are read every ten seconds (D199).
+        """
         members = {"from": FRIDAY, "to": MONDAY, "details": True}
         items(alice, BULKS[1], PLATE, "NONE1", **members)
         got(alice, f"{INSURANCE}?{WEEKEND}&policies=all")
@@ -368,7 +436,9 @@ class TestBulk:
         ):
             with statements() as seen:
                 ask()
-            assert [each for each in seen if '"api_key"' not in each] == seen[-1:]
+            others = ('"api_key"', '"register_load"')
+            look_ups = [each for each in seen if not any(name in each for name in others)]
+            assert len(look_ups) == 1
 
 
 @engine_independent

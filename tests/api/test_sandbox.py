@@ -1,6 +1,9 @@
 """Sandbox plans: keys, vehicles, errors, and what their answers are not part of (D180 to D182)."""
 
+import re
+import sys
 from datetime import UTC, date, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +15,8 @@ from app.accounts.restrictions import Restrictions
 from app.registers.undo import drop_register
 from app.routes import OPERATIONS
 from app.sandbox_errors import ERRORS
-from app.vehicles.sandbox import VEHICLES
+from app.storage.versions import set_tells_unknown, tells_unknown
+from app.vehicles.sandbox import VEHICLES, VEHICLES_UNKNOWN
 from tests.api.test_metrics import read
 from tests.api.test_usage import used
 from tests.api.watches import put, sweep
@@ -49,6 +53,18 @@ PAGE = {
 }
 """The reasons of each known plate: insurance, MOT, road tax and fines."""
 GOOD = {"valid", "flag", "exempt", "not_due"}
+NOT_KNOWN = {
+    "TESTBLANK": ("unknown unknown unknown none", "insuranceValid motValid roadTaxPaid compliant"),
+    "TESTPOLICY": ("valid unknown unknown none", "motValid roadTaxPaid compliant"),
+    "TESTUNKINS": ("unknown valid valid none", "insuranceValid compliant"),
+    "TESTUNKMOT": ("valid unknown valid none", "motValid compliant"),
+    "TESTUNKTAX": ("valid valid unknown none", "roadTaxPaid compliant"),
+    "TESTUNKFINE": ("valid valid valid unknown", "noOutstandingFines"),
+    "TESTPARTIAL": ("expired valid valid none", "insuranceValid compliant"),
+    "TESTNOPOLICY": ("no_policy valid valid none", ""),
+    "TESTTHEN": ("flag exempt valid none", ""),
+}
+"""The reasons of plates by the other rule (D198), and what is not known."""
 UNKNOWN = ("TEST404", "TEST0K", "AB12CDE", "TEST409")
 
 
@@ -200,6 +216,102 @@ class TestVehicles:
         world.load([{"registration": "TEST500", "make": "FORD"}])
         assert alice.get(INSURANCE.format("TEST500")).json["vehicle"]["make"] == "FORD"
         assert alice.post(DOMAINS, {"name": "500.test"}).status_int == 201
+
+
+class TestUnknown:
+    """The sandbox follows the rule in force (D198)."""
+
+    @SHARED
+    @each_row("plate", [*PAGE, *(each.plate for each in VEHICLES_UNKNOWN)])
+    def test_each_plate_shows_what_the_page_says(self, telling, tester, plate):
+        """What is known stays as it is; the others name what is not."""
+        reasons, unknown = NOT_KNOWN.get(plate, (PAGE.get(plate), ""))
+        compliance = tester.get(f"{COMPLIANCE.format(plate)}?explain=true").json
+        insurance = tester.get(INSURANCE.format(plate)).json
+        assert reasons_of(compliance) == reasons
+        assert compliance.get("unknown", []) == unknown.split()
+        is_not_known = "insuranceValid" in unknown
+        assert insurance.get("unknown", []) == (["insured"] if is_not_known else [])
+        fails = not GOOD.issuperset(reasons.split()[:3]) or reasons.endswith("outstanding")
+        assert compliance["compliant"] == (not fails)
+
+    @SHARED
+    @each_row("bulk_path", BULKS.values())
+    def test_a_bulk_says_the_same(self, telling, tester, bulk_path):
+        """Each item has the `unknown` of the single answer."""
+        single = COMPLIANCE if "compliance" in bulk_path else INSURANCE
+        items = tester.post(bulk_path, {"registrations": list(NOT_KNOWN)}).json["results"]
+        for plate, item in zip(NOT_KNOWN, items, strict=True):
+            assert item.get("unknown") == tester.get(single.format(plate)).json.get("unknown")
+
+    @SHARED
+    @each_row("plate", [each.plate for each in VEHICLES_UNKNOWN])
+    def test_by_the_former_rule_these_plates_are_unknown(self, tester, plate):
+        """So a program can see by them which rule holds."""
+        assert tester.get(INSURANCE.format(plate)).json["code"] == "vehicle_not_found"
+
+    @SHARED
+    def test_other_days_are_known_except_of_one_plate(self, telling, tester):
+        """Rows are old enough for a year; those of one plate changed yesterday."""
+        today = clock.today(UTC)
+        for plate, days, unknown in (
+            ("TESTLAPSED", -1, None),
+            ("TESTFLAG", -300, None),
+            ("TESTTHEN", -1, None),
+            ("TESTTHEN", -2, ["insuranceValid", "motValid", "roadTaxPaid", "compliant"]),
+            ("TESTTHEN", 1, ["motValid", "roadTaxPaid"]),
+        ):
+            day = today + timedelta(days)
+            answer = tester.get(f"{COMPLIANCE.format(plate)}?asOf={day}&explain=true").json
+            assert answer.get("unknown") == unknown, (plate, days)
+        period = f"from={today - timedelta(2)}&to={today}"
+        told = tester.get(f"{INSURANCE.format('TESTTHEN')}?{period}").json["period"]
+        assert told["unknown"] == ["validThroughout"]
+        assert told["reasons"] == {"insuranceValid": "not_known_then"}
+
+    @SHARED
+    def test_no_load_is_told(self, telling, tester):
+        """No register decides, so no check has a time (D199)."""
+        answer = tester.get(f"{COMPLIANCE.format('TESTOK')}?details=true").json
+        assert set(answer["loaded"].values()) == {None}
+
+    @SHARED
+    def test_a_program_with_only_the_page_tells_the_outcomes_apart(self, telling, tester):
+        """The table on /docs names a plate for each, and the library downloaded has the verdict."""
+        library = {"__name__": "verifyd"}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, "verifyd", SimpleNamespace(**library))
+            exec(tester.get("/docs/verifyd.py").text, library)
+        page = tester.get("/docs").text
+        section = page.partition('<section id="unknown">')[2].partition("</table>")[0]
+        rows = re.findall(r"<tr><td>(.+?)</td>.*<code>(\w+)</code></td></tr>", section)
+        outcomes = {"Yes": True, "No, for certain": False, "Not known": None}
+        assert [outcome for outcome, _ in rows] == list(outcomes)
+        for outcome, plate in rows:
+            (item,) = tester.post(BULKS["bulk_insurance"], {"registrations": [plate]}).json[
+                "results"
+            ]
+            for answer in (item, tester.get(INSURANCE.format(plate)).json):
+                assert library["verdict"](answer, "insured") is outcomes[outcome]
+            today = clock.today(UTC)
+            asked = f"{INSURANCE.format(plate)}?from={today}&to={today}"
+            period = tester.get(asked).json["period"]
+            assert library["verdict"](period, "validThroughout") is outcomes[outcome]
+            checks = tester.get(COMPLIANCE.format(plate)).json
+            for name in ("insuranceValid", "compliant"):
+                assert library["verdict"](checks, name) is outcomes[outcome]
+
+    @SHARED
+    @each_row("path", ["/docs", "/docs.md"])
+    def test_the_page_says_which_rule_holds(self, world, tester, path):
+        """It follows the database at once."""
+        told = tells_unknown(world.engine)
+        try:
+            for tells, said in ((True, "tells what"), (False, "does not tell what")):
+                set_tells_unknown(world.engine, tells)
+                assert f"This service {said} is not known" in tester.get(path).text
+        finally:
+            set_tells_unknown(world.engine, told)
 
 
 def request(client, operation, sent):

@@ -182,13 +182,20 @@ def test_a_marker_without_a_checksum_is_reported_after_an_hour(put, tmp_path):
     assert "car.csv.sha256 has no SHA-256 checksum for it" in told[0]
 
 
-@pytest.mark.parametrize("end", [*(end.upper() for end in _PARTIAL), *_PARTIAL])
+@pytest.mark.parametrize("end", [*(end.upper() for end in _PARTIAL), *_PARTIAL, ".3902CBf2"])
 def test_a_name_that_says_partial_holds_its_directory_back(put, tmp_path, end):
     """Programs name incomplete files differently: none is loaded, nor the files beside it."""
     put("fleet/1.csv")
     put(f"fleet/2.csv{end}")
     put(f"car.csv{end}")
     assert names(batches(tmp_path, QUIET, print)) == []
+
+
+def test_a_date_behind_a_name_is_no_sign(put, tmp_path):
+    """Eight digits may be a date. boto3 adds eight hexadecimal ones to a name with an end."""
+    for name in ("car.csv.20261101", "fleet.deadbeef"):
+        put(name)
+    assert names(batches(tmp_path, QUIET, print)) == [["car.csv.20261101"], ["fleet.deadbeef"]]
 
 
 def test_a_name_that_ends_meanwhile_holds_its_directory_back(put, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ option.
 
 import logging
 import os
+import re
 import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +39,9 @@ _PARTIAL = (
     ".part",
     ".filepart",  # WinSCP
     ".partial",  # rclone
+    ".part.minio",
     ".crdownload",  # Chromium
+    ".download",
     ".tmp",
     ".temp",
     ".upload",
@@ -48,6 +51,8 @@ _PARTIAL = (
     "~",
 )
 """The ends of names by which programs say that a file is not complete. Case does not matter."""
+_OF_S3 = re.compile(r"\.\w+(\.(?=[0-9]*[a-f])[0-9a-f]{8})\Z", re.IGNORECASE)
+"""What boto3 adds to the name of a file that it loads. Eight digits alone may be a date."""
 _OF_SYSTEMS = {
     "lost+found",  # At the root of a file system.
     "@eadir",  # Synology
@@ -375,6 +380,8 @@ def _why_immovable(directory: Path, owners: Mapping[Path, int]) -> str:
 
 def _partial_end(name: str) -> str:
     """Return the end of a name that says that the file is not complete; empty if none does."""
+    if temporary := _OF_S3.search(name):
+        return temporary[1]
     return next((end for end in _PARTIAL if name.lower().endswith(end)), "")
 
 

@@ -297,6 +297,28 @@ REFUSED = [
     for name, arguments in (("look-up", LOOK_UP), ("creation", CREATE))
 ]
 
+CHECKS = {"motValid": False, "roadTaxPaid": True}
+NOT_KNOWN = ["motValid", "compliant"]
+COMPLIANCE = {"compliant": False, "checks": CHECKS, "unknown": NOT_KNOWN}
+VERDICTS = [
+    Case(f"verdict, {name}", [], value(wanted), method="verdict", arguments=arguments)
+    for name, arguments, wanted in (
+        ("yes", ({"insured": True}, "insured"), True),
+        ("no", ({"insured": False}, "insured"), False),
+        ("not known", ({"insured": False, "unknown": ["insured"]}, "insured"), None),
+        ("good and not known", ({"insured": True, "unknown": ["insured"]}, "insured"), None),
+        ("another is not known", ({"insured": False, "unknown": ["later"]}, "insured"), False),
+        ("failed item", ({"insured": False, "error": "", "code": ""}, "insured"), None),
+        ("compliance", (COMPLIANCE, "compliant"), None),
+        ("check", (COMPLIANCE, "motValid"), None),
+        ("known check", (COMPLIANCE, "roadTaxPaid"), True),
+        ("failed check", ({"checks": CHECKS}, "motValid"), False),
+        ("period", ({"validThroughout": False}, "validThroughout"), False),
+        ("too many policies", ({"tooManyPolicies": True}, "validThroughout"), None),
+    )
+]
+"""What an answer says, or that it is not known (D198)."""
+
 
 class Outcomes(NamedTuple):
     """What came of all calls in one language, and which requests arrived."""
@@ -329,7 +351,7 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
                 "arguments": case.arguments,
                 "further": case.further,
             }
-            for case in [*CASES, *REFUSED]
+            for case in [*CASES, *REFUSED, *VERDICTS]
         }
         ended = subprocess.run(
             [*map(str, command), program],
@@ -343,7 +365,7 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Outcomes(json.loads(ended.stdout), server.seen)
 
 
-@each_row("case", [pytest.param(case, id=case.name) for case in [*CASES, *REFUSED]])
+@each_row("case", [pytest.param(case, id=case.name) for case in [*CASES, *REFUSED, *VERDICTS]])
 def test_a_call_ends_as_the_table_says(outcomes: Outcomes, case: Case) -> None:
     """Each call gives its value or its problem, in time, with as many requests as the script."""
     said = outcomes.said[case.name]

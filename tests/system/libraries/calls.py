@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
-from verifyd import Client, Problem
+from verifyd import Client, Problem, verdict
 
 
 def outcome(call: dict[str, Any]) -> dict[str, Any]:
@@ -16,12 +16,14 @@ def outcome(call: dict[str, Any]) -> dict[str, Any]:
         "ask": client.ask,
         "pages": client.pages,
         "check_all": client.check_all,
+        "verdict": verdict,
         "events": lambda *arguments: islice(client.events(*arguments), 3),
     }
     start = time.monotonic()
     try:
         value = methods[call["method"]](*call["arguments"], **call["further"])
-        said = {"value": value if call["method"] == "ask" else list(value)}
+        is_one = call["method"] in ("ask", "verdict")
+        said = {"value": value if is_one else list(value)}
     except Problem as problem:
         said = {
             "code": problem.code,

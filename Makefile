@@ -31,6 +31,7 @@ help: ## List the targets
 
 run: export VERIFYD_DATABASE_URL := sqlite:///$(DEMO)/verifyd.db
 run: export VERIFYD_MOT_FIRST_YEARS ?= 3
+run: export VERIFYD_COMPLETE_REGISTERS ?= demo
 run: export VERIFYD_CONSOLE ?= on
 run: export VERIFYD_AUDIT ?= on
 run: $(RUN_READY) ## Serve a demo on 127.0.0.1:8000, with keys and curl lines to try

@@ -8,7 +8,7 @@ import os
 import shlex
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +33,7 @@ from app.arguments import flag
 from app.cli.console import base_url, link_url
 from app.cli.output import print_item
 from app.cli.parser import Group
-from app.config import Config
+from app.config import SETTINGS, Config
 from app.domains.repository import Domains
 from app.errors import OperatorError
 from app.jobs.loads import printed_by_command
@@ -54,6 +54,7 @@ from app.storage.engine import Engine
 from app.storage.file_lock import hold_until_exit, make_directory
 from app.storage.registers import Register
 from app.storage.session import opened_database, require_owner
+from app.storage.versions import tells_unknown
 
 commands = Group()
 _ACCOUNT = "demo"
@@ -107,6 +108,8 @@ class _Step(NamedTuple):
     times: int = 1
     """If more than once, the key is the limited one, and only the headers of limits are shown."""
     is_sandbox: bool = False
+    is_of_unknown: bool = False
+    """Whether it shows that answers tell what is not known (D198)."""
 
 
 _LIMIT_SHOWN = "grep -iE '^(HTTP|Retry-After)'"
@@ -115,9 +118,10 @@ _INSURED, _LAPSED, _UNKNOWN = (
     SAMPLE_PLATES["lapsed"],
     SAMPLE_PLATES["unknown"],
 )
+_LAPSED_STEP = _Step("not insured: the policy has lapsed", f"/v1/vehicle/{_LAPSED}/insurance")
 _STEPS = (
     _Step("insured: a policy is in force", f"/v1/vehicle/{_INSURED}/insurance"),
-    _Step("not insured: the policy has lapsed", f"/v1/vehicle/{_LAPSED}/insurance"),
+    _LAPSED_STEP,
     _Step("404: no register knows this plate", f"/v1/vehicle/{_UNKNOWN}/insurance"),
     _Step(
         "three at once, one of them unknown",
@@ -126,6 +130,11 @@ _STEPS = (
     ),
     _Step(
         "not road-legal: off the road, SORN", f"/v1/compliance/{SAMPLE_PLATES['sorn']}?explain=true"
+    ),
+    _Step(
+        "not known: no register knows an MOT",
+        f"/v1/compliance/{SAMPLE_PLATES['mot_unknown']}?explain=true",
+        is_of_unknown=True,
     ),
     _Step("the domains of the account", "/api/domains"),
     _Step(
@@ -166,15 +175,18 @@ def _demo(args: argparse.Namespace) -> None:
         _ensure_sandbox(engine)
         replaced = sum(_revoke_keys(engine, each) for each in _ACCOUNTS)
         keys = _Keys(*(create_key(engine, each, _LABEL)[1].text for each in _ACCOUNTS))
+        tells = tells_unknown(engine)
         links = {}
         if args.serve and config.console:
             for name, role in _PEOPLE.items():
                 links[role] = link_url(config, create_link(engine, name, role))
+    is_complete = _REGISTER in config.complete_registers
+    steps = _steps(tells=tells, is_complete=is_complete)
     members = {
         "account": _ACCOUNT,
         "key": keys.key,
         "rows": loaded,
-        "curl": [_curl(config.bind, keys, step) for step in _STEPS],
+        "curl": [_curl(config.bind, keys, step) for step in steps],
         "limitedAccount": _LIMITED,
         "limitedKey": keys.limited_key,
         "sandboxAccount": _SANDBOX,
@@ -184,7 +196,11 @@ def _demo(args: argparse.Namespace) -> None:
     if replaced:
         text.append("What you loaded or created is kept. The keys below are new,")
         text.append("and those of the last run are revoked.")
-    text.extend(_lines(config, keys, is_served=args.serve))
+    if tells and not is_complete:
+        variable = SETTINGS["complete_registers"].variable
+        text.append(f"With {variable}={_REGISTER} answers say who has no policy:")
+        text.append("without it, that is not known.")
+    text.extend(_lines(config, keys, steps, is_served=args.serve))
     opened = "" if args.json else _links(config, access_log, links)
 
     def show() -> None:
@@ -195,6 +211,22 @@ def _demo(args: argparse.Namespace) -> None:
         show()
     else:
         _serve(access_log, show)
+
+
+def _steps(*, tells: bool, is_complete: bool) -> list[_Step]:
+    """Return the requests to try.
+
+    Args:
+        tells: whether answers tell what is not known (D198).
+        is_complete: whether the absence of a policy counts.
+    """
+    steps = [step for step in _STEPS if tells or not step.is_of_unknown]
+    if tells and not is_complete:
+        at = steps.index(_LAPSED_STEP)
+        steps[at] = _LAPSED_STEP._replace(
+            shows="not known: the policy has lapsed, and there may be another one"
+        )
+    return steps
 
 
 def _require_demo_or_empty(engine: Engine) -> None:
@@ -413,10 +445,13 @@ def _curl(bind: str, keys: _Keys, step: _Step) -> str:
     return " ".join(arguments)
 
 
-def _lines(config: Config, keys: _Keys, *, is_served: bool) -> Iterator[str]:
+def _lines(
+    config: Config, keys: _Keys, steps: Iterable[_Step], *, is_served: bool
+) -> Iterator[str]:
     """Yield how to use the demo.
 
     Args:
+        steps: the requests to try.
         is_served: whether this process is about to serve the demo.
     """
     exports, program = run_again(config)
@@ -425,7 +460,7 @@ def _lines(config: Config, keys: _Keys, *, is_served: bool) -> Iterator[str]:
     yield "\nPaste these lines into another terminal, one by one or all at once:\n"
     yield from (f"export KEY={keys.key}", f"export LIMITED_KEY={keys.limited_key}")
     yield from (f"export SANDBOX_KEY={keys.sandbox_key}", *exports, "")
-    for step in _STEPS:
+    for step in steps:
         yield f"# {step.shows}\n{_curl(config.bind, _VARIABLES, step)}\n"
     yield "# load a file of your own: remove the # and write its name instead of FILE"
     yield f"# {program} import FILE\n"

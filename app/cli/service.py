@@ -86,7 +86,7 @@ def _check(args: argparse.Namespace) -> None:
     config, faults = Config.read()
     # A wrong setting is reported once.
     reported = {fault.partition(":")[0] for fault in faults}
-    found, warnings, audit = findings(config)
+    found, warnings, audit, tells = findings(config)
     faults += [fault for fault in found if fault.partition(":")[0] not in reported]
     if failure is not None and not faults:
         if not job.found:
@@ -99,7 +99,12 @@ def _check(args: argparse.Namespace) -> None:
     members = {"ok": not faults, "faults": faults, "warnings": warnings}
     zone = _zone_item(config)
     members |= {"audit": audit and _audit_item(audit), "time_zone": zone}
-    text = [] if faults else [*_check_lines(audit, zone, warnings, job if args.deep else None)]
+    complete = config.complete_registers
+    members |= {"unknown": tells, "complete_registers": complete}
+    text = []
+    if not faults:
+        deep = job if args.deep else None
+        text = [*_check_lines(audit, zone, _rule_in_words(tells, complete), warnings, deep)]
     print_item(args, members, text=text)
     if faults:
         raise OperatorError("\n".join(faults))
@@ -120,6 +125,7 @@ def _failure(job: DeepCheck) -> Exception | None:
 def _check_lines(
     audit: AuditState | None,
     zone: Mapping[str, str | None],
+    rule: str | None,
     warnings: Sequence[str],
     deep: DeepCheck | None,
 ) -> Iterator[str]:
@@ -132,9 +138,23 @@ def _check_lines(
         yield f"audit trail: {audit.text}"
     differs = f", but {zone['host']} on this host" if zone["host"] else ""
     yield f"time zone: {zone['name']}{differs}; rules of tzdata {zone['tzdata']}"
+    if rule:
+        yield f"what is not known: {rule}"
     yield from (f"warning: {warning}" for warning in warnings)
     count = f"; {counted(len(warnings), 'warning')}" if warnings else ""
     yield f"all settings are right; the database can be used{count}"
+
+
+def _rule_in_words(tells: bool | None, complete: Sequence[str]) -> str | None:
+    """Return what answers do with what is not known (D198); None before a migration."""
+    if tells is None:
+        return None
+    if not tells:
+        return 'false in answers; "verifyd migrate --unknown on" lets them tell it'
+    if not complete:
+        variable = SETTINGS["complete_registers"].variable
+        return f"told; no register decides that a vehicle has no policy, until {variable} names it"
+    return f"told; the absence of a policy counts in {', '.join(complete)}"
 
 
 def _audit_item(audit: AuditState) -> dict[str, object]:

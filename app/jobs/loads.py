@@ -113,6 +113,7 @@ def load_files(
             day = clock.today(config.timezone)
             limited = request._replace(
                 loss_max=config.loss_max,
+                complete_registers=config.complete_registers,
                 keep_snapshots=config.keep_snapshots,
                 basis=Basis(day.isoformat(), config.register_order, config.mot_first_years),
             )

@@ -30,7 +30,8 @@ from app.storage.errors import message_of
 from app.storage.registers import Unreadable, list_entries, list_unreadable
 from app.storage.session import opened_database
 from app.storage.stores import store_of
-from app.storage.versions import Versions, versions
+from app.storage.tables import Kind
+from app.storage.versions import Versions, tells_unknown, versions
 
 
 def unknown_accounts(engine: Engine, config: Config) -> list[str]:
@@ -52,6 +53,18 @@ def unknown_registers(engine: Engine, config: Config) -> list[str]:
         for setting in ("mot_first_years", "stale_after", "unchanged_after")
         for name in sorted(getattr(config, setting).keys() - known)
     ]
+
+
+def completeness_warnings(engine: Engine, config: Config) -> list[str]:
+    """Return a warning for each name of VERIFYD_COMPLETE_REGISTERS that decides nothing (D198)."""
+    held = {entry.name: entry.rows(Kind.POLICIES) for entry in list_entries(engine)}
+    faults = {
+        name: "that register holds no policies" if name in held else "there is no such register"
+        for name in config.complete_registers
+        if not held.get(name)
+    }
+    variable = SETTINGS["complete_registers"].variable
+    return [f"{variable} names {name}: {fault}" for name, fault in faults.items()]
 
 
 def lock_warnings(engine: Engine) -> list[str]:
@@ -190,6 +203,8 @@ class Findings(NamedTuple):
     warnings: list[str]
     audit: AuditState | None
     """The state of the audit trail; None if the database cannot be used."""
+    tells_unknown: bool | None
+    """Whether answers tell what is not known (D198); None if the database cannot be used."""
 
 
 def findings(config: Config) -> Findings:
@@ -197,7 +212,7 @@ def findings(config: Config) -> Findings:
 
     The values of the settings are checked when the Config is made.
     """
-    faults, warnings, audit = _database_findings(config)
+    faults, warnings, audit, tells = _database_findings(config)
     faults += [*directory_faults(config), *socket_faults(config)]
     # Look-ups do not need these directories, so the service can run (D58).
     warnings += data_warnings(config)
@@ -210,13 +225,14 @@ def findings(config: Config) -> Findings:
     found.append(directory_fault(config))
     faults += dict.fromkeys(filter(None, found))
     warnings += filter(None, [listening.console_warning(config)])
-    return Findings(faults, warnings, audit)
+    return Findings(faults, warnings, audit, tells)
 
 
 def _database_findings(config: Config) -> Findings:
     faults: list[str] = []
     warnings: list[str] = []
     audit: AuditState | None = None
+    tells: bool | None = None
     try:
         with opened_database(config, check_schema=False) as engine:
             # Before anything else fails because of them.
@@ -226,13 +242,14 @@ def _database_findings(config: Config) -> Findings:
             unreadable = _unreadable(engine, found)
             faults += [setting_fault("database_url", str(each)) for each in unreadable]
             if found.refusal() is None and not unreadable:
-                audit = audit_state(engine, config)
+                audit, tells = audit_state(engine, config), tells_unknown(engine)
                 conditions = gathered(engine, config).conditions
                 warnings += [
                     each.warning for each in conditions if each.key not in (REFUSED, UNRECORDED)
                 ]
                 warnings += unknown_accounts(engine, config)
                 warnings += unknown_registers(engine, config)
+                warnings += completeness_warnings(engine, config)
                 warnings += clerk_warnings(engine, config)
                 warnings += lock_warnings(engine)
                 # NOTE: a full disk is no fault. The service must start, and wait for room.
@@ -242,7 +259,7 @@ def _database_findings(config: Config) -> Findings:
                     faults.append(setting_fault("audit_dir", fault))
     except (OperatorError, peewee.PeeweeException, OSError) as error:
         faults.append(setting_fault("database_url", message_of(error)))
-    return Findings(faults, warnings, audit)
+    return Findings(faults, warnings, audit, tells)
 
 
 def _unreadable(engine: Engine, found: Versions) -> list[Unreadable]:

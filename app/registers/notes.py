@@ -9,6 +9,7 @@ A load is not refused for this.
 from collections.abc import Iterable
 from datetime import date
 
+from app.config import SETTINGS
 from app.nouns import counted
 from app.registers.applying.counts import FAR_YEARS, VALUES_MAX, Counts
 from app.registers.change import Change, MemberChange
@@ -122,6 +123,19 @@ def page_notes(intake: Intake, held_before: int) -> list[str]:
     return [
         f"the files have exactly {rows:,} rows, as many as a page of the agency's API: if this is "
         "only the first page, get the others with $limit and $offset, or download the whole file"
+    ]
+
+
+def completeness_notes(register: str) -> list[str]:
+    """Return the sentence on first policies where no register holds every policy (D198).
+
+    Args:
+        register: that the policies are loaded into.
+    """
+    variable = SETTINGS["complete_registers"].variable
+    return [
+        f"if {register} holds every policy of the vehicles that are asked for, name it in "
+        f"{variable}: until then it is not known of a vehicle without policy whether it is insured"
     ]
 
 

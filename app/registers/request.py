@@ -104,6 +104,8 @@ class LoadRequest(NamedTuple):
     """The number of the held load that this one loads again."""
     basis: Basis | None = None
     """By what answers before and after the load are judged; today and UTC if it is None."""
+    complete_registers: Sequence[str] | None = None
+    """The registers in which the absence of a policy counts (D198); None if that is not known."""
     keep_snapshots: int = 1
     """How many snapshots the register keeps for rollbacks."""
     actor: Actor | None = None

@@ -24,6 +24,7 @@ from app.registers.history import REPLACE, History, json_text, repeated_notes
 from app.registers.intake import NO_SNAPSHOT, Intake
 from app.registers.notes import (
     calendar_notes,
+    completeness_notes,
     day_sooner_notes,
     exchanged_notes,
     other_letters_notes,
@@ -69,8 +70,9 @@ class Work:
         """Whether the load replaces all rows of its kind; otherwise it merges."""
         self.generations = Generations(engine, register)
         self.history = History(engine, register)
-        self.dates_values = tells_unknown(engine)
-        """Whether the times of vehicles tell since when their values are known (D198)."""
+        self.tells_unknown = tells_unknown(engine)
+        """Whether answers tell what is not known (D198): then the times of vehicles tell since when
+        their values are known."""
         self.load_id = 0
         """The load's number in the history; 0 for a dry run."""
         self.stamp = new_stamp()
@@ -141,7 +143,7 @@ class Work:
                 intake.narrowed(batch),
                 held,
                 intake.read_at,
-                dates_values=self.dates_values,
+                dates_values=self.tells_unknown,
             )
 
     def _replaced(
@@ -179,7 +181,7 @@ class Work:
                 held,
                 self.intake.read_at,
                 is_replace=True,
-                dates_values=self.dates_values,
+                dates_values=self.tells_unknown,
             )
         yield from map(Outcome.of_removed, stored.take())
 
@@ -221,6 +223,7 @@ class Work:
             *(altered_by_spreadsheet(facts) if self.counts.held_before else ()),
             *unnamed_insurer_notes(self._count_unnamed(facts)),
             *page_notes(self.intake, self.counts.held_before),
+            *(completeness_notes(self.register) if self._asks_for_completeness() else ()),
             *other_letters_notes(self._count_in_latin()),
             *unread_notes(counts.answers.unread),
             *uniform_notes(self.request, counts),
@@ -240,6 +243,11 @@ class Work:
         if self.is_replace or not has_word:
             return 0
         return sum(facts.insured_by([r"\N"]).values())
+
+    def _asks_for_completeness(self) -> bool:
+        """Tell whether these are first policies, and no register is said to hold every policy."""
+        is_first = self.kind == Kind.POLICIES and not self.counts.held_before
+        return is_first and self.tells_unknown and self.request.complete_registers == ()
 
     def _rows_read(self) -> int:
         """Return how many rows of native and mapped files were read that remove no row."""

@@ -22,6 +22,7 @@ PROMISED = {
         (told["processed"], told["successful"], told["failed"]) == (3, 2, 1)
     ),
     "not road-legal: off the road, SORN": lambda told: told["reasons"]["roadTaxPaid"] == "sorn",
+    "not known: no register knows an MOT": lambda told: "motValid" in told["unknown"],
     "the domains of the account": lambda told: len(told["domains"]) == 2,
     "201: a new domain, or 409 if it exists already": lambda told: told["status"] == "active",
     "429 with Retry-After: 6 requests, where 5 in 10 seconds are allowed": (
@@ -48,7 +49,9 @@ def test_every_line_of_the_demo_does_what_it_says(tmp_path):
     settings: dict[str, Any] = {
         "database_url": f"sqlite:///{tmp_path / 'demo.db'}",
         "mot_first_years": 3,
+        "complete_registers": "demo",
     }
+    run_command("migrate", "--unknown", "on", **settings)
     intro, *shown = run_command("demo", bind=bind, **settings).stdout.split("# ")
     exports = "\n".join(re.findall("(?m)^export .*_?KEY=.*$", intro))
     with Service(tmp_path, bind, is_warm=True, workers=1, **settings) as service:
@@ -68,7 +71,9 @@ def test_every_line_of_the_demo_does_what_it_says(tmp_path):
 
 def test_the_document_has_the_same_lines(tmp_path):
     """`--json` has as many lines as there are expected results."""
-    ended = run_command("demo", "--json", database_url=f"sqlite:///{tmp_path / 'demo.db'}")
+    database_url = f"sqlite:///{tmp_path / 'demo.db'}"
+    run_command("migrate", "--unknown", "on", database_url=database_url)
+    ended = run_command("demo", "--json", database_url=database_url)
     assert len(json.loads(ended.stdout)["curl"]) == len(PROMISED)
 
 
@@ -92,6 +97,7 @@ def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
     settings: dict[str, Any] = {
         "database_url": f"sqlite:///{tmp_path / 'demo.db'}",
         "mot_first_years": 3,
+        "complete_registers": "demo",
     }
     made = json.loads(run_command("demo", "--json", bind=bind, **settings).stdout)
     with Service(tmp_path, bind, is_warm=True, workers=1, **settings) as service:

@@ -71,6 +71,19 @@ def test_the_lines_can_be_pasted_as_one_block(bare_cli):
     assert re.search("(?m)^# .* import FILE$", block)
 
 
+@pytest.mark.parametrize("rule", ["on", "off"])
+@pytest.mark.parametrize("complete", ["", "demo"])
+def test_it_says_how_it_is_known_who_has_no_policy(bare_cli, monkeypatch, rule, complete):
+    """Only by the rule that tells what is not known, and if the setting is missing (D198)."""
+    monkeypatch.setenv("VERIFYD_COMPLETE_REGISTERS", complete)
+    bare_cli.run("migrate", "--unknown", rule)
+    text = bare_cli.run("demo").stdout
+    asks = rule == "on" and not complete
+    assert ("With VERIFYD_COMPLETE_REGISTERS=demo answers say who has no policy:" in text) == asks
+    assert ("# not insured: the policy has lapsed" in text) != asks
+    assert ("# not known: no register knows an MOT" in text) == (rule == "on")
+
+
 def test_the_limited_account_has_a_small_plan(bare_cli):
     """A run sets its plan to the few requests that are printed, whatever it was (D122)."""
     bare_cli.run("demo")

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC
+from typing import Any
 
 import pytest
 
@@ -173,7 +174,8 @@ def test_check_prints_one_document(cli, monkeypatch):
     """With `--json` the faults are in the document, and the exit status is unchanged."""
     off = {"state": "off", "reason": None, "size_bytes": None, "records": None, "sealed_at": None}
     zone = {"name": "UTC", "host": None, "tzdata": time_zones.USED.version}
-    told = {"warnings": [], "audit": off, "time_zone": zone}
+    told: dict[str, Any] = {"warnings": [], "audit": off, "time_zone": zone}
+    told |= {"unknown": False, "complete_registers": []}
     monkeypatch.setattr(time_zones, "host_zone", lambda: UTC)
     assert cli.json("check") == {"ok": True, "faults": []} | told
     monkeypatch.setenv("VERIFYD_COLOUR", "blue")
@@ -215,7 +217,7 @@ class TestTimeZone:
         monkeypatch.setattr(time_zones, "host_zone", lambda: zone)
         monkeypatch.setattr(time_zones, "SYSTEM", None)
         version = time_zones.USED.version
-        line, last = cli.run("check").stdout.splitlines()
+        line, _, last = cli.run("check").stdout.splitlines()
         assert line == f"time zone: America/Vancouver{told}; rules of tzdata {version}"
         assert last == "all settings are right; the database can be used"
 
@@ -261,6 +263,41 @@ def test_check_warns_of_registers_in_settings_that_do_not_exist(cli, monkeypatch
             typed.setenv(f"VERIFYD_{setting}", f"nativ={value},native={value},*={value}")
             told = f"VERIFYD_{setting} names nativ: there is no such register"
             assert cli.json("check")["warnings"] == [told]
+
+
+def test_check_warns_of_complete_registers_that_decide_nothing(cli, monkeypatch):
+    """A mistyped one, or one without policies: then it is not known who has none (D198)."""
+    policy = "AB12CDE,P1,2025-01-01,2026-12-31"
+    cli.run("import", cli.file("a.csv", "registration,make", "AB12CDE,FORD"))
+    words = (
+        "--register",
+        "mid",
+        cli.file("b.csv", "registration,number,validFrom,validTo", policy),
+    )
+    assert cli.run("import", *words).status == 0
+    monkeypatch.setenv("VERIFYD_COMPLETE_REGISTERS", "mid,native,midd")
+    ended = cli.run("check")
+    assert (ended.status, ended.stderr) == (0, "")
+    assert cli.json("check")["complete_registers"] == ["mid", "native", "midd"]
+    assert cli.json("check")["warnings"] == [
+        "VERIFYD_COMPLETE_REGISTERS names native: that register holds no policies",
+        "VERIFYD_COMPLETE_REGISTERS names midd: there is no such register",
+    ]
+
+
+def test_check_shows_the_rule_in_force(cli, monkeypatch):
+    """Whether answers tell what is not known, and in which registers absence counts (D198)."""
+
+    def told():
+        lines = cli.run("check").stdout.splitlines()
+        return next(each for each in lines if each.startswith("what is not known: "))
+
+    assert told().endswith('false in answers; "verifyd migrate --unknown on" lets them tell it')
+    cli.json("migrate", "--unknown", "on")
+    assert cli.json("check")["unknown"] is True
+    assert "until VERIFYD_COMPLETE_REGISTERS names it" in told()
+    monkeypatch.setenv("VERIFYD_COMPLETE_REGISTERS", "mid,native")
+    assert told() == "what is not known: told; the absence of a policy counts in mid, native"
 
 
 def test_a_warning_ends_with_one_sign(cli):
@@ -405,9 +442,10 @@ def test_migrate_creates_a_database_once(bare_cli):
     applied += ["0009_console", "0010_tasks", "0011_enquiry", "0012_audit_tasks"]
     applied += ["0013_register_identity", "0014_load_change", "0015_audit_host", "0016_suggest"]
     applied += ["0017_restricted_keys", "0018_sandbox", "0019_watches", "0020_person_days"]
-    applied += ["0021_recorded_states"]
-    assert first == {"applied": applied, "schema": program_schema()}
-    assert second == {"applied": [], "schema": program_schema()}
+    applied += ["0021_recorded_states", "0022_unknown"]
+    told = {"schema": program_schema(), "unknown": first["unknown"]}
+    assert first == {"applied": applied} | told
+    assert second == {"applied": []} | told
 
 
 def test_migrate_creates_no_directory(bare_cli, monkeypatch):
@@ -445,7 +483,7 @@ def test_a_newer_database_that_allows_this_program_is_used(cli):
     """After an upgrade that only added things, the older program still works (D29)."""
     set_versions(cli, schema=99, oldest=program_schema())
     assert cli.run("check").status == 0
-    assert cli.json("migrate") == {"applied": [], "schema": 99}
+    assert cli.json("migrate") == {"applied": [], "schema": 99, "unknown": False}
 
 
 @NEED_ROOT

@@ -182,6 +182,27 @@ def test_people_read_that_it_is_not_known(cli, monkeypatch):
     ]
 
 
+@ON_SQLITE
+def test_first_policies_ask_whether_they_are_all(cli, world, monkeypatch):
+    """In a note on the load, which the console shows, too; unless a register is complete."""
+    line = "AB12CDE,P9,2026-01-01,2026-12-31"
+    file = cli.file("policies.csv", "registration,number,validFrom,validTo", line)
+
+    def asks(register):
+        notes = cli.json("import", "--register", register, file)["notes"]
+        return any(each.startswith(f"if {register} holds every policy") for each in notes)
+
+    assert asks("first")
+    (load,) = cli.json("imports", "list", "--register", "first")
+    assert "VERIFYD_COMPLETE_REGISTERS" in cli.run("imports", "show", load["id"]).stdout
+    assert not asks("first")  # They are there already.
+    monkeypatch.setenv("VERIFYD_COMPLETE_REGISTERS", "first")
+    assert not asks("second")
+    monkeypatch.setenv("VERIFYD_COMPLETE_REGISTERS", "")
+    set_tells_unknown(world.engine, tells=False)
+    assert not asks("third")
+
+
 def cells(cli, *words, plates=("SILENT", "COVERED", "ZZ9", "")):
     """Return the rows that `lookup --csv` writes."""
     file = cli.file("fleet.csv", "plate", *plates)

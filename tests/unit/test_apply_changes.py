@@ -1,5 +1,7 @@
 """Changes are applied to held rows in the order of the file (formats 2, 4; D21)."""
 
+import pytest
+
 from app.registers.applying.apply_changes import Outcome, apply_changes
 from app.registers.formats.changes import PolicyCancellation, PolicyDeletion, VehicleDeletion
 from app.storage.tables import Kind, PolicyRow, VehicleRow
@@ -112,3 +114,25 @@ def test_a_row_keeps_the_time_of_its_source_beside_rows_without_one():
     same = VehicleRow("AB14CDE", "OPEL", updated=BEFORE + 8)
     outcome = vehicles([CAR, timed, same], [CAR, same._replace(updated=None)])
     assert [row[-1] for row in outcome.rows] == [BEFORE, BEFORE + 7, BEFORE + 8]
+
+
+@pytest.mark.parametrize(
+    ("row", "stored"),
+    [
+        # Another value with the time of the former one, or an older time.
+        (CAR._replace(insured=True, updated=BEFORE), NOW),
+        (CAR._replace(tax_status="sorn", updated=1), NOW),
+        (CAR._replace(insured=True, updated=BEFORE + 1), BEFORE + 1),
+        # The same values: a file that is loaded again does not take the time back.
+        (CAR._replace(updated=1), BEFORE),
+        (CAR._replace(color="RED", updated=1), BEFORE),
+        (CAR._replace(updated=BEFORE + 1), BEFORE + 1),
+    ],
+)
+def test_a_time_tells_since_when_values_are_known(row, stored):
+    """A value that changes without its row's time has the time of the load (D198)."""
+    outcome = apply_changes(Kind.VEHICLES, [row], [held(CAR)], NOW, dates_values=True)
+    assert [each[-1] for each in outcome.rows] == [stored]
+    assert bool(outcome.changed) == (stored != BEFORE or row.color is not None)
+    kept = apply_changes(Kind.VEHICLES, [row], [held(CAR)], NOW)
+    assert [each[-1] for each in kept.rows] == [row.updated]

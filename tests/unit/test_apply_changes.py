@@ -117,22 +117,29 @@ def test_a_row_keeps_the_time_of_its_source_beside_rows_without_one():
 
 
 @pytest.mark.parametrize(
-    ("row", "stored"),
+    ("time", "values", "its_time", "expected"),
     [
-        # Another value with the time of the former one, or an older time.
-        (CAR._replace(insured=True, updated=BEFORE), NOW),
-        (CAR._replace(tax_status="sorn", updated=1), NOW),
-        (CAR._replace(insured=True, updated=BEFORE + 1), BEFORE + 1),
-        # The same values: a file that is loaded again does not take the time back.
-        (CAR._replace(updated=1), BEFORE),
-        (CAR._replace(color="RED", updated=1), BEFORE),
-        (CAR._replace(updated=BEFORE + 1), BEFORE + 1),
+        # Other values without a newer time are known from the load on.
+        (BEFORE, {"insured": False}, BEFORE, NOW),
+        (BEFORE, {"tax_status": "sorn"}, BEFORE - 9, NOW),
+        (BEFORE, {"insured": False}, BEFORE + 9, BEFORE + 9),
+        (NOW + 9, {"insured": False}, BEFORE, NOW),
+        # The same values are known as before, whatever else changes.
+        (BEFORE, {"color": "RED"}, BEFORE, BEFORE),
+        (BEFORE, {}, BEFORE - 9, BEFORE),
+        (BEFORE, {}, BEFORE + 9, BEFORE + 9),
+        # A time in the future is a mistake that a file corrects.
+        (NOW + 9, {}, BEFORE, BEFORE),
     ],
 )
-def test_a_time_tells_since_when_values_are_known(row, stored):
-    """A value that changes without its row's time has the time of the load (D198)."""
-    outcome = apply_changes(Kind.VEHICLES, [row], [held(CAR)], NOW, dates_values=True)
-    assert [each[-1] for each in outcome.rows] == [stored]
-    assert bool(outcome.changed) == (stored != BEFORE or row.color is not None)
-    kept = apply_changes(Kind.VEHICLES, [row], [held(CAR)], NOW)
-    assert [each[-1] for each in kept.rows] == [row.updated]
+@pytest.mark.parametrize("is_replace", [False, True])
+def test_the_time_of_a_row_tells_since_when_its_values_are_known(
+    time, values, its_time, expected, is_replace
+):
+    """Under the rule that tells what is not known, a vehicle's time is not before its values."""
+    before = CAR._replace(insured=True, updated=time)
+    row = before._replace(**values, updated=its_time)
+    (stored,) = apply_changes(
+        Kind.VEHICLES, [row], [before], NOW, is_replace=is_replace, dates_values=True
+    ).rows
+    assert stored == row._replace(updated=expected)

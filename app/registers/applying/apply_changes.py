@@ -158,7 +158,10 @@ def _dated(row: Columns, old: Columns | None, loaded_at: int) -> Columns:
     """
     if old is None or time_of(row) > time_of(old):
         return row
-    return with_time(row, time_of(old) if _judged(row) == _judged(old) else loaded_at)
+    if _judged(row) != _judged(old):
+        return with_time(row, loaded_at)
+    # A file can correct a time in the future. Others may be those of loads.
+    return row if time_of(old) > loaded_at else with_time(row, time_of(old))
 
 
 def _applied_one_by_one(

@@ -132,7 +132,7 @@ class Model:
                 "insured": insured,
                 "policy": policy_answer(chosen[1]) if chosen else None,
                 "vehicle": vehicle,
-                "lastUpdated": datetime.fromtimestamp(newest, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "lastUpdated": iso_utc(newest),
             },
             "compliance": {
                 "registration": plate,
@@ -253,6 +253,11 @@ class Model:
                     return "expired", [name]
                 return ("exempt" if row.tax_status == "exempt" else "valid"), [name]
         return "unknown", []
+
+
+def iso_utc(epoch_seconds: int) -> str:
+    """Return a time as answers have it."""
+    return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def first_due(first_registered: str, years: int) -> str | None:

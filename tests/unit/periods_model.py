@@ -8,10 +8,10 @@ import random
 from copy import copy
 from datetime import date, timedelta
 from math import inf
-from typing import Any
+from typing import Any, Self
 
 from app.storage.tables import FineRow, PolicyRow, VehicleRow
-from tests.unit.explained_model import Model, Rows, detailed_policy, first_due, last_day
+from tests.unit.explained_model import Model, Rows, detailed_policy, first_due, iso_utc, last_day
 
 _BASES = (date(2025, 7, 1), date(2025, 7, 1), date(2024, 2, 25), date(1, 1, 9), date(9999, 12, 20))
 _LAST = date.max.toordinal()
@@ -89,7 +89,7 @@ def _policies(chance: random.Random, plate: str, base: date) -> list[PolicyRow]:
 class PeriodModel(Model):
     """Answers about the days from the model's day on."""
 
-    def on(self, day: str) -> "PeriodModel":
+    def on(self, day: str) -> Self:
         """Return the model of the same registers on another day."""
         other = copy(self)
         other.day = day
@@ -197,7 +197,7 @@ class PeriodModel(Model):
     def _last_updated(self, plate: str) -> str:
         single = self.says(plate)["insurance"]["lastUpdated"]
         later = [p.updated for _, p in self._rows(plate, "p") if last_day(p)[0] >= self.day]
-        return max([single, *(f"1970-01-01T00:00:{time:02}Z" for time in later)])
+        return max([single, *map(iso_utc, later)])
 
     def _policies_in_force(self, plate: str) -> list[dict[str, Any]]:
         policies = self._rows(plate, "p")

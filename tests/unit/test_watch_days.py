@@ -213,7 +213,7 @@ class Days:
             self.registers.drop(name)
             return
         kind = self.chance.choice("vpp")
-        rows = list(content[kind].values())
+        rows = list(content.get(kind, {}).values())
         if what == "lose":
             rows = rows[: len(rows) // 4]
         elif kind == "p":

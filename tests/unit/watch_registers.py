@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from datetime import date, timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,20 +14,21 @@ from app.registers.rules import RULES
 from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage.tables import FineRow, PolicyRow, VehicleRow
 from tests.conftest import World
+from tests.unit.explained_model import Rows
 from tests.unit.periods_model import PeriodModel
 from tests.unit.watches_model import Facts, facts_of
 
 NAMES = ("alpha", "beta", "gamma")
 ORDER = ("beta",)
 FIRST_YEARS = {"alpha": 3, "gamma": 4}
-_MEMBERS = {
+MEMBERS = {
     "v": "registration make model year color insured motExpiry motExempt firstRegistered "
     "taxStatus taxDue",
     "p": "registration insurer number validFrom validTo type cancelledOn",
 }
 _KEY_COLUMNS = {"v": 1, "p": 4, "f": 2}
 Content = dict[str, dict[tuple[str, ...], Any]]
-"""The rows of a register: by kind, and by key."""
+"""The rows of a register: by the kinds that were ever loaded, and by key."""
 
 
 def shifted(day: str, days: int) -> str:
@@ -47,21 +49,47 @@ class Registers:
     def load(self, name: str, kind: str, rows: Sequence[Any], mode: str = "merge") -> None:
         """Load rows of one kind, which begin with their keys, as the command does."""
         path = self._world.directory / "rows.ndjson"
-        path.write_bytes(msgspec.json.Encoder().encode_lines([_document(kind, r) for r in rows]))
+        documents = [self.document(kind, row) for row in rows]
+        path.write_bytes(msgspec.json.Encoder().encode_lines(documents))
+        self.load_file(path, name, kind, rows, mode)
+
+    def load_file(
+        self, path: Path, name: str, kind: str, rows: Sequence[Any], mode: str = "merge"
+    ) -> None:
+        """Load a file of one kind, in which there are these rows."""
         options = {"accept": tuple(RULES), "allow_shrink": True, "mode": mode}
         self._world.load_files(path, register=name, **options)
         self._dropped.pop(name, None)
-        before = self.content.setdefault(name, {"v": {}, "p": {}, "f": {}})
+        before = self.content.get(name, {})
         after = deepcopy(before)
-        if mode == "replace":
-            after[kind].clear()
-        after[kind] |= {tuple(row[: _KEY_COLUMNS[kind]]): row for row in rows}
+        old = after.get(kind, {})
+        by_key = {tuple(row[: _KEY_COLUMNS[kind]]): row for row in rows}
+        new = {key: self.stored(kind, old.get(key), row) for key, row in by_key.items()}
         if mode == "replace":
             self._kept[name] = before
-        elif after != before:
-            self._kept.pop(name, None)
+            after[kind] = new
+        else:
+            after[kind] = old | new
+            if after != before:
+                self._kept.pop(name, None)
         self.content[name] = after
         self._forget()
+
+    def document(self, kind: str, row: Any) -> dict[str, Any]:
+        """Return what a file has of a row."""
+        if kind == "f":
+            settled_on = "2020-01-01" if row.settled else None
+            return {
+                "registration": row.registration,
+                "reference": row.reference,
+                "amount": row.amount_cents / 100,
+                "settledOn": settled_on,
+            }
+        return dict(zip(MEMBERS[kind].split(), row, strict=False))
+
+    def stored(self, _kind: str, _old: Any, row: Any) -> Any:
+        """Return a row of a file as the register holds it, in place of an old one or of none."""
+        return row
 
     def can_roll_back(self, name: str) -> bool:
         """Tell whether the last change of a register was a replace of rows."""
@@ -87,29 +115,20 @@ class Registers:
             self._kept[name] = kept
         self._forget()
 
-    def _forget(self) -> None:
-        rows = {
+    def rows(self) -> dict[str, Rows]:
+        """Return the rows of all registers, by kind."""
+        return {
             name: {kind: list(held.values()) for kind, held in content.items()}
             for name, content in self.content.items()
         }
-        model = PeriodModel(rows, ORDER, "", FIRST_YEARS)
+
+    def _forget(self) -> None:
+        model = PeriodModel(self.rows(), ORDER, "", FIRST_YEARS)
         self._judged = cache(lambda plate, day: facts_of(model, plate, day))
 
     def judge(self, plate: str, day: str) -> Facts:
         """Return what the registers say now about a plate on a day."""
         return self._judged(plate, day)
-
-
-def _document(kind: str, row: Any) -> dict[str, Any]:
-    if kind == "f":
-        settled_on = "2020-01-01" if row.settled else None
-        return {
-            "registration": row.registration,
-            "reference": row.reference,
-            "amount": row.amount_cents / 100,
-            "settledOn": settled_on,
-        }
-    return dict(zip(_MEMBERS[kind].split(), row, strict=False))
 
 
 class Life:
@@ -147,7 +166,7 @@ class Life:
                 FineRow(plate, chance.choice("FG"), None, 100, None, chance.random() < 0.6, 1)
                 for plate in plates
             ]
-        held = [row for row in content["p"].values() if row.registration in plates]
+        held = [row for row in content.get("p", {}).values() if row.registration in plates]
         rows = [self._changed(row, day) for row in held if row.valid_to >= shifted(day, -9)]
         return kind, rows or self.policies(plates, day)
 

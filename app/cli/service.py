@@ -237,7 +237,7 @@ def _migrate(args: argparse.Namespace) -> None:
         reserve.fill(engine)
     text = [f"applied {script}" for script in applied]
     text.append(f"the database is at schema {found.database}")
-    text.append(f"answers {'tell' if tells else 'do not tell'} what is not known")
+    text.append(_told_in_words(tells))
     print_item(args, {"applied": applied, "schema": found.database, "unknown": tells}, text=text)
 
 
@@ -245,8 +245,15 @@ def _migration_status(args: argparse.Namespace) -> None:
     with opened_database(check_schema=False) as engine:
         found = versions(engine)
         pending = pending_migrations(engine)
+        tells = tells_unknown(engine) if found.is_served else None
     text = [f"the database is at schema {found.database}, this program at {found.program}"]
+    if tells is not None:
+        text.append(_told_in_words(tells))
     text += [f"pending {script}" for script in pending]
     count = counted(len(pending), "migration")
     text.append(f'{count} pending; run "verifyd migrate"' if pending else "nothing is pending")
-    print_item(args, found._asdict() | {"pending": pending}, text=text)
+    print_item(args, found._asdict() | {"unknown": tells, "pending": pending}, text=text)
+
+
+def _told_in_words(tells: bool) -> str:
+    return f"answers {'tell' if tells else 'do not tell'} what is not known"

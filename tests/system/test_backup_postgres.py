@@ -125,6 +125,16 @@ def stamps_of(connection: psycopg.Connection, registers: list[str]) -> set[str]:
     return stamps
 
 
+def test_the_rule_for_what_is_not_known_is_restored(server, stocked, tmp_path):
+    """Answers tell the same as before the backup (D198)."""
+    for rule in ("on", "off"):
+        done(stocked, tmp_path, "migrate", "--unknown", rule)
+        backup = done(stocked, tmp_path, "backup", tmp_path / "backups")["backup"]
+        other = emptied(server, "other")
+        done(other, tmp_path, "restore", backup)
+        assert done(other, tmp_path, "check")["unknown"] == (rule == "on")
+
+
 def test_with_postgres_the_trail_is_beside_the_dump(server, stocked, tmp_path):
     """A host that has neither database nor trail gets both back."""
     directory = tmp_path / "state" / "audit"

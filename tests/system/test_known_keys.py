@@ -12,7 +12,7 @@ from app.accounts.administration import create_key
 from app.accounts.authentication import parse_token
 from app.accounts.models import ApiKey
 from app.backup import sqlite
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_SQLITE, STORAGE
 from tests.system.processes import Service, run_command, send
 
 PATH = "/v1/account"
@@ -55,6 +55,22 @@ def test_a_restriction_counts_in_all_workers(busy, world):
     for networks, status in (("", 200), ("203.0.113.0/24", 403), ("0.0.0.0/0", 200)):
         ApiKey.update(networks=networks).where(ApiKey.id == key.id).execute(world.engine)
         assert answers(busy, token.text) == {status: ENOUGH}
+
+
+@STORAGE
+def test_the_rule_for_what_is_not_known_counts_in_all_workers(busy, world):
+    """The first answer after the command follows it, also for a key that is known (D198)."""
+    world.load([{"registration": "AB12CDE"}])
+    settings = {"database_url": world.config.database_url, "state_dir": world.config.state_dir}
+
+    def told(_: int) -> bool:
+        path = "/v1/vehicle/AB12CDE/insurance"
+        return b'"unknown"' in send(busy.bind, "GET", path, headers={"X-API-Key": busy.key}).body
+
+    for rule in ("on", "on", "off", "on"):
+        assert run_command("migrate", "--unknown", rule, **settings).returncode == 0
+        with ThreadPoolExecutor(8) as clients:
+            assert set(clients.map(told, range(ENOUGH))) == {rule == "on"}
 
 
 @ON_SQLITE

@@ -10,7 +10,7 @@ import pytest
 
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
-from app.storage.versions import SCRIPTS, Installation, program_schema
+from app.storage.versions import SCRIPTS, Installation, program_schema, tells_unknown
 from tests.conftest import STORAGE
 from tests.stores import PostgresTemplate, Template
 from tests.system.processes import environment, run_command, until
@@ -127,8 +127,10 @@ def test_status_shows_that_nothing_is_pending(world):
     Register.insert(name="rdw", generation=9, kinds="").execute(world.engine)
     told = run_command("migrate", "--status", database_url=world.store.url)
     at = program_schema()
+    tells = "tell" if tells_unknown(world.engine) else "do not tell"
     assert told.stdout.splitlines() == [
         f"the database is at schema {at}, this program at {at}",
+        f"answers {tells} what is not known",
         "nothing is pending",
     ]
 

@@ -42,7 +42,15 @@ from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import in_precedence, read_state
 from app.storage.stores import migrate, store_of
 from app.storage.tables import Kind, qualified
-from app.storage.versions import SCRIPTS, Installation, program_schema, versions
+from app.storage.versions import (
+    SCRIPTS,
+    Installation,
+    program_schema,
+    set_tells_unknown,
+    tells_unknown,
+    versions,
+)
+from app.vehicles.records import basis_of
 from app.watches.feed import CursorGone, Feed, id_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE, Client, World
@@ -173,6 +181,18 @@ class TestContent:
             require_alike([client.get(address) for client in clients])
         for name in ("", "/d0.example.com", "/d1.example.com", "/d2.example.com"):
             require_alike([client.get(f"/api/domains{name}") for client in clients])
+
+    @pytest.mark.parametrize("tells", [True, False])
+    def test_answers_tell_the_same(self, world, copy, target, tells):
+        """The copy has the source's rule for what is not known, whatever it had before (D198)."""
+        world.load([CAR])
+        set_tells_unknown(world.engine, tells)
+        migrate(target)
+        set_tells_unknown(target, not tells)
+        for _ in range(2):
+            assert copy().status == 0
+            assert tells_unknown(target) == tells
+            assert (basis_of(read_state(target), world.config) is not None) == tells
 
     @pytest.mark.parametrize("given", ["--from", "--to"])
     def test_the_other_database_is_the_setting(

@@ -15,6 +15,7 @@ from app.accounts.administration import set_plan
 from app.audit.export import csv_heading, csv_lines
 from app.audit.record import find_record
 from app.audit.segments import list_segments
+from app.storage.versions import set_tells_unknown
 from tests.conftest import STORAGE
 
 pytestmark = STORAGE
@@ -61,6 +62,7 @@ def cli(bare_cli, world, monkeypatch):
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(clock, "now", lambda: NOW)
+    set_tells_unknown(world.engine, tells=False)
     limits = {"requests": 1_000, "window_seconds": 60, "bulk_max": 100, "domains_max": 100}
     set_plan(world.engine, "standard", **limits)
     world.load([each | {"lastUpdated": UPDATED} for each in VEHICLES], register="native")

@@ -396,7 +396,7 @@ def test_another_directory_is_refused(stocked, place, fault):
 def test_an_older_backup_does_not_forget_that_the_trail_is_on(stocked, backup, monkeypatch, schema):
     """Look-ups stay refused without the trail (D166), also after a migration."""
     if schema == 14:
-        without_hosts(backup)
+        of_schema(14, "0014_load_change", backup)
     monkeypatch.setenv("VERIFYD_AUDIT", "on")
     stocked.run("lookup", "AB12CDE")
     hosts = stocked.json("audit", "hosts")
@@ -407,12 +407,30 @@ def test_an_older_backup_does_not_forget_that_the_trail_is_on(stocked, backup, m
     assert stocked.json("audit", "hosts") == hosts
 
 
-def without_hosts(backup: Path) -> None:
-    """Make a backup one of schema 14, which has no table of hosts."""
+@pytest.mark.parametrize("rule", ["on", "off"])
+def test_the_rule_for_what_is_not_known_comes_back(stocked, rule):
+    """Whatever the database in its place had meanwhile (D198)."""
+    stocked.json("migrate", "--unknown", rule)
+    backup = stocked.json("backup", stocked.directory / "backups")["backup"]
+    stocked.json("migrate", "--unknown", {"on": "off", "off": "on"}[rule])
+    stocked.json("restore", backup)
+    assert stocked.json("check")["unknown"] == (rule == "on")
+
+
+def test_a_backup_of_the_former_release_keeps_its_rule(stocked, backup):
+    """Its answers do not tell what is not known, also after a migration (D198)."""
+    of_schema(21, "0021_recorded_states", backup)
+    stocked.json("migrate", "--unknown", "on")
+    assert stocked.run("restore", backup).status == 0
+    assert stocked.json("migrate")["unknown"] is False
+
+
+def of_schema(schema: int, script: str, backup: Path) -> None:
+    """Make a backup one of an earlier schema, whose last script is named."""
     former, file = backup.parent / "former.db", backup / "main.db"
     engine = open_engine(f"sqlite:///{former}", create=True)
     with closed_afterwards(engine), engine.migration():
-        main_scripts(engine).up("0014_load_change")
+        main_scripts(engine).up(script)
     file.unlink()
     described = manifest.described(file, sqlite.copy(former, file))
-    edited(backup, schema=14, files={"main.db": msgspec.to_builtins(described)})
+    edited(backup, schema=schema, files={"main.db": msgspec.to_builtins(described)})

@@ -10,7 +10,8 @@ import pytest
 from app import clock
 from app.cli import lookup_csv
 from app.clock import start_of
-from app.storage.versions import set_tells_unknown
+from app.storage.engine import closed_afterwards, open_engine
+from app.storage.versions import main_scripts, set_tells_unknown
 from app.vehicles.contradictions import look_up_contradicted
 from tests.conftest import ON_SQLITE, STORAGE
 from tests.unit.conftest import CommandLine
@@ -254,3 +255,39 @@ def test_a_file_is_not_answered_by_two_rules(cli, world, monkeypatch, tells):
     assert refused.status == 1
     assert "changed meanwhile by" in refused.stderr
     assert not (cli.directory / "b.csv").exists()
+
+
+@STORAGE
+def test_the_rule_is_changed_once_and_recorded(cli, world):
+    """A second run changes nothing; `--status` and each run say what is in force (D198)."""
+    for rule in ("off", "off", "on", "on"):
+        tells = rule == "on"
+        assert cli.json("migrate", "--unknown", rule)["unknown"] is tells
+        assert cli.json("migrate")["unknown"] is tells
+        assert cli.json("migrate", "--status")["unknown"] is tells
+        told = f"answers {'tell' if tells else 'do not tell'} what is not known\n"
+        assert told in cli.run("migrate", "--status").stdout
+        assert told in cli.run("migrate").stdout
+    changed = [
+        (each["subject_kind"], each["before"], each["after"])
+        for each in cli.json("actions", "list")
+        if each["action"] == "answers.unknown"
+    ]
+    on, off = {"unknown": "on"}, {"unknown": "off"}
+    assert changed == [("database", off, on), ("database", on, off)]
+    assert "not allowed with argument --status" in cli.misuse(
+        "migrate", "--status", "--unknown", "on"
+    )
+
+
+@ON_SQLITE
+def test_the_status_of_a_former_database_has_no_rule(cli, tmp_path, monkeypatch):
+    """It is not known before the migration, which keeps the former one (D198)."""
+    former = tmp_path / "former.db"
+    engine = open_engine(f"sqlite:///{former}", create=True)
+    with closed_afterwards(engine), engine.migration():
+        main_scripts(engine).up("0021_recorded_states")
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{former}")
+    assert cli.json("migrate", "--status")["unknown"] is None
+    assert cli.json("check")["unknown"] is None
+    assert cli.json("migrate")["unknown"] is False

@@ -245,7 +245,7 @@ def _migration_status(args: argparse.Namespace) -> None:
     with opened_database(check_schema=False) as engine:
         found = versions(engine)
         pending = pending_migrations(engine)
-        tells = tells_unknown(engine) if found.is_served else None
+        tells = tells_unknown(engine) if found.database else None
     text = [f"the database is at schema {found.database}, this program at {found.program}"]
     if tells is not None:
         text.append(_told_in_words(tells))

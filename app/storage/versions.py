@@ -15,6 +15,8 @@ from playhouse.migrations import Migration, Runner
 from app.storage.engine import Engine
 
 SCRIPTS = Path(__file__).parent / "migrations"
+_UNKNOWN_SCHEMA = 22
+"""The first schema that has `tells_unknown`; before it, a migration is pending."""
 
 
 def main_scripts(engine: Engine) -> Runner:
@@ -116,6 +118,8 @@ def database_id(engine: Engine) -> str:
 
 def tells_unknown(engine: Engine) -> bool:
     """Tell whether answers name what is not known (D198)."""
+    if versions(engine).database < _UNKNOWN_SCHEMA:
+        return False
     return bool(Installation.select(Installation.tells_unknown).scalar(engine))
 
 

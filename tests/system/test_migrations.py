@@ -99,6 +99,7 @@ def test_a_killed_migration_leaves_nothing_half(world, next_program, tmp_path):
         "database": program_schema(),
         "oldest_program": 1,
         "program": program_schema() + 1,
+        "unknown": tells_unknown(world.engine),
         "pending": [NEXT],
     }
     assert applied_by_two(world.store.url, **program) == [

@@ -281,13 +281,13 @@ def test_the_rule_is_changed_once_and_recorded(cli, world):
 
 
 @ON_SQLITE
-def test_the_status_of_a_former_database_has_no_rule(cli, tmp_path, monkeypatch):
-    """It is not known before the migration, which keeps the former one (D198)."""
+def test_the_status_of_a_former_database_is_its_rule(cli, tmp_path, monkeypatch):
+    """Its answers do not tell what is not known, and a migration keeps that (D198)."""
     former = tmp_path / "former.db"
     engine = open_engine(f"sqlite:///{former}", create=True)
     with closed_afterwards(engine), engine.migration():
         main_scripts(engine).up("0021_recorded_states")
     monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{former}")
-    assert cli.json("migrate", "--status")["unknown"] is None
+    assert cli.json("migrate", "--status")["unknown"] is False
     assert cli.json("check")["unknown"] is None
     assert cli.json("migrate")["unknown"] is False

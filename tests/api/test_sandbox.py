@@ -4,6 +4,7 @@ import re
 import sys
 from datetime import UTC, date, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -225,7 +226,7 @@ class TestUnknown:
     @each_row("plate", [*PAGE, *(each.plate for each in VEHICLES_UNKNOWN)])
     def test_each_plate_shows_what_the_page_says(self, telling, tester, plate):
         """What is known stays as it is; the others name what is not."""
-        reasons, unknown = NOT_KNOWN.get(plate, (PAGE.get(plate), ""))
+        reasons, unknown = NOT_KNOWN[plate] if plate in NOT_KNOWN else (PAGE[plate], "")
         compliance = tester.get(f"{COMPLIANCE.format(plate)}?explain=true").json
         insurance = tester.get(INSURANCE.format(plate)).json
         assert reasons_of(compliance) == reasons
@@ -278,7 +279,7 @@ class TestUnknown:
     @SHARED
     def test_a_program_with_only_the_page_tells_the_outcomes_apart(self, telling, tester):
         """The table on /docs names a plate for each, and the library downloaded has the verdict."""
-        library = {"__name__": "verifyd"}
+        library: dict[str, Any] = {"__name__": "verifyd"}
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(sys.modules, "verifyd", SimpleNamespace(**library))
             exec(tester.get("/docs/verifyd.py").text, library)

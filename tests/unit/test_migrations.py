@@ -36,7 +36,7 @@ from app.storage.registers import KeptRegister, Register
 from app.storage.stores import migrate, store_of
 from app.watches.repository import Watches
 from app.watches.tables import WatchFeed
-from tests.conftest import STORAGE
+from tests.conftest import ON_SQLITE, STORAGE
 
 pytestmark = STORAGE
 
@@ -95,6 +95,16 @@ def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
     assert (kept.generation, kept.vehicles) == (1, 1)
     assert generations.store.has_waiting(1)
     assert generations.store.has_current(2)
+
+
+@ON_SQLITE
+def test_rows_of_registers_stay_in_the_tree_of_their_key(engine):
+    """Peewee's migrator builds a table with a new type or default anew, without WITHOUT ROWID."""
+    migrate(engine)
+    with store_of(engine, "native").opened(1) as (register, name):
+        versions.migrate_register(register, name)
+        in_tree = register.execute_sql("SELECT name FROM pragma_table_list WHERE wr").fetchall()
+    assert {("vehicle",), ("policy",), ("fine",)} <= set(in_tree)
 
 
 def test_the_record_of_actions_begins_empty(engine, at_schema):

@@ -115,11 +115,11 @@ def answers(record: Record, question: Question) -> tuple[Any, Any]:
     """Return the insurance and the compliance record."""
     day = question.named_day or ""
     insurance = insurance_answer(record, day)
-    add_asked(insurance, record, day, question)
+    add_asked(insurance, record, day, question, {})
     compliance = compliance_answer(
         record.registration, judge(record, day), explain=True, checked_at=0
     )
-    add_asked(compliance, record, day, question)
+    add_asked(compliance, record, day, question, {})
     return as_json(insurance), as_json(compliance)
 
 
@@ -258,6 +258,6 @@ class Looks:
                 compare_period(model, record, plate, last)
             for plate, record in self._found(plates, first, INSURANCE_DATES).items():
                 answer = insurance_answer(record, first)
-                add_asked(answer, record, first, Question(period=Period(first, last)))
+                add_asked(answer, record, first, Question(period=Period(first, last)), {})
                 expected = model.insurance(plate, last)
                 assert as_json(answer.period) == expected["period"], (plate, first, last)

@@ -108,7 +108,15 @@ VEHICLES: Final = (
     ),
 )
 """A plate for each outcome of a look-up, and for each reason of a check."""
-_UNDATED = Car((), insured=True, mot_expiry=None, mot_exempt=True, tax_due=None, age=1)
+_UNDATED = Car(
+    (),
+    insured=True,
+    mot_expiry=None,
+    mot_exempt=True,
+    tax_due=None,
+    is_complete=False,
+    age=1,
+)
 VEHICLES_UNKNOWN: Final = (
     Shown("TESTUNKINS", "no policy is known, and not whether one is", Car((), is_complete=False)),
     Shown("TESTUNKMOT", "no MOT is known, and not whether one is due", Car(mot_expiry=None)),
@@ -120,7 +128,7 @@ VEHICLES_UNKNOWN: Final = (
         Car((Term(-365, -1),), is_complete=False),
     ),
     Shown("TESTNOPOLICY", "a register that holds every policy has none", Car(())),
-    Shown("TESTTHEN", "all is known for today, and nothing for other days", _UNDATED),
+    Shown("TESTTHEN", "all is known since yesterday, and nothing for other days", _UNDATED),
 )
 """Plates that are known only if answers tell what is not known (D198)."""
 _LESS_KNOWN: Final[Mapping[str, Mapping[str, Any]]] = {

@@ -260,7 +260,7 @@ class TestUnknown:
             ("TESTFLAG", -300, None),
             ("TESTTHEN", -1, None),
             ("TESTTHEN", -2, ["insuranceValid", "motValid", "roadTaxPaid", "compliant"]),
-            ("TESTTHEN", 1, ["motValid", "roadTaxPaid"]),
+            ("TESTTHEN", 1, ["insuranceValid", "motValid", "roadTaxPaid", "compliant"]),
         ):
             day = today + timedelta(days)
             answer = tester.get(f"{COMPLIANCE.format(plate)}?asOf={day}&explain=true").json

@@ -120,6 +120,8 @@ def answers(record: Record, question: Question) -> tuple[Any, Any]:
         record.registration, judge(record, day), explain=True, checked_at=0
     )
     add_asked(compliance, record, day, question, {})
+    # When registers were loaded is not of the model.
+    insurance.loaded = compliance.loaded = msgspec.UNSET
     return as_json(insurance), as_json(compliance)
 
 

@@ -22,14 +22,14 @@ from app.vehicles.answers import (
 from app.vehicles.compliance import judge, judge_insurance
 from app.vehicles.facts import DESCRIPTION, EVERYTHING, EXPLAINED, Record, Wanted
 from app.vehicles.merging import records_of
-from app.vehicles.periods import Period, Question
+from app.vehicles.periods import Period, Question, judge_period
 from app.vehicles.reader import Found
 from app.vehicles.records import Records, basis_of
 from app.vehicles.rows import Part, Rows, row_of
 from tests.conftest import STORAGE
 from tests.stores import Template
 from tests.unit.periods_model import PeriodModel
-from tests.unit.test_records import Shelf
+from tests.unit.test_records import DAY, PLATE, Shelf, policy, vehicle
 from tests.unit.unknown_model import FAILS, PASSES, UNKNOWN, Told, UnknownModel, World
 
 PLATES = [f"AB{number}" for number in range(50)]
@@ -216,7 +216,37 @@ class TestEngines:
             looks = Looks(shelf, world)
             for day in {world.today, *(world.day() for _ in range(days))}:
                 looks.compare(day)
-            looks.compare_periods(*world.period())
+            for _ in range(4):
+                looks.compare_periods(*world.period())
+
+    def test_a_yes_or_no_counts_after_a_policy(self, shelf, monkeypatch):
+        """It is read with periods, although a policy alone decides about their first day."""
+        ended = policy(valid_to="2026-12-31")
+        updated = {"insured": False, "updated": 1_790_000_000}
+        shelf.fill({"native": {"p": [ended]}, "rdw": vehicle(**updated)})
+        monkeypatch.setattr(clock, "now", lambda: 1_800_000_000)
+        for plates in ([PLATE], [PLATE, "NONE1"]):
+            found, _ = Records(shelf.engine, Config()).find_records(
+                shelf.state + TELLS_UNKNOWN, plates, "2026-12-01", INSURANCE_DATES
+            )
+            period = Period("2026-12-01", "2027-01-01")
+            told = judge_period(found[PLATE], period, judge_insurance)
+            assert (told.failure and told.failure.day, told.is_known) == ("2027-01-01", True)
+
+    def test_the_first_of_many_policies_counts(self, shelf, monkeypatch):
+        """A complete register knows a plate since its first policy, of whatever number of them."""
+        later = [
+            policy(number=f"P{n}", valid_from="2025-07-02", valid_to="2025-08-01")
+            for n in range(400)
+        ]
+        ended = policy(number="P", valid_from="2025-01-01", valid_to="2025-06-29")
+        shelf.fill({"native": {"p": [*later, ended]}, "rdw": {"p": later}})
+        monkeypatch.setattr(clock, "now", lambda: 1_800_000_000)
+        for complete, is_known in ((("native",), True), (("rdw",), False), ((), False)):
+            records = Records(shelf.engine, Config(complete_registers=complete))
+            for wanted in (NOTHING_BUT_INSURANCE, EVERYTHING, EXPLAINED):
+                found, _ = records.find_records(shelf.state + TELLS_UNKNOWN, [PLATE], DAY, wanted)
+                assert judge_insurance(found[PLATE], DAY) == (False, "future", is_known)
 
 
 class Looks:

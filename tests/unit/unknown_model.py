@@ -246,7 +246,7 @@ class World:
         self.first_years = {name: chance.choice((0, 3, 4)) for name in names}
         self.kinds = {name: chance.choice(("v", "p", "vp", "vp", "fvp", "fvp")) for name in names}
         # One name can be misspelt, or that of a register without policies.
-        self.complete = tuple(chance.sample((*names, "misspelt"), chance.choice((0, 0, 1, 1, 2))))
+        self.complete = tuple(chance.sample((*names, "misspelt"), chance.choice((0, 1, 1, 2))))
         self.registers: dict[str, Rows] = {name: {"v": [], "p": [], "f": []} for name in names}
         for plate in plates:
             for name, rows in self.registers.items():
@@ -281,11 +281,14 @@ class World:
         return self._shifted(shift)
 
     def period(self) -> tuple[str, str]:
-        """Return the first and the last day of a period, which has up to 400 days."""
-        first = self.day()
-        count = self._chance.choice((0, 1, 2, 3, 9, 30, 60))
-        if self._chance.random() < 0.05:
-            count = 399
+        """Return the first and the last day of a period, which has up to 400 days.
+
+        Many of them have today in them, when the rule turns.
+        """
+        chance = self._chance
+        count = chance.choice((0, 1, 2, 3, 9, 30, 90)) if chance.random() < 0.95 else 399
+        is_around_today = chance.random() < 0.6
+        first = self._shifted(-chance.randint(0, count)) if is_around_today else self.day()
         return first, (date.fromisoformat(first) + timedelta(count)).isoformat()
 
     def _shifted(self, days: int) -> str:

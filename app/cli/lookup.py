@@ -250,7 +250,7 @@ def _verdict(period: Document) -> str:
     if period["validThroughout"]:
         return "yes"
     if "validThroughout" in period.get("unknown", ()):
-        return f"{_NOT_KNOWN}, not for {period['firstFailingDay']}{_why(period)}"
+        return f"{_NOT_KNOWN}, first on {period['firstFailingDay']}{_why(period)}"
     return f"no, not on {period['firstFailingDay']}{_why(period)}"
 
 

@@ -153,7 +153,7 @@ def _rule_in_words(tells: bool | None, complete: Sequence[str]) -> str | None:
         return 'false in answers; "verifyd migrate --unknown on" lets them tell it'
     if not complete:
         variable = SETTINGS["complete_registers"].variable
-        return f"told; no register decides that a vehicle has no policy, until {variable} names it"
+        return f"told; until {variable} names a register, the absence of a policy counts nowhere"
     return f"told; the absence of a policy counts in {', '.join(complete)}"
 
 

@@ -200,7 +200,9 @@ def record_of(
 
 def rule_of(found: Iterable[Found]) -> int | None:
     """Return the rule of the answers about plates, as a record has it."""
-    return 2 if any(each.record and each.record.basis for each in found) else None
+    # PERF: all records of a look-up have a basis, or none has; a bulk need not be searched.
+    known = next((each.record for each in found if each.record), None)
+    return 2 if known and known.basis else None
 
 
 def _plates(look_up: LookUp, told: Iterable[Told]) -> list[Plate]:

@@ -171,8 +171,8 @@ def test_people_read_that_it_is_not_known(cli, monkeypatch):
     ]
     period = ("--from", TODAY, "--to", "2027-01-01")
     assert summary(cli, "COVERED", *period)[2:] == [
-        "not known, not for 2027-01-01 (insuranceValid: not known)",
-        f"not known, not for {AFTER} (roadTaxPaid: not known, noOutstandingFines: not known)",
+        "not known, first on 2027-01-01 (insuranceValid: not known)",
+        f"not known, first on {AFTER} (roadTaxPaid: not known, noOutstandingFines: not known)",
     ]
     monkeypatch.setenv("VERIFYD_COMPLETE_REGISTERS", "mid")
     assert summary(cli, "SILENT")[0] == "no (no_policy)"

@@ -128,13 +128,11 @@ def told(plate: Answer, document: Answer, day: str) -> list[Told]:
     failed = compliant if "reasons" in compliant else compliance
     lacks = plate["missing"][insured.get("firstFailingDay", day)].get("insuranceValid", ())
     missing = plate["missing"][compliant.get("firstFailingDay", day)]
+    fails, unknown = list(_fails(failed, compliance, missing)), list(_not_known(missing))
     of_insurance, of_compliance = (texts.ages(each) or all_data for each in plate["ages"])
     return [
         _told(_INSURANCE, insurance, day, [why], lacks, of_insurance),
-        _told(
-            *(_COMPLIANCE, compliance, day),
-            *(list(_fails(failed, compliance, missing)), list(_not_known(missing)), of_compliance),
-        ),
+        _told(_COMPLIANCE, compliance, day, fails, unknown, of_compliance),
     ]
 
 
@@ -183,7 +181,6 @@ def _told(
     if "unknown" in period or (not period and question.member in answer.get("unknown", ())):
         return Told(name, "unknown", texts.NOT_KNOWN, [*start, *missing], age, question.whether)
     if start or not answer[question.member]:
-        missing = missing if question is _COMPLIANCE else ()
         return Told(name, "bad", question.bad, [*start, *fails, *missing], age)
     every = ["on every day"] if period else []
     until = end(answer, question.until, day)

@@ -7,6 +7,7 @@ import pytest
 from app.console.rendering import ROOT
 from app.people.sessions import create_link
 from app.roles import Role
+from app.storage.versions import set_tells_unknown
 from tests.system.browsers import Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.processes import until
@@ -24,6 +25,8 @@ PLATES = [f"AB{number:02}CDE" for number in range(50)]
 TABLE = "Fleet\tRegistration\tDriver\nF-1\tAB01CDE\tAnn\nF-2\tAB02CDE\tBob\n"
 ADVICE = "Call the claims desk."
 VERDICT_PIXELS = 48
+IS_FOCUSED = "(element) => element === document.activeElement"
+BORDER = "(element) => getComputedStyle(element).borderTopStyle"
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,11 @@ def clerk(world, serve, browser):
     yield signed_in
     for context in contexts:
         context.close()
+
+
+def answered(page):
+    """Return the plates of a short list, in the order of the page; their answers are folded."""
+    return page.locator(".overview > tbody > tr > th").all_inner_texts()
 
 
 def enter(page, key="Enter"):
@@ -127,7 +135,7 @@ def test_nothing_that_is_typed_ahead_is_lost(clerk):
     assert page.get_by_label("Plates").input_value() == "AB02CDE\nAB03"
     page.keyboard.type("CDE")
     enter(page)
-    assert page.locator("h3").all_inner_texts() == ["AB02CDE", "AB03CDE"]
+    assert answered(page) == ["AB02CDE", "AB03CDE"]
 
 
 def test_escape_ends_a_look_up_that_is_on_its_way(clerk):
@@ -171,10 +179,11 @@ def test_a_clerk_needs_no_mouse(clerk, scheme, width, height, visible):
     assert page.locator(".advice").count() == 1
     assert reference.input_value() == ""
     keyboard.press("Enter")  # The field is empty: the answer stays.
-    page.get_by_role("button", name="Look up AB40CDE").press("Tab")
-    keyboard.press("Shift+Tab")
+    page.locator("summary", has_text="for AB4OCDE").press("Enter")
+    keyboard.press("Tab")
+    assert page.get_by_role("button", name="Look up AB40CDE").evaluate(IS_FOCUSED)
     enter(page)
-    assert page.locator("h3").all_inner_texts() == ["AB01CDE", "AB40CDE"]
+    assert answered(page) == ["AB40CDE", "AB01CDE"]
 
     for keys in (("Tab", "C-1", "Tab", "Space"), ()):
         keyboard.type("AB45CDE")
@@ -202,13 +211,11 @@ def test_a_clerk_needs_no_mouse(clerk, scheme, width, height, visible):
     keyboard.insert_text(TABLE)
     enter(page)
     checked(visitor)
-    assert page.get_by_role("radio", name="Registration").evaluate(
-        "(e) => e === document.activeElement"
-    )
+    assert page.get_by_role("radio", name="Registration").evaluate(IS_FOCUSED)
     keyboard.press("ArrowDown")
     keyboard.press("ArrowUp")
     enter(page)
-    assert page.locator("h3").all_inner_texts() == ["AB01CDE", "AB02CDE"]
+    assert answered(page) == ["AB01CDE", "AB02CDE"]
 
     keyboard.insert_text("AB01CDE\n" * 300)
     enter(page)
@@ -219,6 +226,46 @@ def test_a_clerk_needs_no_mouse(clerk, scheme, width, height, visible):
     page.get_by_role("button", name="Sign out", exact=True).focus()
     enter(page)
     assert page.get_by_text("You are signed out").is_visible()
+
+
+@DEVICES
+@SCHEMES
+def test_the_three_outcomes_cannot_be_confused(world, clerk, scheme, width, height, visible):
+    """Each has its word, and what is not known a broken line, also in lists and in print."""
+    set_tells_unknown(world.engine, True)
+    world.load([{"registration": "AB99CDE", "taxStatus": "taxed", "motExempt": True}])
+    visitor = clerk(scheme, width, height)
+    page = visitor.page
+    outcomes = {
+        "AB01CDE": ("Insured", "solid"),
+        "AB45CDE": ("Not insured", "solid"),
+        "AB99CDE": ("Not known", "dashed"),
+    }
+    for plate, (word, border) in outcomes.items():
+        page.keyboard.type(plate)
+        enter(page)
+        checked(visitor)
+        verdict = page.locator(".verdicts p").first
+        assert verdict.locator("strong").inner_text() == word
+        assert verdict.evaluate(BORDER) == border
+        box = verdict.locator("strong").bounding_box()
+        assert box["height"] >= VERDICT_PIXELS
+        assert box["y"] + box["height"] <= visible
+        page.emulate_media(media="print")
+        told = page.locator(".receipt > .verdict dd").first
+        assert told.inner_text().startswith(f"{word}; ")
+        assert told.evaluate(BORDER) == ("dashed" if border == "dashed" else "none")
+        page.emulate_media(media="screen")
+        page.get_by_label("Plates").focus()  # In print there is no field.
+    for plates in (list(outcomes), [*outcomes, *PLATES[:10]]):
+        page.keyboard.insert_text("\n".join(plates))
+        enter(page)
+        checked(visitor)
+        for plate, (word, border) in outcomes.items():
+            row = page.locator(".overview > tbody > tr").filter(has_text=plate).first
+            badge = row.locator(".badge").first
+            assert badge.inner_text() == word.lower()
+            assert (badge.evaluate(BORDER) == "dashed") == (border == "dashed")
 
 
 def test_print_shows_receipts_only(clerk):

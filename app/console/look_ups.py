@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
-from functools import partial
 from typing import NamedTuple
 
 import falcon
@@ -23,7 +22,7 @@ from app.console.resources import LOOK_UP, PageError, Resource, Services, send_c
 from app.csv_cells import text_cell
 from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
 from app.people.plates import LimitReached, PlateLimits
-from app.registers.load_times import read_load_times
+from app.registers.load_times import KnownLoadTimes
 from app.roles import Right
 from app.storage.registers import find_unreadable, read_state
 from app.storage.versions import tells_unknown
@@ -193,9 +192,8 @@ class LookUp(Resource):
     def __init__(self, services: Services) -> None:
         super().__init__(services)
         config = services.config
-        self._reader = VehicleReader(
-            Records(services.engine, config), config, partial(read_load_times, services.engine)
-        )
+        engine, times = services.engine, KnownLoadTimes(services.engine)
+        self._reader = VehicleReader(Records(engine, config), config, times.of_state)
         self._limits = PlateLimits(services.engine, config)
         self._fields = (*_FIELDS, *(each._replace(hint="") for each in enquiry_fields(config)))
 

@@ -15,20 +15,26 @@ from tests.unit.held import held_load
 LOOK_UP = f"{ROOT}/look-up"
 ZONE = ZoneInfo("Pacific/Auckland")
 # In Auckland these are 2 and 26 November.
-LOADED = {"rdw": 1_793_534_400, "fleet": 1_795_608_000, "fines": 1_795_608_000}
+LOADED = {
+    "rdw": 1_793_534_400,
+    "dvla": 1_795_608_000,
+    "fleet": 1_795_608_000,
+    "fines": 1_795_608_000,
+}
 OLD, NEW = "2 November 2026", "26 November 2026"
 pytestmark = ON_SQLITE
 
 
 @pytest.fixture
 def world(world):
-    """Three registers, each with a kind of its own and a time of its last load."""
-    papers = {"motExpiry": "2099-05-01", "taxStatus": "taxed"}
+    """Four registers, each with a kind and the time of its last load."""
+    mot, tax = {"motExpiry": "2099-05-01"}, {"taxStatus": "taxed"}
     vehicles: list[dict[str, object]] = [
         {"registration": "FLAG1", "insured": True},
         {"registration": "POL1"},
     ]
-    world.load([each | papers for each in vehicles], register="rdw")
+    world.load([each | mot for each in vehicles], register="rdw")
+    world.load([{"registration": each["registration"]} | tax for each in vehicles], register="dvla")
     policy = {"number": "P-1", "validFrom": "2020-01-01", "validTo": "2099-06-30"}
     world.load([{"registration": "POL1", **policy}], register="fleet")
     fine = {"reference": "F-1", "amount": "1", "currency": "EUR"}
@@ -58,7 +64,7 @@ def receipt(page):
 
 
 def test_every_answer_says_which_data_decided(world):
-    """By the kind that decided, in the zone of the operator; also on the receipt."""
+    """By the kind that decided, the oldest of each, in the operator's zone; also on the receipt."""
     compliance = f"vehicles of {OLD}, policies and fines of {NEW}"
     for plate, insurance, every in (
         ("FLAG1", f"vehicles of {OLD}", f"vehicles of {OLD}, fines of {NEW}"),
@@ -73,7 +79,8 @@ def test_every_answer_says_which_data_decided(world):
 @pytest.mark.parametrize("plates", ["ZZ9", "ZZ9," + "POL1," * 11])
 def test_where_nothing_decided_all_data_is_named(world, plates):
     """Of a plate that was not found, and of a list."""
-    data = f"fines: fines of {NEW}; fleet: policies of {NEW}; rdw: vehicles of {OLD}"
+    new = f"dvla: vehicles of {NEW}; fines: fines of {NEW}; fleet: policies of {NEW}"
+    data = f"{new}; rdw: vehicles of {OLD}"
     page = ask(browser(world), plates)
     assert data in page.html.select_one(".verdicts, .soft.screen").text
     assert receipt(page)["Data:"] == data

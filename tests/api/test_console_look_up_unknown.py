@@ -21,10 +21,12 @@ VEHICLES = [
     {"registration": "PART1", "insured": True, **PAPERS},
     {"registration": "BLANK1", "lastUpdated": KNOWN_FROM},
     {"registration": "SOON1", "motExempt": True, "taxStatus": "sorn", "lastUpdated": KNOWN_FROM},
+    {"registration": "LATE1", "motExempt": True, "taxStatus": "sorn", "lastUpdated": KNOWN_FROM},
 ]
 POLICIES = [
     {"registration": "GOOD1", "number": "P-1", "validFrom": "2026-01-01", "validTo": "2099-06-30"},
     {"registration": "PART1", "number": "P-3", "validFrom": "2026-01-01", "validTo": "2026-03-31"},
+    {"registration": "LATE1", "number": "P-4", "validFrom": "2026-01-10", "validTo": "2026-01-31"},
 ]
 THEN = "2025-03-03"
 SAYS = "rdw says {}, known since 10 January 2026; nothing is known for 3 March 2025"
@@ -234,16 +236,18 @@ class TestList:
     def test_rows_of_a_period(self, browser):
         """The insurance says from which day it is not known, also if something else fails."""
         days = {"from": "2026-01-08", "to": "2026-01-12"}
-        page = ask(browser, "YES1,SOON1", **days)
+        page = ask(browser, "YES1,SOON1,LATE1", **days)
         rows = {
             row.th.text: list(map(words, row.select("td")))[1:4] for row in page.html.select(ROWS)
         }
         assert rows["YES1"][:2] == ["not known from 8 January 2026"] * 2
-        assert rows["SOON1"][:2] == [
-            "not known from 8 January 2026",
-            "not compliant from 10 January 2026",
-        ]
+        from_days = ["not known from 8 January 2026", "not compliant from 10 January 2026"]
+        assert rows["SOON1"][:2] == rows["LATE1"][:2] == from_days
         assert rows["SOON1"][2].startswith("road tax: SORN Insurance not known: no register")
+        assert rows["LATE1"][2] == (
+            "road tax: SORN Insurance not known: policy P-4 begins on 10 January 2026; "
+            f"no register is said to hold every policy {NO_FINES}"
+        )
 
     def test_the_advice_is_shown(self, world):
         """A list in which something is not known is not in order."""

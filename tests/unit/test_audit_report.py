@@ -9,7 +9,7 @@ import pytest
 
 from app.audit import report as tallies
 from app.audit.prune import AMOUNT, PruneRequest, prune
-from app.audit.record import Criteria, Plate, Record, invalid_plate, time_of
+from app.audit.record import Criteria, Plate, Record, invalid_plate, row_of, time_of
 from app.audit.report import Frequent, Refusal, Tallies, Tally, Users, render, report
 from app.audit.seal import seal
 from app.audit.search import Period
@@ -63,6 +63,26 @@ def test_look_ups_are_counted(directory):
     ]
     assert [t.look_ups for t in done.by_day] == [5, 5, 5, 5, 61, 1]
     assert [(each.plate, each.times) for each in done.top_plates][:2] == [("D4N0", 9), ("D4N1", 9)]
+
+
+def test_verdicts_that_are_not_known_are_counted(directory):
+    """Those of a day and of a period, once for a plate; a check alone is no verdict (D198)."""
+    assert b"not known" not in render(report(views_of([directory]), Period()))
+    unknown = [
+        ("insured", "insuranceValid", "compliant"),
+        ("validThroughout",),
+        ("motValid", "compliant"),
+        ("noOutstandingFines",),
+        (),
+    ]
+    with opened(directory) as trail:
+        plates = [Plate("A1", True, False, False, each) for each in unknown]
+        trail.append(look_up(plates=plates, operation="bulk_compliance", rule=2))
+    done = report(views_of([directory]), Period())
+    assert done.unknown == 3
+    assert b"Answers that are not known: 3." in render(done)
+    (period,) = (each for each in plates if each.unknown == ("validThroughout",))
+    assert row_of(look_up(plates=[period])).answer == "not known if insured, not known if compliant"
 
 
 def test_people_of_the_operator_are_counted(directory):

@@ -125,7 +125,7 @@ def test_by_the_former_rule_records_are_as_before(cli, world, trail):
     assert re.sub("[0-9:.TZ-]{27}", "", line, count=1) == (
         f'{{"time":"",{members},"unverified":true,{end}'
     )
-    assert "not known" not in cli.run("audit", "report").stdout
+    assert "Answers that are not known" not in cli.run("audit", "report").stdout
 
 
 @ON_SQLITE

@@ -22,7 +22,8 @@ from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.vehicles.audited import rule_of, shown_plates
-from app.vehicles.explanation import Document, document_of, explain
+from app.vehicles.document import Document, document_of
+from app.vehicles.explanation import explain
 from app.vehicles.facts import POLICIES_MAX
 from app.vehicles.periods import DAYS_MAX, Period, period_fault
 from app.vehicles.reader import VehicleReader

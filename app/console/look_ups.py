@@ -30,7 +30,8 @@ from app.vehicles.answer_cells import Cells
 from app.vehicles.audited import judged_plate, rule_of, shown_plates
 from app.vehicles.contradictions import Contradicted, look_up_contradicted
 from app.vehicles.deciding import LoadTimes
-from app.vehicles.explanation import Document, Explained, document_of, explain
+from app.vehicles.document import Document, document_of
+from app.vehicles.explanation import Explained, explain
 from app.vehicles.periods import Period, period_fault
 from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
 from app.vehicles.records import Read, Records

@@ -12,7 +12,7 @@ from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.stores import migrate, store_of
 from app.storage.tables import COLUMNS, ROWS, TIME_COLUMN, Kind, column_names
 from app.storage.versions import migrate_register
-from app.vehicles import explanation
+from app.vehicles import document
 from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
 
 FACTS: dict[Kind, Any] = {
@@ -101,11 +101,11 @@ def test_lookup_prints_every_column(kind):
     """`verifyd lookup` prints every column that a register holds."""
     facts = FACTS[kind](*range(len(FACTS[kind]._fields)))
     show: Any = {
-        Kind.VEHICLES: lambda: explanation._vehicle(facts),
-        Kind.POLICIES: lambda: explanation._policy_document(
+        Kind.VEHICLES: lambda: document._vehicle(facts),
+        Kind.POLICIES: lambda: document._policy_document(
             PolicyFacts("A", "P-1", "2026-01-01", "2026-12-31", None, None, 0), "2026-06-01"
         ),
-        Kind.FINES: lambda: explanation._fine(facts),
+        Kind.FINES: lambda: document._fine(facts),
     }[kind]
     # A policy also has its state, and a fine says `outstanding` for not settled.
     shown = {"settledOn" if name == "outstanding" else name for name in show()} - {"state"}

@@ -15,7 +15,8 @@ import pytest
 from app.accounts.administration import set_plan
 from app.config import Config
 from app.storage.session import opened_database
-from app.vehicles.explanation import document_of, explain
+from app.vehicles.document import document_of
+from app.vehicles.explanation import explain
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from tests.conftest import World

@@ -8,7 +8,8 @@ import pytest
 
 from app.config import Config
 from app.storage.registers import Register
-from app.vehicles.explanation import document_of, explain
+from app.vehicles.document import document_of
+from app.vehicles.explanation import explain
 from app.vehicles.reader import VehicleReader
 from tests.conftest import STORAGE
 from tests.stores import Template

@@ -236,8 +236,8 @@ def _migrate(args: argparse.Namespace) -> None:
         found, tells = versions(engine), tells_unknown(engine)
         reserve.fill(engine)
     text = [f"applied {script}" for script in applied]
-    text.append(f"the database is at schema {found.database}")
     text.append(_told_in_words(tells))
+    text.append(f"the database is at schema {found.database}")
     print_item(args, {"applied": applied, "schema": found.database, "unknown": tells}, text=text)
 
 

@@ -45,7 +45,7 @@ HAS = {"keys": 1, "watches": 0, "events": 0}
 KEY = "the key of acme"
 ANY: Any = type("Any", (), {"__eq__": lambda *_: True, "__repr__": lambda _: "ANY"})()
 TABLES = (
-    *("plan", "account", "api_key", "domain"),
+    *("installation", "plan", "account", "api_key", "domain"),
     *("register", "register_kept", "register_dropped", "register_load"),
     *("console_link", "console_session", "watch", "watch_feed"),
 )
@@ -221,6 +221,9 @@ CHANGES = {
             *({"sessions": 1, "links": 1}, {"sessions": 0, "links": 0}),
         )
     ],
+    "migrate --unknown on": [
+        Change("answers.unknown", "database", ANY, None, {"unknown": "off"}, {"unknown": "on"})
+    ],
     "imports undrop gone": [Change("imports.undrop", "register", "gone", None, None, ROWS)],
 }
 """Each command that changes something, and exactly what it records."""
@@ -237,6 +240,7 @@ REPEATED = (
     *("accounts set-plan acme standard", "accounts suspend locked", "accounts resume acme"),
     "plans set tiny --requests 1 --window 60 --bulk-max 2 --domains-max 3",
     *("domains suspend acme bad.example", "domains activate acme example.com"),
+    "migrate --unknown off",
 )
 """Commands that find what they would do already done."""
 REFUSED = (

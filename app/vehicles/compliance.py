@@ -75,6 +75,9 @@ def _judge_without_cover(
         return _BY_FLAG[insured]
     if insured is not None:
         fails = not insured
+    elif record.insured:
+        # A yes of today contradicts that the complete registers have every policy.
+        fails = False
     elif day < basis.today:
         fails = _has_begun(record, day, basis)
     else:

@@ -190,6 +190,8 @@ def _without_cover(
     if not complete:
         return (), [*reasons, "no register is known to hold every policy"]
     hold = f"{' and '.join(complete)} {'holds' if len(complete) == 1 else 'hold'}"
+    if record.insured:
+        return (), [*reasons, f"that contradicts that {hold} every policy"]
     if day >= basis.today:
         return complete, [*reasons, f"{hold} every policy"]
     begins = dict[str, str]()

@@ -278,6 +278,9 @@ def test_other_times_behind_a_date(time: str) -> None:
         ("2026-12-31T23:59:59.9999999Z", 1_798_761_599),  # msgspec would round it into 2027
         ("1969-12-31T23:59:59.5Z", -1),
         ("2025-06-30 00:00:00", 1_751_241_600),
+        # In UTC these are out of the calendar.
+        ("9999-12-31T23:59:59-05:00", None),
+        ("0001-01-01T00:00:00+05:00", None),
         ("2025-06-30T00:00:01", None),
         ("2025-06-30T24:00:01Z", None),
         ("2025-02-30T00:00:00Z", None),

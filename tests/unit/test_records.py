@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from app.config import Config
 from app.storage.engine import Engine, close_quietly, open_engine
@@ -707,5 +708,8 @@ class TestManyRows:
         with monkeypatch.context() as at_once:
             at_once.setattr(plate_rows, "ROWS_MAX", 1_000)
             expected, _ = records.find_records(shelf.state, asked, day, wanted)
-        assert in_pages == expected
-        assert {plate: record for plate, record in alone.items() if record} == expected
+        # Rows that cannot count are forgotten between two pages.
+        for found in (in_pages, {plate: record for plate, record in alone.items() if record}):
+            assert {plate: replace(record, held=None) for plate, record in found.items()} == {
+                plate: replace(record, held=None) for plate, record in expected.items()
+            }

@@ -102,7 +102,7 @@ LONG_AGO, TOMORROW = "2010-03-01", "2026-06-16"
         ([YES], (), "2026-01-09", (UNKNOWN, "not_known_then")),
         ([YES], (), LONG_AGO, (UNKNOWN, "not_known_then")),
         ([YES], (), TOMORROW, (UNKNOWN, "not_known_then")),
-        ([YES], ("r",), TOMORROW, (FAILS, "no_policy")),
+        ([YES], ("r",), TOMORROW, (UNKNOWN, "not_known_then")),
         ([NO], (), "2026-01-10", (FAILS, "none")),
         ([NO], (), "2026-01-09", (UNKNOWN, "not_known_then")),
         ([YES, ENDED], (), "2026-06-14", (UNKNOWN, "expired")),
@@ -280,7 +280,7 @@ def test_the_first_day_of_a_value(zone, updated, first_day):
         ([YES], (), ("2026-02-01", TODAY), (PASSES, None, None)),
         ([YES], (), ("2026-02-01", TOMORROW), (UNKNOWN, TOMORROW, "not_known_then")),
         # A certain failure later on stands before an unknown day.
-        ([YES], ("r",), ("2026-01-01", "2026-06-20"), (FAILS, TOMORROW, "no_policy")),
+        ([NO], ("r",), ("2026-01-01", "2026-06-20"), (FAILS, "2026-01-10", "none")),
         ([SILENT, ENDED], ("r",), ("2025-12-30", "2026-06-20"), (FAILS, "2026-06-01", "expired")),
         (
             [policy("2026-01-01", "2026-12-31", "2026-04-01")],

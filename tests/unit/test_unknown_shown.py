@@ -87,9 +87,9 @@ def test_the_reason_of_the_insurance_is_told(cli, monkeypatch):
         ),
         ("ENDED", "mid", TODAY, False, ["mid"], f"{POLICY}; mid holds every policy"),
         (
-            *("YES", "mid", AFTER, False, ["mid"]),
-            f"no policy is known; native says insured {SINCE} {AFTER}; mid holds every policy; "
-            "native says the opposite",
+            *("YES", "mid", AFTER, True, []),
+            f"no policy is known; native says insured {SINCE} {AFTER}; that contradicts that mid "
+            "holds every policy",
         ),
         (
             *("ENDED", "mid", BEFORE, False, ["mid"]),

@@ -97,6 +97,8 @@ class UnknownModel(PeriodModel):
             is_absent = any(
                 name in self.complete and policy.valid_from <= self.day for name, policy in policies
             )
+        if flags and flags[0].insured:
+            is_absent = False  # A yes, of whatever day, contradicts it.
         if known is False or (known is None and is_absent):
             outcome = FAILS
         else:

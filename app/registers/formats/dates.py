@@ -7,7 +7,7 @@ import re
 from calendar import monthrange
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -191,6 +191,10 @@ def _parts(match: re.Match[str]) -> tuple[int, int, int]:
 
 _TIMES_OF_DAY_MAX = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_SECOND, _LAST_SECOND = (
+    (datetime.combine(day, at, UTC) - _EPOCH) // timedelta(seconds=1)
+    for day, at in ((date.min, time.min), (date.max, time.max))
+)
 _FIRST_DAY, NO_END = date.min.isoformat(), date.max.isoformat()
 _YEAR = re.compile(r"([0-9]+)(?:[.,]0+)?")
 _COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:\.0+)?")
@@ -329,12 +333,14 @@ def moment(label: str, zone: tzinfo | None = None) -> Callable[[str], int | None
         if not text:
             return None
         midnight, seconds = midnights[text[:10]], times_of_day[text[10:]]
+        at = None
         if midnight is not None and seconds is not None:
-            return midnight + seconds
-        if midnight is not None and zone is not None:
-            local = _seconds(text[:10], text[10:], zone)
-            if local is not None:
-                return local
+            at = midnight + seconds
+        elif midnight is not None and zone is not None:
+            at = _seconds(text[:10], text[10:], zone)
+        # An offset can lead out of the calendar, and no answer could show such a time.
+        if at is not None and _FIRST_SECOND <= at <= _LAST_SECOND:
+            return at
         value = stored_text(label, text)
         return None if value is None or value == text else parse_moment(value)
 

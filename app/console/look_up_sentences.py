@@ -178,7 +178,9 @@ def _told(
     start = []
     if "firstFailingDay" in period:
         start = [f"from {texts.in_words(period['firstFailingDay'], with_weekday=True)}"]
-    if "unknown" in period or (not period and question.member in answer.get("unknown", ())):
+    if "validThroughout" in period.get("unknown", ()) or (
+        not period and question.member in answer.get("unknown", ())
+    ):
         return Told(name, "unknown", texts.NOT_KNOWN, [*start, *missing], age, question.whether)
     if start or not answer[question.member]:
         return Told(name, "bad", question.bad, [*start, *fails, *missing], age)

@@ -99,7 +99,8 @@ def test_the_access_log_goes_to_the_file_that_is_named(serve):
 def test_the_readme_shows_what_is_printed(serve, place):
     """Every line of `make run` in the README is printed, in this order."""
     (shown,) = re.findall(r"(?ms)^\$ make run\n(.*?)^```", (ROOT / "README.md").read_text())
-    place |= {"console": "on", "audit": "on"}  # As in the Makefile.
+    # As in the Makefile.
+    place |= {"console": "on", "audit": "on", "complete_registers": "demo"}
     printed = lasting(serve().output("stdout").replace(place["bind"], "127.0.0.1:8000"))
     for part in lasting(shown).split("...\n"):
         assert part in printed

@@ -157,6 +157,7 @@ def summary(cli, *words):
 @ON_SQLITE
 def test_people_read_that_it_is_not_known(cli, monkeypatch):
     """It is never shown as no, for a day or for a period."""
+    monkeypatch.setenv("COLUMNS", "200")
     assert summary(cli, "SILENT") == [
         "not known",
         "not known (insuranceValid: not known, motValid: not known, roadTaxPaid: not known, "

@@ -18,7 +18,6 @@ from app.vehicles.facts import (
     PolicyFacts,
     Record,
     Wanted,
-    ranks,
 )
 from app.vehicles.policies import choose_policy
 from app.vehicles.rows import PLACES, REGISTRATION, Rows, held_of, policy_in
@@ -29,9 +28,10 @@ _NO_VEHICLE: Row = (None,) * (REGISTRATION + len(_MEMBERS))
 _TAX_STATUS, _TAX_DUE, _FIRST_REGISTERED = map(
     PLACES[Kind.VEHICLES].__getitem__, ("tax_status", "tax_due", "first_registered")
 )
-_terms_of = itemgetter(
-    *map(PLACES[Kind.POLICIES].__getitem__, ("valid_from", "valid_to", "cancelled_on", "number"))
+_BEGIN, _END, _CANCELLED, _NUMBER = map(
+    PLACES[Kind.POLICIES].__getitem__, ("valid_from", "valid_to", "cancelled_on", "number")
 )
+_terms_of = itemgetter(_BEGIN, _END, _CANCELLED, _NUMBER)
 _begin_of = attrgetter("valid_from")
 _reference_of, _is_settled, _time_of_fine = (
     itemgetter(PLACES[Kind.FINES][name]) for name in ("reference", "settled", "updated")
@@ -216,12 +216,14 @@ def needed(rows: Rows, day: str) -> Rows:
 
 
 def insured_by_policy(rows: Rows, day: str) -> set[str]:
-    """Return the plates that a policy among the rows covers on the day (ISO date)."""
-    covered: set[str] = set()
-    for part, its in rows:
-        if part.kind is _POLICIES:
-            its_ranks = ranks(map(_terms_of, its), day)
-            covered.update(
-                row[REGISTRATION] for row, rank in zip(its, its_ranks, strict=True) if rank[0]
-            )
-    return covered
+    """Return the plates that a policy among the rows covers on the day (ISO date).
+
+    PERF: a test compares it with `ranks`, which takes five times as long.
+    """
+    return {
+        row[REGISTRATION]
+        for part, its in rows
+        if part.kind is _POLICIES
+        for row in its
+        if row[_BEGIN] <= day <= row[_END] and (row[_CANCELLED] is None or day < row[_CANCELLED])
+    }

@@ -148,15 +148,15 @@ class PlateRows:
                 return
             if rows:
                 found = self._by_part(rows)
+                known: Collection[str] = set(map(itemgetter(REGISTRATION), rows))
                 if settled is not None and is_in_part:
-                    known = settled(found)
-                    found = _of_plates(found, known)
-                else:
-                    known = set(map(itemgetter(REGISTRATION), rows))
+                    mentioned, known = known, settled(found)
+                    if len(known) < len(mentioned):
+                        found = _of_plates(found, known)
                 yield found
-                left = [plate for plate in left if plate not in known]
-                if not left:
+                if len(known) == len(left):
                     return
+                left = [plate for plate in left if plate not in known]
 
     def _read_apart(
         self, plates: Sequence[str], needed: Needed, settled: Settled | None

@@ -61,7 +61,8 @@ class Records:
         plates = sorted(set(registrations))
 
         def find(state: str) -> tuple[dict[str, Record], Read]:
-            compiled, basis = self._compiled_for(state, wanted)
+            compiled = self._compiled_for(state, wanted)
+            basis = compiled.basis
             settled = None
             if basis is not None and wanted == _ALONE:
                 settled = partial(insured_by_policy, day=day)
@@ -72,8 +73,8 @@ class Records:
 
         return repeat_if_removed(self._engine, registers, find)
 
-    def _compiled_for(self, state: str, wanted: Wanted) -> tuple[_Compiled, Basis | None]:
-        """Return what reads this set of registers, and its basis; attach exactly these."""
+    def _compiled_for(self, state: str, wanted: Wanted) -> _Compiled:
+        """Return what reads this set of registers today, and attach exactly these."""
         compiled = self._compiled.get(wanted)
         if compiled is None or compiled.state != state:
             registers = in_precedence(state, self._config.register_order)
@@ -88,12 +89,10 @@ class Records:
             self._compiled[wanted] = compiled
         self._engine.attach_registers(compiled.registers)
         basis = compiled.basis
-        if basis is not None:
-            today = clock.today(basis.zone).isoformat()
-            if today != basis.today:
-                basis = basis._replace(today=today)
-                self._compiled[wanted] = compiled._replace(basis=basis)
-        return compiled, basis
+        if basis is not None and basis.today != (today := clock.today(basis.zone).isoformat()):
+            compiled = compiled._replace(basis=basis._replace(today=today))
+            self._compiled[wanted] = compiled
+        return compiled
 
 
 def basis_of(state: str, config: Config) -> Basis | None:

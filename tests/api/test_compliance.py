@@ -354,7 +354,7 @@ class TestUnknown:
 
     @SHARED
     def test_reasons_stay_beside_what_is_not_known(self, alice, telling):
-        """The state of the policy is told, also if another one may be in force."""
+        """The reason is the state of the policy, also if another one may be in force."""
         lapsed = POLICY | {"registration": "NK3LAPSED"}
         telling.load([lapsed])
         for query, reason in (("", "expired"), ("&asOf=2024-12-31", "future")):

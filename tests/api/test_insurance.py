@@ -412,7 +412,7 @@ class TestLoaded:
         assert self.loaded(alice, ENDED["registration"]) is None
 
     def test_absence_is_as_old_as_the_oldest_complete_register(self, telling):
-        """Of several that decided, the oldest time is told."""
+        """Of several that decided, the answer has the oldest time."""
         load_at(telling, LATE, [SILENT], [ENDED], register="first")
         load_at(telling, EARLY, [ENDED], register="second")
         for complete, expected in (

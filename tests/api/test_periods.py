@@ -216,7 +216,7 @@ class TestUnknown:
 
     @SHARED
     def test_a_failure_stands_before_a_day_that_is_not_known(self, alice, telling, gap):
-        """The first day that fails for certain is told, also after one that is not known."""
+        """The answer has the first day that fails for certain, also after one that is not known."""
         address = f"{COMPLIANCE}?from=2025-07-06&to=2025-08-31"
         period = got(alice, address)["period"]
         assert (period["firstFailingDay"], "unknown" in period) == ("2025-08-01", False)

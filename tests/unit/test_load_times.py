@@ -86,7 +86,7 @@ def test_times_follow_what_is_undone(world):
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0, EARLY), (10, EARLY), (10.1, LATE)])
 def test_they_are_kept_for_ten_seconds(world, watched, seconds, expected):
-    """A merge does not change the state of the registers, so it is told a little later."""
+    """A merge does not change the state of the registers, so answers show it a little later."""
     load_at(world, EARLY, [SILENT], register=None)
     assert watched.of_vehicles() == EARLY
     load_at(world, LATE, [FLAGGED], register=None)

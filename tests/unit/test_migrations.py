@@ -99,7 +99,7 @@ def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
 
 @ON_SQLITE
 def test_rows_of_registers_stay_in_the_tree_of_their_key(engine):
-    """Peewee's migrator builds a table with a new type or default anew, without WITHOUT ROWID."""
+    """Peewee's migrator builds a new table for a new type or default, without WITHOUT ROWID."""
     migrate(engine)
     with store_of(engine, "native").opened(1) as (register, name):
         versions.migrate_register(register, name)

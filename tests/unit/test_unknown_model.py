@@ -72,7 +72,7 @@ def told_of(verdict: Any) -> Told:
 def compare_day(
     model: UnknownModel, old: PeriodModel, record: Record, plate: str, seen: Counter[str]
 ) -> None:
-    """Compare the answers about a day by both rules, and count what is told."""
+    """Compare the answers about a day by both rules, and count the outcomes."""
     day = model.day
     judgement = judge(record, day)
     checks = model.checks(plate)

@@ -33,7 +33,7 @@ _SHIFTS = (-1461, -400, -366, -365, -60, -30, -3, -2, -1, 0, 0, 1, 2, 3, 30, 365
 
 
 class Told(NamedTuple):
-    """What is told of one check on one day."""
+    """The answer about one check on one day."""
 
     outcome: str
     reason: str
@@ -65,7 +65,7 @@ class UnknownModel(PeriodModel):
         self.has_fines = any("f" in letters for letters in kinds.values())
 
     def checks(self, plate: str) -> dict[str, Told]:
-        """Return what is told of the four checks on the model's day."""
+        """Return the answers about the four checks on the model's day."""
         vehicles = self._rows(plate, "v")
         if self._fines(plate):
             fines = Told(FAILS, "outstanding")
@@ -85,7 +85,7 @@ class UnknownModel(PeriodModel):
         return UNKNOWN if unknown else PASSES
 
     def insurance_check(self, plate: str) -> Told:
-        """Return what is told of the insurance."""
+        """Return the answer about the insurance."""
         policies = self._rows(plate, "p")
         if any(self._in_force(policy) for _, policy in policies):
             return Told(PASSES, "valid")
@@ -113,7 +113,7 @@ class UnknownModel(PeriodModel):
         return Told(outcome, "not_known_then" if was_known_later else "unknown")
 
     def mot_check(self, vehicles: list[Any]) -> Told:
-        """Return what is told of the MOT."""
+        """Return the answer about the MOT."""
         exempt = [row for _, row in vehicles if row.mot_exempt]
         dated = [row for _, row in vehicles if row.mot_expiry]
         if any(self._counts(row) for row in exempt):
@@ -127,7 +127,7 @@ class UnknownModel(PeriodModel):
         return Told(UNKNOWN, "not_known_then" if exempt or dated else "unknown")
 
     def tax_check(self, vehicles: list[Any]) -> Told:
-        """Return what is told of the tax."""
+        """Return the answer about the tax."""
         decisive = [row for _, row in vehicles if row.tax_status]
         if not decisive:
             return Told(UNKNOWN, "unknown")

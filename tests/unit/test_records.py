@@ -1,6 +1,7 @@
 """The combined record of a plate: one statement, compared with a plain merge (D20, D26)."""
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from itertools import product, starmap
 from operator import attrgetter
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from app import clock
 from app.config import Config
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import TELLS_UNKNOWN, Register, in_precedence
@@ -713,3 +715,13 @@ class TestManyRows:
             assert {plate: replace(record, held=None) for plate, record in found.items()} == {
                 plate: replace(record, held=None) for plate, record in expected.items()
             }
+
+
+def test_midnight_begins_another_day(shelf, monkeypatch):
+    """What is compiled for a state of the registers outlives a day, and what is known moves on."""
+    shelf.fill({"native": {"v": [VehicleRow(PLATE, insured=True, updated=0)]}})
+    records, state = shelf.records(), shelf.state + TELLS_UNKNOWN
+    for today in ("2026-06-15", "2026-06-16", "2026-06-15"):
+        monkeypatch.setattr(clock, "today", lambda _, day=today: date.fromisoformat(day))
+        found, _ = records.find_records(state, [PLATE], today)
+        assert found[PLATE].basis.today == today

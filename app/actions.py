@@ -113,7 +113,7 @@ Name = Literal[
     "console.end",
 ]
 ACTIONS: tuple[Name, ...] = get_args(Name)
-"""All actions, in the order of the table in deploy/REFERENCE.md."""
+"""All actions, in the order of the table in deploy/docs/files.md."""
 GROUPS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in ACTIONS))
 """The groups of actions, such as `keys`."""
 SubjectKind = Literal[

@@ -344,7 +344,7 @@ SETTINGS: Mapping[str, Setting] = {
     each.name: Setting(variable=f"{PREFIX}{each.name.upper()}", **each.metadata)
     for each in fields(Config)
 }
-"""The settings by field name, in the order of the table in deploy/REFERENCE.md."""
+"""The settings by field name, in the order of the table in deploy/docs/settings.md."""
 
 
 _CREDENTIALS = ("database_url", "notify_secret", "console_proxy_secret")

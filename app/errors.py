@@ -210,7 +210,7 @@ CATALOGUE: Mapping[str, Kind] = {
 """What each code means, and what its reader can do (D5, D90).
 
 No other module knows the status of an error. The page /docs/errors and the table in
-deploy/REFERENCE.md show this catalogue.
+deploy/docs/interface.md show this catalogue.
 """
 _UNAVAILABLE = 503
 

@@ -57,7 +57,7 @@ class Setting(NamedTuple):
     parse: Callable[[str], Any]
     """Returns the value, or raises ValueError with what it must be."""
     meaning: str
-    """Describes the setting, as the table of settings in deploy/REFERENCE.md does."""
+    """Describes the setting, as the table of settings in deploy/docs/settings.md does."""
 
 
 def setting(

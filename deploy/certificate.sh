@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs a renewed certificate and reloads nginx. See "Certificates" in README.md.
+# Installs a renewed certificate and reloads nginx. See "Certificates" in docs/install.md.
 #
 #   certificate.sh [DIRECTORY]
 #

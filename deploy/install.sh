@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs verifyd, or upgrades it to this release. See README.md in this directory.
+# Installs verifyd, or upgrades it to this release. See docs/install.md.
 #
 #   install.sh [--trust-key FILE] [--prefix ROOT] [--no-backup] [--binary FILE]
 #   install.sh --uninstall [--purge [--yes]] [--prefix ROOT]
@@ -67,7 +67,7 @@ units="verifyd.service verifyd.socket verifyd-audit-prune.service verifyd-audit-
     verifyd-notify.path verifyd-notify.service verifyd-notify.timer verifyd-report.service
     verifyd-report.timer verifyd-watch.service verifyd-watch.timer"
 files="README.md console-overview.png console-look-up.png console-phone.png
-    FILES.md LOADING.md REFERENCE.md docs/data-sources.md install.sh uninstall.sh certificate.sh
+    FILES.md LOADING.md REFERENCE.md install.sh uninstall.sh certificate.sh
     fetch-open-data.sh verifyd.sh
     verifyd.env.example nginx/verifyd.conf nginx/http-password-file.conf
     nginx/server-password-file.conf nginx/http-auth-request.conf nginx/server-auth-request.conf
@@ -77,7 +77,7 @@ files="README.md console-overview.png console-look-up.png console-phone.png
     monitoring/grafana/datasource.yml monitoring/grafana/verifyd.json
     scale-out/README.md scale-out/nginx.conf"
 for unit in $units; do files="$files systemd/$unit"; done
-files="$files $(cd "$here" && echo man/man?/*)" # man_pages.py has made them
+files="$files $(cd "$here" && echo docs/*.md man/man?/*)" # man_pages.py has made man/
 sums=$here/SHA256SUMS # a release has it, a checkout does not
 checksums=
 [ ! -f "$sums" ] || checksums=SHA256SUMS

@@ -1,8 +1,8 @@
-"""Write the man pages from what `--help` says, and from tables of REFERENCE.md.
+"""Write the man pages from what `--help` says, and from pages of docs/.
 
     .venv/bin/python deploy/man_pages.py
 
-Run it when a command, an option, a setting, one of these tables or the version has changed: until
+Run it when a command, an option, a setting, a part of these pages or the version has changed: until
 then tests/contract fails. The same text gives the same bytes on all versions of Python.
 """
 
@@ -19,7 +19,12 @@ from app.version import VERSION
 DEPLOY = Path(__file__).parent
 MAN = DEPLOY / "man"
 WIDTH = 79
-ON_EACH_PAGE = ("`/etc/verifyd/verifyd.env`", "`/opt/verifyd/current/README.md`", "`/var/lib/")
+Part = tuple[str, str]
+"""A page of docs/, and the heading of a part of it."""
+COMMANDS_PART = ("commands.md", "Commands")
+SETTINGS_PART = ("settings.md", "All settings")
+FILES_PART = ("files.md", "Files")
+ON_EACH_PAGE = ("`/etc/verifyd/verifyd.env`", "`/opt/verifyd/current/docs/`", "`/var/lib/")
 """How those rows about files begin."""
 _ESCAPES = str.maketrans(
     {"\\": r"\e", "-": r"\-", "'": r"\(aq", '"': r"\(dq", "^": r"\(ha", "~": r"\(ti"}
@@ -55,14 +60,14 @@ def _program_page(parser: Parser, summaries: Mapping[str, str]) -> str:
     described = parser.description or ""
     sections = {
         "SYNOPSIS": [_lines([parser.usage_line()])],
-        "DESCRIPTION": [_paragraph(_plain(described)), *_prose("Commands")],
+        "DESCRIPTION": [_paragraph(_plain(described)), *_prose(COMMANDS_PART)],
         "OPTIONS": _arguments(parser),
         "COMMANDS": [
             _item(_reference(f"verifyd-{name}(1)"), _plain(summary))
             for name, summary in summaries.items()
         ],
         "EXIT STATUS": _exit_statuses(""),
-        "FILES": _items(_rows("Files")),
+        "FILES": _items(_rows(FILES_PART)),
         "SEE ALSO": [_see_also("verifyd.env(5)")],
     }
     return _page("verifyd", 1, described[0].lower() + described[1:].rstrip("."), sections)
@@ -94,10 +99,12 @@ def _command_page(name: str, summary: str, parser: Parser, related: Iterable[str
 def _settings_page() -> str:
     sections = {
         "SYNOPSIS": [_paragraph(_bold("/etc/verifyd/verifyd.env"))],
-        "DESCRIPTION": _prose("Settings"),
-        "SETTINGS": _items(_rows("Settings")),
+        "DESCRIPTION": _prose(SETTINGS_PART),
+        "SETTINGS": _items(_rows(SETTINGS_PART)),
         "FILES": _items(
-            row for row in _rows("Files") if row[0].startswith((*ON_EACH_PAGE, "`/etc/credstore/"))
+            row
+            for row in _rows(FILES_PART)
+            if row[0].startswith((*ON_EACH_PAGE, "`/etc/credstore/"))
         ),
         "SEE ALSO": [_see_also("verifyd(1)", "verifyd-check(1)")],
     }
@@ -150,7 +157,7 @@ def _arguments(parser: Parser) -> Iterator[str]:
 
 
 def _exit_statuses(command: str) -> Iterator[str]:
-    rows = list(_rows("Exit status"))
+    rows = list(_rows(("commands.md", "Exit status")))
     yield from _items(row for row in rows if "verifyd" not in row[0])
     further = [row for row in rows if _is_about(command, row[0])]
     if further:
@@ -161,7 +168,7 @@ def _exit_statuses(command: str) -> Iterator[str]:
 def _files(command: str) -> Iterator[str]:
     yield from _items(
         row
-        for row in _rows("Files")
+        for row in _rows(FILES_PART)
         if row[0].startswith(ON_EACH_PAGE) or _is_about(command, " ".join(row))
     )
 
@@ -187,23 +194,24 @@ def _leaves(parser: Parser) -> Iterator[Parser]:
         yield parser
 
 
-def _section(title: str) -> str:
-    """Return a section of REFERENCE.md, up to the next heading."""
-    page = (DEPLOY / "REFERENCE.md").read_text(encoding="utf-8")
-    (text,) = re.findall(rf"(?ms)^## {title}\n(.*?)^#", page)
+def _text(part: Part) -> str:
+    """Return a part of a page, up to the next heading."""
+    name, title = part
+    page = (DEPLOY / "docs" / name).read_text(encoding="utf-8")
+    (text,) = re.findall(rf"(?ms)^#+ {title}\n(.*?)(?=^#|\Z)", page)
     return str(text)
 
 
-def _rows(title: str) -> Iterator[Sequence[str]]:
-    """Yield the rows of all tables in a section of REFERENCE.md."""
-    for table in re.findall(r"(?m)^\|[-|]+\|\n((?:\|.*\n)+)", _section(title)):
+def _rows(part: Part) -> Iterator[Sequence[str]]:
+    """Yield the rows of all tables in a part of a page."""
+    for table in re.findall(r"(?m)^\|[-|]+\|\n((?:\|.*\n)+)", _text(part)):
         for line in table.splitlines():
             yield line.strip("| ").split(" | ")
 
 
-def _prose(title: str) -> Iterator[str]:
-    """Yield the paragraphs and the items of lists in a section of REFERENCE.md."""
-    text = re.sub(r"(?m)^\|.*\n", "", _section(title))
+def _prose(part: Part) -> Iterator[str]:
+    """Yield the paragraphs and the items of lists in a part of a page."""
+    text = re.sub(r"(?m)^\|.*\n", "", _text(part))
     for block in re.split(r"\n{2,}", text.strip()):
         first, *items = re.split(r"(?m)^- ", block)
         if first:
@@ -258,7 +266,7 @@ def _markdown(text: str) -> str:
     text = re.sub(r"`([^`]+)`", r"\\fB\1\\fR", _plain(text))
     return re.sub(
         r"\[([^\]]+)\]\(([^#)]*)[^)]*\)",
-        lambda link: f"{link[1]} ({link[2] or 'REFERENCE.md'})",
+        lambda link: f"{link[1]} ({link[2]})" if link[2] else link[1],
         text,
     )
 

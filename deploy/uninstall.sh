@@ -1,5 +1,5 @@
 #!/bin/sh
-# Removes what install.sh installed. See README.md in this directory.
+# Removes what install.sh installed. See docs/install.md.
 #
 #   install.sh --uninstall [--purge [--yes]] [--prefix ROOT]
 #

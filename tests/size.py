@@ -12,22 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-_PAGES = (
-    "README.md",
-    "app/README.md",
-    "app/DECISIONS.md",
-    "deploy/README.md",
-    "deploy/docs/data-sources.md",
-    "deploy/FILES.md",
-    "deploy/LOADING.md",
-    "deploy/REFERENCE.md",
-    "deploy/monitoring/README.md",
-    "deploy/scale-out/README.md",
-    "findings/README.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-)
+_PAGES = ("*.md", "app/*.md", "deploy/**/*.md", "findings/*.md")
 _COUNTED = {"citations of decisions": r"\bD[0-9]+\b", "uses of Any": r"\bAny\b"}
 _NO_CODE = {
     tokenize.COMMENT,
@@ -90,10 +75,9 @@ def main() -> None:
     print(f"{sum(rooms.values()):7,}  lines in {len(sizes):3} modules")
     print(f"{sum(lines < 60 for lines in sizes.values()):7,}  modules with fewer than 60 lines")
     words = 0
-    for page in _PAGES:
-        if (path := tree / page).exists():
-            words += (count := len(path.read_text("utf-8").split()))
-            print(f"{count:7,}  words in {page}")
+    for path in sorted(path for pattern in _PAGES for path in tree.glob(pattern)):
+        words += (count := len(path.read_text("utf-8").split()))
+        print(f"{count:7,}  words in {path.relative_to(tree)}")
     print(f"{words:7,}  words in all pages")
     sources = "\n".join(path.read_text("utf-8") for path in (tree / "app").rglob("*.py"))
     for what, pattern in _COUNTED.items():

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds a release of the current commit into dist/: one archive with all that install.sh installs,
-# wheel, sdist, client libraries, typed clients, and their checksums. See "Build a release" in ../README.md.
+# wheel, sdist, client libraries, typed clients, and their checksums. See "Build a release" in ../docs/build.md.
 #
 #   release.sh BIN [KEY]
 #

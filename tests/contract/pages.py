@@ -96,6 +96,13 @@ def section(page: str, title: str) -> str:
     return found["text"]
 
 
+def first_block(page: str, title: str) -> str:
+    """Return the first code block of a section."""
+    found = _FENCE.search(section(page, title))
+    assert found, f"{title} in {page} has no code block"
+    return found["text"]
+
+
 def documentation_section(name: str) -> str:
     """Return a section of the page /docs, as HTML."""
     (found,) = re.findall(

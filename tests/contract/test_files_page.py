@@ -31,7 +31,7 @@ class Writer(NamedTuple):
 
 
 def _writers() -> list[Writer]:
-    lines = re.findall(r"(?m)^\| (.+) \|$", PAGES["deploy/FILES.md"])
+    lines = re.findall(r"(?m)^\| (.+) \|$", PAGES["deploy/docs/other-programs.md"])
     cells = [re.split(r"(?<!\\\\) *\| *", line) for line in lines]
     return [
         Writer(*map(str.strip, each))

@@ -145,6 +145,6 @@ def test_the_provisioning_files_are_understood():
 
 def test_the_page_lists_every_alert():
     """The page has each alert with its severity, in the order of the rules."""
-    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    page = (FOLDER.parent / "docs" / "monitor.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| `(Verifyd\w+)` \|.*\| (\w+) \|$", page)
     assert rows == [(rule["alert"], rule["labels"]["severity"]) for rule in GROUP["rules"]]

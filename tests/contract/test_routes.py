@@ -86,7 +86,7 @@ def test_the_pages_say_what_nginx_takes_at_once(site):
     at_once = number("http2_max_concurrent_streams")
     assert number("limit_conn verifyd_networks") == at_once
     in_all = number("keepalive_requests")
-    limits = section("deploy/REFERENCE.md", "Limits of nginx")
+    limits = section("deploy/docs/interface.md", "Limits of nginx")
     assert f"(streams) of one HTTP/2 connection | {at_once} |" in limits
     assert f"| Requests over one connection | {in_all:,}, " in limits
     guide = documentation_section("requests")
@@ -173,6 +173,6 @@ def test_every_operation_with_a_key_has_a_name_in_the_usage():
     usage = document()["components"]["schemas"]["OperationUsage"]
     names = {*OPERATIONS.values(), OTHER, EVENTS}
     assert set(usage["properties"]["operation"]["examples"]) == names
-    reference = (ROOT / "deploy" / "REFERENCE.md").read_text()
+    reference = (ROOT / "deploy" / "docs" / "interface.md").read_text()
     (row,) = re.findall(r"(?m)^\| operation \| (.*) \|$", reference)
     assert set(re.findall("`(.+?)`", row)) == names

@@ -19,7 +19,7 @@ import pytest
 
 from tests.system.processes import ROOT, descendants, free_port, until
 
-_PAGE = ROOT / "deploy" / "scale-out" / "README.md"
+_PAGE = ROOT / "deploy" / "docs" / "several-hosts.md"
 _USER = "postgres"
 SECONDS_MAX = 120
 """A busy machine may take longer than the page promises."""

@@ -594,7 +594,7 @@ def pagerduty(headers, document):
 
 
 SERVICES = {"Slack": slack, "Mattermost": mattermost, "Gotify": gotify, "PagerDuty": pagerduty}
-RECIPES = PAGES["deploy/monitoring/README.md"]
+RECIPES = PAGES["deploy/docs/monitor.md"]
 
 
 @pytest.fixture

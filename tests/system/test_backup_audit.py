@@ -1,7 +1,6 @@
 """Backups of a trail that is written to, killed or without space (D126)."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +18,9 @@ from app.backup.take import take
 from app.errors import OperatorError
 from app.storage.versions import database_id
 from tests.conftest import World
+from tests.contract.pages import first_block
 from tests.system.audit_writers import Writer, change
-from tests.system.processes import ROOT, environment, run_command, until
+from tests.system.processes import environment, run_command, until
 from tests.system.test_backup import killed_at, run, settings_of, shown
 from tests.unit.audit_trails import first_plates, look_up
 
@@ -206,8 +206,7 @@ def test_a_restore_is_tried_as_the_page_says(world, is_on):
     (world.directory / "verifyd.env").write_text(
         f'VERIFYD_AUDIT_DIGESTS=\nVERIFYD_AUDIT="on"\nVERIFYD_AUDIT_DIR={audit_dir}\n' * is_on
     )
-    page = (ROOT / "deploy" / "README.md").read_text()
-    (block,) = re.findall(r"(?s)### Try a restore.*?```sh\n(.*?)```", page)
+    block = first_block("deploy/docs/backup.md", "Try a restore")
     for text, here in {
         "sudo -u verifyd ": "",
         "-o verifyd -g verifyd ": "",

@@ -133,7 +133,7 @@ def test_the_console_behind_nginx_can_be_reached_in_one_way_only(
     world, serve, socket_directory, tmp_path
 ):
     """As documented: whatever the path, only the guarded location leads to the console."""
-    page = (SITE.parent.parent / "README.md").read_text()
+    page = (SITE.parent.parent / "docs/staff.md").read_text()
     (location,) = re.findall(r"```nginx\n(location ~ \^/console.*?)```", page, re.DOTALL)
     console = f"unix:{socket_directory}/console"
     served = serve(

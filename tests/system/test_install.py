@@ -17,7 +17,7 @@ from tests.contract.pages import quoted, table
 from tests.system.processes import ROOT
 
 DEPLOY = ROOT / "deploy"
-REFERENCE = (DEPLOY / "REFERENCE.md").read_text()
+FILES = (DEPLOY / "docs" / "files.md").read_text()
 UNITS = sorted((DEPLOY / "systemd").glob("verifyd*"))
 MAN_PAGES = [str(path.relative_to(DEPLOY / "man")) for path in (DEPLOY / "man").glob("*/*")]
 # The unit that delivers alerts runs a setgid sendmail, and says why it has more rights.
@@ -237,7 +237,7 @@ def test_the_table_of_units_is_complete():
 def test_the_table_of_files_has_what_is_laid_out(tree):
     """Each path of the table is there, but for those that the operator, nginx or a start makes."""
     tree.install()
-    (rows,) = re.findall(r"\| Where \| What \|\n\|[-|]+\|\n((?:\|.*\n)+)", REFERENCE)
+    (rows,) = re.findall(r"\| Where \| What \|\n\|[-|]+\|\n((?:\|.*\n)+)", FILES)
     told = re.findall(r"`(/[^`]+)`", "".join(re.findall(r"(?m)^\|([^|]+)\|", rows)))
     assert {name for name in told if not (tree.root / name[1:]).exists()} == {
         "/etc/verifyd/release-signers",

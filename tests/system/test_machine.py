@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.storage.versions import program_schema
+from tests.contract.pages import PAGES, first_block
 from tests.system.binary import built, copy_tree, last_commit_at, tree_of_commit
 from tests.system.conftest import NEXT_MIGRATION
 from tests.system.creators import Creators
@@ -22,7 +23,7 @@ from tests.system.slow_clients import CLIENTS
 
 pytestmark = pytest.mark.system_long
 
-PAGE = (ROOT / "deploy" / "README.md").read_text()
+AUDIT = PAGES["deploy/docs/audit.md"]
 ENOUGH = 1_000_000
 # By default systemd closes the socket after this many starts in ten seconds.
 RESTARTS_ALLOWED = 5
@@ -65,11 +66,11 @@ def installed(machine) -> Machine:
 
 @pytest.mark.sample
 def test_the_commands_of_the_page_are_ten_and_work(machine):
-    """The commands of `deploy/README.md` lead from a bare machine to an answer over TLS.
+    """The commands of `deploy/docs/install.md` lead from a bare machine to an answer over TLS.
 
     What is installed here is no archive, which test_release.py builds.
     """
-    (block,) = re.findall(r"### Install it.*?```sh\n(.*?)```", PAGE, re.DOTALL)
+    block = first_block("deploy/docs/install.md", "Install it")
     packages, *commands, ask = block.splitlines()
     assert len(commands) + 2 <= 10
     assert packages == "sudo apt-get install nginx"  # It is installed already.
@@ -131,10 +132,10 @@ def test_the_nightly_jobs_run(installed):
 
 def test_the_audit_trail_is_sealed_backed_up_and_restored(installed):
     """In their sandboxes: service and timer seal, backup has the trail, and restore brings it."""
-    trail = PAGE.partition("\n## Audit trail\n")[2].partition("\n### Back up the trail\n")[0]
+    trail, _, backed_up = AUDIT.partition("\n## Back up the trail\n")
     # These need another machine, or leave the host without its trail.
     trail = re.sub(
-        r"\n### (Send digests|Switch the trail).*?(?=\n### )", "", trail, flags=re.DOTALL
+        r"\n## (Send digests|Switch the trail).*?(?=\n## |\Z)", "", trail, flags=re.DOTALL
     )
     switched_on, *others = re.findall(r"```sh\n(.*?)```", trail, re.DOTALL)
     installed.do(f"set -e; {switched_on}")
@@ -162,7 +163,7 @@ def test_the_audit_trail_is_sealed_backed_up_and_restored(installed):
     assert '"audit":"on, ' in installed.do(f"{ASKED} http://localhost/readyz")
     assert "audit trail: on, " in installed.do("verifyd check")
     unit = "/etc/systemd/system/verifyd-backup.service.d/audit.conf"
-    command = re.findall(r"(?m)^ExecStart=(.* backup .*--audit.*)$", PAGE)
+    command = re.findall(r"(?m)^ExecStart=(.* backup .*--audit.*)$", backed_up)
     installed.path(unit).write_text(f"[Service]\nExecStart=\nExecStart={command[0]}\n")
     installed.do("systemctl daemon-reload; systemctl start verifyd-backup")
     installed.do("systemctl start verifyd-backup")
@@ -210,7 +211,7 @@ def test_the_journal_has_every_request(installed):
 
 def test_an_uploader_reaches_the_drop_directory_and_nothing_else(installed):
     """As documented, another user's files are loaded through the bind mount."""
-    (block,) = re.findall(r"### Give an uploader access.*?```sh\n(.*?)```", PAGE, re.DOTALL)
+    block = first_block("deploy/docs/nightly-loads.md", "Give an uploader access")
     installed.do("useradd uploader")
     for command in block.splitlines():
         installed.do(command)
@@ -552,7 +553,7 @@ def test_slow_clients_cost_nginx_little_memory(behind_nginx):
         opened = machine.run("ls -l /proc/[0-9]*/fd").stdout
         return len(re.findall(r"/var/lib/nginx/body/\d+ \(deleted\)", opened)) == CLIENTS
 
-    (block,) = re.findall(r"## What nginx does with slow.*?```sh\n(.*?)```", PAGE, re.DOTALL)
+    block = first_block("deploy/docs/install.md", "What nginx does with slow clients")
     machine.do(f"set -e\n{block}")
     machine.do("until curl -sSkf https://localhost/healthz; do sleep 0.1; done")
     before = memory_kilobytes()

@@ -1,7 +1,6 @@
 """Releases: built twice, verified and installed as the page says, and refused once changed."""
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,12 +9,12 @@ import pytest
 
 from app.documentation.reference import LIBRARIES, TYPED_CLIENTS
 from app.version import VERSION
+from tests.contract.pages import first_block
 from tests.system.binary import TOOLS, copy_tree
 from tests.system.debian import unpacked
 from tests.system.machine import Machine
 from tests.system.processes import ROOT
 
-PAGE = (ROOT / "deploy" / "README.md").read_text()
 PROJECT = ".gitattributes .gitignore CHANGELOG.md README.md SECURITY.md pyproject.toml setup.cfg"
 NAME = f"verifyd-{VERSION}-linux-{os.uname().machine}"
 # The same commit, wherever it is made.
@@ -113,7 +112,7 @@ def names_below(directory: Path) -> set[str]:
 @pytest.mark.system_long
 def test_the_page_verifies_and_installs_a_release(dist, key, socket_directory):
     """Signature and checksums are verified by hand, then by the installer; changes are refused."""
-    (by_hand,) = re.findall(r"### Verify the release.*?```sh\n(.*?)```", PAGE, re.DOTALL)
+    by_hand = first_block("deploy/docs/install.md", "Verify the release")
     install = f"{NAME}/install.sh"
     with Machine(socket_directory) as machine:
         home = machine.path("/root")

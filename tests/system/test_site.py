@@ -413,7 +413,7 @@ def test_the_console_can_be_kept_to_a_network(serve, socket_directory, tmp_path,
 
     What nginx forwards by other rules is no page, although it begins with `/console`.
     """
-    page = (SITE.parent.parent / "README.md").read_text()
+    page = (SITE.parent.parent / "docs/staff.md").read_text()
     (location,) = re.findall(r"```nginx\n(location ~ \^/console.*?)```", page, re.DOTALL)
     served = serve(bind=f"unix:{socket_directory}/socket", console="on")
     bind = f"127.0.0.1:{free_port()}"
@@ -440,7 +440,7 @@ def test_the_console_can_be_kept_to_a_network(serve, socket_directory, tmp_path,
 
 def test_the_server_for_acme_answers_challenges_and_nothing_else(tmp_path):
     """As documented, any other request there gets no answer (D53)."""
-    page = (SITE.parent.parent / "README.md").read_text()
+    page = (SITE.parent.parent / "docs/install.md").read_text()
     (server,) = re.findall("```nginx\n(server .*?)```", page, re.DOTALL)
     bind = f"127.0.0.1:{free_port()}"
     site = server.replace("listen 80;", f"listen {bind};").replace("    listen [::]:80;\n", "")

@@ -145,7 +145,7 @@ def test_nginx_takes_an_example(example, tmp_path):
 
 def test_the_page_makes_a_secret_that_both_sides_take(tmp_path):
     """Its lines write one secret into two files, which only their owner can read."""
-    page = (SITE.parent.parent / "README.md").read_text()
+    page = (SITE.parent.parent / "docs/staff.md").read_text()
     (block,) = re.findall(r"```sh\n   (secret=.*?)```", page, re.DOTALL)
     script = block.replace("sudo ", "").replace(" /etc/", f" {tmp_path}/etc/")
     subprocess.run(["sh", "-eu", "-c", script], check=True)

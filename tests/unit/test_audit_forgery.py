@@ -16,7 +16,7 @@ from app.audit.prune import AMOUNT, PruneRequest, prune
 from tests.rows import each_row
 from tests.unit.tampered_trail import KEEP, Kind, Root, built, named, rows
 
-PAGE = Path(__file__).parents[2] / "deploy" / "README.md"
+PAGE = Path(__file__).parents[2] / "deploy" / "docs" / "audit.md"
 FORGED = b'{"time":"2026-11-08T12:30:00.000000Z","operation":"insurance"}\n'
 Do = Callable[[Root], object]
 

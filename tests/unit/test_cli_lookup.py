@@ -14,7 +14,7 @@ from tests.contract.pages import PAGES, section
 from tests.enquiry import set_suggest
 from tests.unit.conftest import CommandLine
 
-PAGE = PAGES["deploy/LOADING.md"]
+PAGE = PAGES["deploy/docs/look-up.md"]
 DAY = "2025-07-01"
 VEHICLE = {"registration": "AB12CDE", "make": "FORD", "motExpiry": "2026-01-31"}
 POLICY = {"number": "P-1", "validFrom": "2025-01-01", "validTo": "2025-12-31"}
@@ -431,5 +431,5 @@ def test_the_page_names_every_column():
 
     The last one is only there if answers tell what is not known (D198).
     """
-    text = section("deploy/LOADING.md", "Look up a file of plates")
+    text = section("deploy/docs/look-up.md", "Look up a file of plates")
     assert re.findall(r"`verifyd_(\w+)`", text) == [*COLUMNS, *PERIOD_COLUMNS, "unknown"]

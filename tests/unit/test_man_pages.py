@@ -36,9 +36,9 @@ def test_a_text_is_shown_as_it_was_typed(writer: ModuleType, text: str, source: 
     ("text", "source"),
     [
         ("as `VERIFYD_BIND` says", r"as \fBVERIFYD_BIND\fR says"),
-        ("[Held](LOADING.md#held-loads) files", "Held (LOADING.md) files"),
-        ("where [alerts](#alerts) go", "where alerts (REFERENCE.md) go"),
-        ("[`a-b`](scale-out/README.md)", r"\fBa\-b\fR (scale\-out/README.md)"),
+        ("[Held](refused.md#held-loads) files", "Held (refused.md) files"),
+        ("where [alerts](#alerts) go", "where alerts go"),
+        ("[`a-b`](several-hosts.md)", r"\fBa\-b\fR (several\-hosts.md)"),
     ],
 )
 def test_markdown_becomes_bold_words_and_names_of_pages(

@@ -16,7 +16,7 @@ from tests.contract.pages import section
 from tests.rows import each_row
 from tests.unit.register_files import Read, outcome, read
 
-CHAPTER = section("deploy/LOADING.md", "Load any other CSV")
+CHAPTER = section("deploy/docs/other-programs.md", "Load any other CSV")
 VEHICLES = 'kind = "vehicles"\n[columns]\nregistration = "Plate"\n'
 
 

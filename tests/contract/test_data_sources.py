@@ -58,7 +58,7 @@ def test_the_terms_of_each_register_have_their_source(cells):
 def test_the_readme_names_it_first():
     """Whoever has no data cannot use anything else."""
     first = section("README.md", "Read on").splitlines()[3]
-    assert first.startswith("| [Where data comes from](deploy/docs/data-sources.md) |")
+    assert first.endswith("| [Where data comes from](deploy/docs/data-sources.md) |")
 
 
 def test_the_script_downloads_what_the_page_names():

@@ -53,6 +53,7 @@ def results():
                 "verifyd": [sample(3_000), sample(900), sample(3_100)],
                 "flask": [sample(300), sample(290), sample(310)],
                 "fastify-log": [sample(6_000), sample(7_000), sample(5_000)],
+                "before": [sample(2_000), sample(2_000), sample(2_000)],
             },
             "rate": {"verifyd": [sample(500, p99_ms=4)], "flask": [sample(500, p99_ms=8)]},
             "growth": {"100": [sample(1)], "1000": [sample(1, p99_ms=1.4)]},
@@ -107,12 +108,13 @@ class TestReport:
         assert len(document["targets"]) == len(list(verdicts(results)))
 
     def test_the_chart_is_a_picture_with_a_bar_for_each(self, results):
-        """The SVG names each contestant with its figure, and loads nothing."""
+        """The SVG names each contestant of today with its figure, and loads nothing."""
         drawn = chart(results)
         tree = ElementTree.fromstring(drawn)
         texts = {element.text for element in tree.iter() if element.text}
         for name, figure in {"verifyd": "3,000", "flask": "300", "fastify-log": "6,000"}.items():
             assert f"{KNOWN[name].title}: {figure}" in texts
+        assert KNOWN["before"].title not in drawn
         assert "href=" not in drawn
 
     def test_blocks_of_a_page_are_filled_again_and_again(self, results, tmp_path):

@@ -383,7 +383,16 @@ class TestDocumentation:
     def test_the_guide_begins_with_what_a_client_needs(self, client: webtest.TestApp) -> None:
         """The operator's part and the promises end the guide; vehicles are the first operations."""
         found = page(client, "/docs").ids
-        places = ["start", "unknown", "days", "errors", "changes", "browsers", "loading"]
+        places = [
+            "start",
+            "concepts",
+            "unknown",
+            "days",
+            "errors",
+            "changes",
+            "browsers",
+            "loading",
+        ]
         places += ["vehicles", "watches", "domains"]
         assert sorted(places, key=found.index) == places
         contents = client.get("/docs").text.partition('<nav class="contents"')[2]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from configparser import ConfigParser
 from itertools import groupby, pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from app.accounts.administration import list_plans
 from app.cli import build_parser
@@ -318,3 +318,25 @@ def test_the_readme_is_short_and_begins_with_the_first_steps():
     titles = re.findall(r"(?m)^## (.+)", PAGES["README.md"])
     assert titles[:3] == ["Two commands", "The operations", "Load your own first file"]
     assert titles[-1] == "Read on"
+
+
+@each_row(
+    "page", ["README", "LOADING", "REFERENCE", "FILES", "monitoring/README", "scale-out/README"]
+)
+def test_an_old_page_leads_to_the_new_ones(page):
+    """Below each heading that links of 1.0.0 lead to is a link to where its text is now."""
+    parts = re.split(r"(?m)^#+ .+\n", PAGES[f"deploy/{page}.md"])
+    assert len(parts) > 2
+    links = [
+        re.fullmatch(r"\n\[[^\]]+\]\((?:\.\./)?docs/[\w#-]+\.md\S*\)\n+", each)
+        for each in parts[1:]
+    ]
+    assert all(links)
+
+
+@each_row("page", [page for page in PAGES if page.startswith("deploy/docs/")])
+def test_a_page_can_be_read_to_its_end(page):
+    """A page for users has at most 5,000 words, and the list of all pages has it."""
+    assert len(PAGES[page].split()) <= 5_000
+    name = PurePosixPath(page).name
+    assert name == "README.md" or f"]({name})" in PAGES["deploy/docs/README.md"]

@@ -22,7 +22,7 @@ class Kind(NamedTuple):
     status: int
     """The HTTP status."""
     title: str
-    """The spec's error type (spec 7)."""
+    """The type of the error, as the interface names it."""
     meaning: str
     """What happened, as a sentence without its full stop."""
     action: str

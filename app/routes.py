@@ -1,4 +1,4 @@
-"""The table of endpoints in the order of the spec: path, resource, and source."""
+"""The table of endpoints in the order of the documentation: path, resource, and decisions."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -24,11 +24,11 @@ from app.watches.resources import BulkWatches, EventList, WatchCollection, Watch
 
 
 class Endpoint(NamedTuple):
-    """A path template, the resource that answers it, and where both are specified."""
+    """A path template, the resource that answers it, and the decisions about both."""
 
     path: str
     resource: type[object]
-    source: str
+    decisions: str
     areas: Collection[Area] = ()
     """The keys of these areas may use it, besides all keys that may use every operation (D178)."""
 
@@ -37,13 +37,11 @@ _DOMAINS: tuple[Area, ...] = ("domains",)
 _VEHICLES: tuple[Area, ...] = ("vehicles",)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("/api/domains", DomainCollection, "spec 4, D14 to D17", _DOMAINS),
-    Endpoint("/api/domains/{domain}", DomainItem, "spec 4, D18, D93", _DOMAINS),
-    Endpoint(
-        "/v1/vehicle/{registration}/insurance", Insurance, "spec 4, D19 to D21, D24", _VEHICLES
-    ),
-    Endpoint("/v1/vehicle/bulk-insurance", BulkInsurance, "spec 4, D23", _VEHICLES),
-    Endpoint("/v1/compliance/{registration}", Compliance, "spec 4, D22", _VEHICLES),
+    Endpoint("/api/domains", DomainCollection, "D14 to D17", _DOMAINS),
+    Endpoint("/api/domains/{domain}", DomainItem, "D18, D93", _DOMAINS),
+    Endpoint("/v1/vehicle/{registration}/insurance", Insurance, "D19 to D21, D24", _VEHICLES),
+    Endpoint("/v1/vehicle/bulk-insurance", BulkInsurance, "D23", _VEHICLES),
+    Endpoint("/v1/compliance/{registration}", Compliance, "D22", _VEHICLES),
     Endpoint("/v1/compliance/bulk", BulkCompliance, "D92", _VEHICLES),
     Endpoint("/v1/watches", WatchCollection, "D183", _VEHICLES),
     Endpoint("/v1/watches/{registration}", WatchItem, "D183", _VEHICLES),

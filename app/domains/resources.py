@@ -1,4 +1,4 @@
-"""The domain operations (spec 4)."""
+"""The domain operations."""
 
 import falcon
 import msgspec

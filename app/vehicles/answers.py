@@ -1,4 +1,4 @@
-"""The JSON that the vehicle operations answer with (spec 2)."""
+"""The JSON that the vehicle operations answer with."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -312,7 +312,7 @@ Items = Sequence[InsuranceItem] | Sequence[ComplianceItem]
 
 
 class BulkAnswer(msgspec.Struct, gc=False):
-    """The answer of a bulk operation (spec 2)."""
+    """The answer of a bulk operation."""
 
     results: Items
     processed: int

@@ -1,4 +1,4 @@
-"""The operations on one vehicle and on many, with one statement each (spec 4)."""
+"""The operations on one vehicle and on many, with one statement each."""
 
 from collections.abc import Iterable, Sequence
 
@@ -76,7 +76,7 @@ class Insurance(_Operation):
     """Insurance of one vehicle."""
 
     def on_get(self, req: Request, resp: falcon.Response, registration: str) -> None:
-        """GET /v1/vehicle/{registration}/insurance. The insurance record (spec 2)."""
+        """GET /v1/vehicle/{registration}/insurance. The insurance record."""
         question = question_of(req, INSURANCE_PARAMETERS)
         look_up = self._look_ups.look_up(req, "insurance", [registration], question)
         record = self._require_record(req, look_up)
@@ -93,7 +93,7 @@ class Compliance(_Operation):
     """Road-legality of one vehicle."""
 
     def on_get(self, req: Request, resp: falcon.Response, registration: str) -> None:
-        """GET /v1/compliance/{registration}. The compliance record (spec 2)."""
+        """GET /v1/compliance/{registration}. The compliance record."""
         question = question_of(req, COMPLIANCE_PARAMETERS)
         look_up = self._look_ups.look_up(req, "compliance", [registration], question)
         record = self._require_record(req, look_up)

@@ -1,4 +1,4 @@
-"""API keys on every path (spec 5, D2, D3)."""
+"""API keys on every path (D2, D3)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""POST /v1/vehicle/bulk-insurance (spec 4, D23)."""
+"""POST /v1/vehicle/bulk-insurance (D23)."""
 
 from zoneinfo import ZoneInfo
 
@@ -120,7 +120,7 @@ class Test200:
     @SHARED
     @each_row("members", [{}, {"asOf": None}, {"details": None}, {"details": False}])
     def test_nothing_is_added_that_was_not_asked_for(self, alice, fleet, members):
-        """Without a day and without details, the answer has exactly the spec's members."""
+        """Without a day and without details, the answer has exactly the promised members."""
         answer = alice.post(ADDRESS, {"registrations": ["AB12CDE"], **members}).json
         assert set(answer) == {"results", "processed", "successful", "failed"}
         assert set(answer["results"][0]) == {"registration", "insured", "policy"}

@@ -1,4 +1,4 @@
-"""GET /v1/compliance/{registration} (spec 4, D22)."""
+"""GET /v1/compliance/{registration} (D22)."""
 
 import json
 import re
@@ -75,7 +75,7 @@ class Test200:
 
     @SHARED
     def test_the_day_is_repeated_only_if_it_was_named(self, alice, legal):
-        """Without a day the answer has exactly the members of the spec (D92)."""
+        """Without a day the answer has exactly the promised members (D92)."""
         assert compliance(alice)["asOf"] == DAY
         assert set(compliance(alice, "")) == {"registration", "compliant", "checks", "lastChecked"}
 

@@ -1,4 +1,4 @@
-"""POST /api/domains (spec 4, D14, D15)."""
+"""POST /api/domains (D14, D15)."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""GET /api/domains/{domain} (spec 4, D18)."""
+"""GET /api/domains/{domain} (D18)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""GET /v1/vehicle/{registration}/insurance (spec 4, D19 to D21, D24)."""
+"""GET /v1/vehicle/{registration}/insurance (D19 to D21, D24)."""
 
 import re
 from zoneinfo import ZoneInfo
@@ -129,7 +129,7 @@ class Test200:
 
     @SHARED
     def test_the_day_is_repeated_only_if_it_was_named(self, alice, insured):
-        """Without a day the answer has exactly the members of the spec (D92)."""
+        """Without a day the answer has exactly the promised members (D92)."""
         assert insurance(alice)["asOf"] == DAY
         assert set(insurance(alice, "")) == {
             *("registration", "insured", "policy", "vehicle", "lastUpdated")
@@ -341,7 +341,7 @@ class TestUnknown:
 
     @SHARED
     def test_what_is_known_is_answered_as_before(self, alice, telling, insured):
-        """Without anything unknown the answer has exactly the members of the spec."""
+        """Without anything unknown the answer has exactly the promised members."""
         answer = insurance(alice)
         assert (answer["insured"], "unknown" in answer) == (True, False)
 

@@ -1,4 +1,4 @@
-"""GET /api/domains (spec 4, D17)."""
+"""GET /api/domains (D17)."""
 
 import re
 

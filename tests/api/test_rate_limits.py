@@ -1,4 +1,4 @@
-"""Every request takes a token; every answer shows the rest (spec 8, D5, D7 to D9, D11)."""
+"""Every request takes a token; every answer shows the rest (D5, D7 to D9, D11)."""
 
 import json
 from typing import Any

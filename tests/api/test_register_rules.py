@@ -76,7 +76,7 @@ def test_deltas_over_the_turn_of_the_year(alice, brought):
 
 
 def test_dvla_stays_when_the_dvsa_deletes(alice, brought):
-    """DELETED removes only what the DVSA wrote (formats 2)."""
+    """DELETED removes only what the DVSA wrote."""
     answer = {
         "registrationNumber": "QQ1",
         "make": "FORD",
@@ -104,7 +104,7 @@ def test_dvla_stays_when_the_dvsa_deletes(alice, brought):
 
 
 def test_cancellation_lapse_and_reinstatement(alice, brought):
-    """A cancelled policy was in force the day before; an amendment reinstates it (formats 4)."""
+    """A cancelled policy was in force the day before; an amendment reinstates it."""
     end = {"update": "A", "ended": "C", "start": "20250301", "expiry": "20250301"}
     assert brought(**{"a.txt": mid_file(mid_record(**end), mid_record())}) == (2, 1, 0, 1)
     assert insurance(alice, "QQ21AAA", "2025-12-31")["insured"]
@@ -144,7 +144,7 @@ def test_fines_make_a_plate_known(alice, brought):
 
 
 def test_a_newer_snapshot_makes_unknown(alice, brought):
-    """A newer RDW row without an expiry or a flag makes them unknown (formats 0.11)."""
+    """A newer RDW row without an expiry or a flag makes them unknown."""
     header = "Kenteken,Merk,Handelsbenaming,Datum eerste toelating,Eerste kleur,"
     flagged = f"{header}WAM verzekerd,Vervaldatum APK\nQQ-1,,,,,Ja,20260101\n"
     brought(**{"a.csv": flagged})

@@ -221,6 +221,18 @@ def test_every_cited_decision_exists():
     assert sorted(cited - known, key=lambda number: int(number[1:])) == []
 
 
+def test_no_sentence_leads_to_a_document_that_is_not_here():
+    """The code cites decisions and pages of this repository, and no document that readers lack."""
+    # Written in two parts, so that this line cites nothing.
+    elsewhere = re.compile(r"\b(?:sp" r"ec|form" r"ats|DES" r"IGN|iss" r"ue) \d")
+    citing = [
+        path.relative_to(ROOT).as_posix()
+        for path in sources("app", "tests", "deploy", "findings")
+        if elsewhere.search(path.read_text(encoding="utf-8", errors="replace"))
+    ]
+    assert citing == []
+
+
 def test_each_decision_has_a_number_of_its_own():
     """A number belongs to one decision. Those of a room, and the headings, are in order."""
     numbers = [each.number for each in decisions()]

@@ -1,4 +1,4 @@
-"""The limit is exact, with any kind of server and under any disturbance (spec 8, D11)."""
+"""The limit is exact, with any kind of server and under any disturbance (D11)."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Changes are applied to held rows in the order of the file (formats 2, 4; D21)."""
+"""Changes are applied to held rows in the order of the file (D21)."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_a_deleted_vehicle_is_removed():
 
 
 def test_deleting_what_is_not_held_is_skipped():
-    """Deleting a row that is not held is skipped without a fault (formats 2)."""
+    """Deleting a row that is not held is skipped without a fault."""
     outcome = vehicles([VehicleDeletion("AB12CDE")])
     assert outcome == Outcome([], [], (), (), (), removed=[], skipped=1)
 
@@ -57,7 +57,7 @@ def test_deleting_twice_skips_the_second():
 
 
 def test_a_policy_is_deleted_in_all_its_periods():
-    """All periods of the insurer's policy number for the plate are deleted (formats 4)."""
+    """All periods of the insurer's policy number for the plate are deleted."""
     outcome = policies([PolicyDeletion("AB12CDE", "A", "P-1")], [POLICY, LATER])
     assert sorted(outcome.removed) == sorted(map(held, (POLICY, LATER)))
 
@@ -72,7 +72,7 @@ def test_rows_beside_new_keys_are_known():
 
 
 def test_a_cancellation_ends_all_periods():
-    """A cancellation has no dates of the policy, so it ends all held periods (formats 4)."""
+    """A cancellation has no dates of the policy, so it ends all held periods."""
     outcome = policies([PolicyCancellation("AB12CDE", "A", "P-1", "2026-06-01")], [POLICY, LATER])
     assert [(row[3], row[6], row[-1]) for row in outcome.changed] == [
         ("2026-01-01", "2026-06-01", NOW),

@@ -20,7 +20,7 @@ def acme(cli):
 
 
 def test_an_accounts_domains_are_listed(acme):
-    """The array has this account's domains only, with the spec's four members each."""
+    """The array has this account's domains only, with the four promised members each."""
     (domain,) = acme.json("domains", "list", "acme")
     assert set(domain) == {"id", "name", "status", "created_at"}
     assert (domain["name"], domain["status"]) == ("example.com", "active")

@@ -204,7 +204,7 @@ class TestRecord:
         assert [name for name, holds in answer["checks"].items() if not holds] == [check]
 
     def test_reasons_are_optional(self):
-        """Without explain the record has only the four members of the spec."""
+        """Without explain the record has only the four promised members."""
         assert set(members()) == {"registration", "compliant", "checks", "lastChecked"}
         assert set(members(explain=True)) - set(members()) == {"reasons"}
 

@@ -53,7 +53,7 @@ def answer_to(world):
 
 @each_row("code", CATALOGUE)
 def test_every_code_has_a_status_and_its_title(code):
-    """One status has one title; the spec's titles are kept."""
+    """One status has one title; the promised titles are kept."""
     status, title = CATALOGUE[code][:2]
     assert 400 <= status < 600
     assert title == SPEC_7.get(status, title)
@@ -61,7 +61,7 @@ def test_every_code_has_a_status_and_its_title(code):
 
 
 def test_spec_7_all_statuses_of_the_spec_are_there():
-    """The catalogue has every status of spec 7."""
+    """The catalogue has every status that the interface names."""
     assert SPEC_7.items() <= {kind.status: kind.title for kind in CATALOGUE.values()}.items()
 
 

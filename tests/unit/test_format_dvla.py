@@ -1,4 +1,4 @@
-"""DVLA answers: members, tax words, error bodies (formats 3)."""
+"""DVLA answers: members, tax words, error bodies."""
 
 import json
 
@@ -113,7 +113,7 @@ def test_mot_status(status: str) -> None:
 
 @each_row("year", [0, 1884, "unknown", 2019.5, -1])
 def test_years(year: object) -> None:
-    """An impossible year is unknown (formats 0.9)."""
+    """An impossible year is unknown."""
     assert answer(yearOfManufacture=year) == VehicleRow("AB1")
 
 
@@ -134,12 +134,12 @@ def test_error_bodies(body: str) -> None:
 
 
 def test_registration_that_is_a_number() -> None:
-    """A number is rejected, because it may have lost leading zeros (formats 0.2)."""
+    """A number is rejected, because it may have lost leading zeros."""
     assert answer(registrationNumber=12) == "registrationNumber: not a JSON string"
 
 
 def test_stored_values() -> None:
-    """A value that cannot be stored rejects the answer only in a stored member (formats 0.6)."""
+    """A value that cannot be stored rejects the answer only in a stored member."""
     assert answer(make=["FORD"]) == "make: a JSON object or array"
     assert answer(colour="RED\0") == "colour: contains a control character"
     assert answer(fuelType=["x\0"], wheelplan="x" * 200) == VehicleRow("AB1")

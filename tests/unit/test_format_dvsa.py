@@ -1,4 +1,4 @@
-"""DVSA bulk and delta: members, the best expiry, modifications (formats 2)."""
+"""DVSA bulk and delta: members, the best expiry, modifications."""
 
 import contextlib
 import gzip
@@ -157,7 +157,7 @@ def test_invalid_tests() -> None:
 @each_row("member", ["last_update_date", "lastUpdateDate", "lastUpdateTimestamp"])
 @each_row("time", ["2023-12-04", "2023-12-04 10:00:00", "2023-12-04T10:00:00.1Z"])
 def test_last_update(member: str, time: str) -> None:
-    """The spelling varies, and times have no zone: only the day counts (formats 2)."""
+    """The spelling varies, and times have no zone: only the day counts."""
     assert change(**{member: time}) == VehicleRow("AB1", updated=1_701_648_000)
 
 

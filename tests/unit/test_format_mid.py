@@ -1,4 +1,4 @@
-"""MID private policies: positions, changes, the transaction, personal data (formats 4)."""
+"""MID private policies: positions, changes, the transaction, personal data."""
 
 import io
 

@@ -536,7 +536,7 @@ def test_other_shapes_of_json(members: dict[str, Any], kind: Kind, indent: int, 
 
 
 def test_an_array_that_is_cut_off_fails() -> None:
-    """A truncated array fails, and nothing of it is loaded (formats 0.1)."""
+    """A truncated array fails, and nothing of it is loaded."""
     data = b'[{"registration": "AB1"}, {"registration": "AB2"}'
     format_, kind = recognise(data)
     with pytest.raises(FileFault, match="cut off"):

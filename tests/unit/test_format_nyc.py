@@ -1,4 +1,4 @@
-"""NYC fines, CSV and JSON: state, keys, amounts, dates (formats 5)."""
+"""NYC fines, CSV and JSON: state, keys, amounts, dates."""
 
 import json
 
@@ -149,7 +149,7 @@ def test_summons_numbers(number: str, reason: str) -> None:
 
 @each_row("plate", ["NULL", "0012345", "12E345", "FALSE"])
 def test_plates_that_look_like_something_else(plate: str) -> None:
-    """Registrations stay texts (formats 0.2)."""
+    """Registrations stay texts."""
     assert fine(Plate=plate) == FINE._replace(registration=plate)
 
 

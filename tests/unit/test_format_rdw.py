@@ -1,4 +1,4 @@
-"""RDW CSV and JSON: names, placeholders, dates and the samples (formats 1)."""
+"""RDW CSV and JSON: names, placeholders, dates and the samples."""
 
 import contextlib
 import io

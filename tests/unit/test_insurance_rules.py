@@ -110,7 +110,7 @@ class TestFlag:
 
 class TestMembers:
     def test_policy_has_the_five_members_of_the_spec(self):
-        """The policy has no date of cancellation, because the spec has no such member."""
+        """The policy has no date of cancellation, because none was promised."""
         assert policy_answer(POLICY._replace(cancelled_on="2025-06-01")) == PolicyAnswer(
             number="P-1",
             insurer="Northgate",

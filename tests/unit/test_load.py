@@ -100,7 +100,7 @@ class TestMerge:
 
     @pytest.mark.parametrize("member", ["make", "model", "color", "insured", "motExpiry", "year"])
     def test_a_value_that_is_gone_is_a_change(self, world, at, member):
-        """A row has all that its source knows, so a blank value becomes unknown (formats 0.11)."""
+        """A row has all that its source knows, so a blank value becomes unknown."""
         values = {"insured": True, "motExpiry": "2027-01-31", "year": 2012}
         at(FIRST)
         world.load([CAR | {member: values.get(member, "X")}])

@@ -222,7 +222,7 @@ class TestJson:
 
     @ON_SQLITE
     def test_deletions_lack_nothing(self, world):
-        """A delta of deletions needs only plates (formats 2)."""
+        """A delta of deletions needs only plates."""
         gone = '{"registration": "QQ%d", "modification": "DELETED"}\n'
         lines = "".join(gone % n for n in range(120))
         assert world.load_files(*files(world, a=lines)).skipped == 120

@@ -234,7 +234,7 @@ class TestMapped:
 
 
 def test_other_sources_write_all_that_they_carry(world, merge):
-    """An RDW row, in CSV or JSON, makes members without a value unknown (formats 0.11)."""
+    """An RDW row, in CSV or JSON, makes members without a value unknown."""
     row = {"kenteken": "AB12CDE", "merk": "FORD", "wam_verzekerd": "Ja"}
     merge(json.dumps([row | {"vervaldatum_apk": "20270513"}]))
     merge(json.dumps([row]))

@@ -109,7 +109,7 @@ class TestReplace:
             assert alice.get(PATH).json["vehicle"]["make"] == make
 
     def test_the_later_row_of_a_plate_counts(self, world, replace):
-        """The later row of a plate counts, as in a merge (formats 0.10)."""
+        """The later row of a plate counts, as in a merge."""
         assert replace(f"{HEADER}A1,FORD\nA1,SEAT\n").held == 1
         assert makes(world) == ["SEAT"]
 
@@ -180,7 +180,7 @@ class TestParallelBuild:
 
 class TestShrink:
     def test_more_than_a_tenth_less_is_refused(self, world, replace):
-        """A source that lost part of its data must not remove ours (formats 1)."""
+        """A source that lost part of its data must not remove ours."""
         replace(vehicles(*["FORD"] * 100))
         with pytest.raises(OperatorError, match=r"11 of 100 vehicles in force.*--accept rows"):
             replace(vehicles(*["FORD"] * 89))

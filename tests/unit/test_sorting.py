@@ -1,4 +1,4 @@
-"""Changes sorted by key, in memory or in runs on disk (formats 0.10)."""
+"""Changes sorted by key, in memory or in runs on disk."""
 
 from contextlib import closing
 from itertools import chain

@@ -1,7 +1,7 @@
 """Decides which rows of a register to add, update and remove.
 
 Most loads have only complete rows. Each of them replaces the row with the same key. Narrow rows,
-deletions and cancellations are applied one by one, in the order of the file (formats 2, 4).
+deletions and cancellations are applied one by one, in the order of the file.
 """
 
 from collections.abc import Iterable, Sequence

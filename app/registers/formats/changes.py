@@ -39,13 +39,13 @@ class RowDeletion(NarrowRow):
 
 
 class VehicleDeletion(NamedTuple):
-    """The source deletes a vehicle (formats 2)."""
+    """The source deletes a vehicle."""
 
     registration: str
 
 
 class PolicyDeletion(NamedTuple):
-    """The insurer deletes all periods of a policy of a vehicle (formats 4)."""
+    """The insurer deletes all periods of a policy of a vehicle."""
 
     registration: str
     insurer: str
@@ -53,7 +53,7 @@ class PolicyDeletion(NamedTuple):
 
 
 class PolicyCancellation(NamedTuple):
-    """The insurer cancels all periods of a policy of a vehicle on one day (formats 4)."""
+    """The insurer cancels all periods of a policy of a vehicle on one day."""
 
     registration: str
     insurer: str

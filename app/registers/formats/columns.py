@@ -11,7 +11,7 @@ from app.storage.tables import Row
 
 
 class FileFault(OperatorError):
-    """A file cannot be loaded. The load fails and changes nothing (formats 0.1).
+    """A file cannot be loaded. The load fails and changes nothing.
 
     Args:
         reason: a sentence for the operator. `{line}` in it is replaced by `line`.
@@ -67,7 +67,7 @@ _OTHER_CHARACTERS = re.compile("[^a-z0-9]+")
 
 
 def normalised(name: str) -> str:
-    """Return the form of a column's name that is used to compare names (formats 0.3).
+    """Return the form of a column's name that is used to compare names.
 
     It is in lower case, with one underscore for each run of other characters.
     """

@@ -77,7 +77,7 @@ class DelimitedRecords:
     of rows that it returns.
 
     Blank lines are ignored, also those of separators. Malformed records, and records with too few
-    or too many fields, are rejected (formats 0.4). FileFault is raised for an incomplete last
+    or too many fields, are rejected. FileFault is raised for an incomplete last
     record, and for a quote that is not closed within `LINE_BYTES_MAX`.
     """
 
@@ -319,7 +319,7 @@ class CsvFormat(NamedFormat):
     separator: str | None = None
     """The character between fields. None: it is detected."""
     encoding: str | None = None
-    """None: UTF-8, and Windows-1252 for each record that is not UTF-8 (formats 0.5)."""
+    """None: UTF-8, and Windows-1252 for each record that is not UTF-8."""
 
     def names_in(self, head: bytes) -> frozenset[str]:
         """Return the normalised names of the columns in the header."""

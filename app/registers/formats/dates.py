@@ -278,7 +278,7 @@ def iso_time_date(text: str) -> str | None:
 
 
 def strict_day(label: str, *, required: bool) -> Callable[[str], str | None]:
-    """Return a parser of the dates of policies. An invalid date rejects the row (formats 0.8)."""
+    """Return a parser of the dates of policies. An invalid date rejects the row."""
     missing = MISSING | DAY_NOTHING
 
     def parse_day(text: str) -> str | None:

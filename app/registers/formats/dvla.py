@@ -1,4 +1,4 @@
-"""DVLA: stored answers of the Vehicle Enquiry Service of Great Britain (formats 3).
+"""DVLA: stored answers of the Vehicle Enquiry Service of Great Britain.
 
 The DVLA offers no bulk file. We read its answer bodies as NDJSON or as a JSON array.
 """

@@ -1,4 +1,4 @@
-"""DVSA: the MOT history of Great Britain and Northern Ireland, bulk and delta (formats 2)."""
+"""DVSA: the MOT history of Great Britain and Northern Ireland, bulk and delta."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

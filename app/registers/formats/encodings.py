@@ -59,7 +59,7 @@ def require_encoding(head: bytes, encoding: str | None) -> None:
 
 
 class Decoder:
-    """Decodes the blocks and records of one file (formats 0.5).
+    """Decodes the blocks and records of one file.
 
     Args:
         encoding: one that `encoding_fault` allows. None: UTF-8 or Windows-1252.

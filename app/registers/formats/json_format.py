@@ -84,7 +84,7 @@ class _Members:
             if type(value) is str:
                 texts[position] = value
             elif not position:
-                # A number may have lost its leading zeros (formats 0.2).
+                # A number may have lost its leading zeros.
                 raise RowFault(f"{label}: not a JSON string")
             elif self._columns[position].is_whole and self._has_lost(value):
                 raise RowFault(f"{label}: not digits only: {quoted(str(value))}")
@@ -113,7 +113,7 @@ class _Members:
 def text_of(label: str, value: object) -> str:
     """Return the value of a member as text, empty for null.
 
-    Raises RowFault if it is an object or an array (formats 0.6).
+    Raises RowFault if it is an object or an array.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -139,8 +139,7 @@ class JsonObjects:
 
     In NDJSON it rejects an invalid line, unless that is the last line and has no line end. In
     all files it rejects JSON values that are not objects, and objects over `LINE_BYTES_MAX`. It
-    raises FileFault if JSON other than NDJSON is invalid, and if an array or an object is cut off
-    (formats 0.1, 2).
+    raises FileFault if JSON other than NDJSON is invalid, and if an array or an object is cut off.
     """
 
     stream: BinaryIO

@@ -1,4 +1,4 @@
-"""MID: private policies of the Motor Insurance Database of the UK, in fixed width (formats 4).
+"""MID: private policies of the Motor Insurance Database of the UK, in fixed width.
 
 EXPERIMENTAL: no current specification is public. The positions come from one exporter.
 """

@@ -1,4 +1,4 @@
-"""NYC, Open Parking and Camera Violations: the fines of New York City (formats 5)."""
+"""NYC, Open Parking and Camera Violations: the fines of New York City."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""RDW, Gekentekende voertuigen: the open data of the Dutch vehicle authority (formats 1)."""
+"""RDW, Gekentekende voertuigen: the open data of the Dutch vehicle authority."""
 
 import re
 

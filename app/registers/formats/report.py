@@ -8,7 +8,7 @@ from app.registers.formats.columns import Column
 from app.registers.formats.dates import shape
 
 NOT_UTF8 = "not UTF-8"
-"""Reported instead of a column: values of records that were read as Windows-1252 (formats 0.5)."""
+"""Reported instead of a column: values of records that were read as Windows-1252."""
 TEXTS_MAX = 100
 
 

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from app.registers.formats.columns import FileFault
 
 LINE_BYTES_MAX = 1024 * 1024
-"""The limit for the size of one record (formats 0.6): a missing line end must not fill memory."""
+"""The limit for the size of one record: a missing line end must not fill memory."""
 BLOCK_BYTES = 256 * 1024
 SHOWN_BYTES = 1000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -54,12 +54,12 @@ def line_blocks(stream: BinaryIO) -> Iterator[bytes | OverlongLine]:
 
 
 def windows_1252(record: bytes) -> str:
-    """Decode a record that is not UTF-8. This never fails (formats 0.5)."""
+    """Decode a record that is not UTF-8. This never fails."""
     return record.decode("latin-1").translate(_WINDOWS_1252)
 
 
 def decoded_text(record: bytes) -> str:
-    """Decode a record as UTF-8, or as Windows-1252 if it is not valid UTF-8 (formats 0.5)."""
+    """Decode a record as UTF-8, or as Windows-1252 if it is not valid UTF-8."""
     try:
         return record.decode()
     except UnicodeDecodeError:

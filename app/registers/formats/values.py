@@ -2,7 +2,7 @@
 
 A parser takes a text from the file. It returns its value, or None if the value is unknown. It
 raises RowFault if the value must not be stored. A text is missing if it is empty, `null` or a
-placeholder of the source, in upper or lower case (formats 0.7).
+placeholder of the source, in upper or lower case.
 """
 
 import re
@@ -124,7 +124,7 @@ def has_exponent(text: str) -> bool:
 
 
 def registration(text: str) -> str:
-    """Return the canonical registration (D19). `NULL` is a valid plate (formats 0.2).
+    """Return the canonical registration (D19). `NULL` is a valid plate.
 
     Raises RowFault if the text is empty or is not a registration.
     """
@@ -155,7 +155,7 @@ def stored_text(label: str, text: str, missing: frozenset[str] = MISSING) -> str
         label: the name of the column in error messages.
         missing: the texts that mean no value, in lower case.
 
-    Raises RowFault if the text is too long or contains a control character (formats 0.6).
+    Raises RowFault if the text is too long or contains a control character.
     """
     trimmed = text.strip()
     if trimmed.lower() in missing:

@@ -1,7 +1,7 @@
 """Sorts any number of changes by key, in bounded memory, by an external merge sort.
 
 Rows that are written in the order of their keys visit each page of a table's tree once. Changes
-with the same key keep the order of the file (formats 0.10). One run of changes at a time is sorted
+with the same key keep the order of the file. One run of changes at a time is sorted
 in memory; earlier runs are on disk.
 """
 

@@ -31,6 +31,7 @@ from app.storage.stores import migrate, store_of
 from app.storage.tables import Fine, FineRow, Policy, PolicyRow, Vehicle, VehicleRow
 from app.storage.versions import migrate_register
 from app.vehicles.records import Records
+from tests.bench.interpreter import description
 from tests.bench.limits import print_figures
 from tests.bench.postgres import copied
 from tests.bench.service import print_rates
@@ -225,7 +226,8 @@ def main() -> None:
         started = time.monotonic()
         config, key = build(Path(directory), args.vehicles)
         built_in = time.monotonic() - started
-        print(f"{args.vehicles:,} vehicles in three registers, built in {built_in:.1f} s\n")
+        print(f"{args.vehicles:,} vehicles in three registers, built in {built_in:.1f} s")
+        print(f"Python {description()}\n")
         figures = medians(calls(config, key, args.vehicles), args.seconds)
         print_beside_postgres(Path(directory), config, key, args)
     for name, microseconds in figures.items():

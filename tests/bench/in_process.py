@@ -132,6 +132,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=_ROUNDS, help="default: %(default)s")
     parser.add_argument("--only", nargs="+", metavar="OPERATION", help="[all]")
     args = parser.parse_args()
+    from tests.bench.interpreter import description  # noqa: PLC0415 - the other tree has none
+
     names = args.only or ["insurance", "compliance", "unknown plate", "bulk", "bulk compliance"]
     with ExitStack() as running:
         url, key, plates = running.enter_context(_installation(args.directory, args.vehicles))
@@ -144,6 +146,8 @@ def main() -> None:
             )
             for n, (tree, python) in enumerate(trees)
         ]
+        for _, python in trees:
+            print(f"Python {description(python)}")
         for name in names:
             calls = _CALLS // 50 if "bulk" in name else _CALLS
             costs: list[list[float]] = [[] for _ in processes]

@@ -14,6 +14,7 @@ from tests.bench.intake.national import print_national
 from tests.bench.intake.postgres import print_beside_copy
 from tests.bench.intake.service import print_latencies
 from tests.bench.intake.sqlite import print_beside_shell, print_linearity
+from tests.bench.interpreter import description
 
 Part = Callable[[Path, int, int], None]
 PARTS: dict[str, Part] = {
@@ -36,7 +37,10 @@ def main() -> None:
     args = parser.parse_args()
     if unknown := set(args.parts) - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n", flush=True)
+    print(
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {description()}\n",
+        flush=True,
+    )
     with TemporaryDirectory(prefix="verifyd-bench-", dir=args.directory) as directory:
         for part in args.parts or USUAL:
             PARTS[part](Path(directory), args.rows, args.runs)

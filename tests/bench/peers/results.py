@@ -2,13 +2,14 @@
 
 import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 from statistics import median
 
 import msgspec
 import psutil
+
+from tests.bench.interpreter import description
 
 Sample = dict[str, float]
 """Figures of one round. The end of a name is its unit: `_ms`, `_us`, `_s`, `_mb`."""
@@ -76,14 +77,12 @@ class Results(msgspec.Struct):
 
 def this_machine(interpreter: str = "") -> Machine:
     """Describe this machine, with the interpreter that verifyd runs on."""
-    script = "import platform; print(platform.python_version())"
-    words = [interpreter or sys.executable, "-c", script]
     return Machine(
         processor=_processor(),
         cores=os.cpu_count() or 1,
         memory_gb=round(psutil.virtual_memory().total / 1024**3),
         kernel=platform.release(),
-        python=subprocess.check_output(words, text=True).strip(),
+        python=description(interpreter or sys.executable),
         load_before=os.getloadavg()[0],
     )
 

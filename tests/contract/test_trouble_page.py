@@ -27,6 +27,7 @@ WORDS = [
 WORDS_MIN = 4
 """A text of fewer words is a part of one that has a row."""
 PARTS = {
+    "NAME, so each is refused: NAME.",
     "NAME: name a directory on a disk.",
     "of an unknown version",
     "update the package tzdata of the system",

@@ -42,6 +42,11 @@ def day_of(epoch_seconds: int, zone: tzinfo) -> date:
     return datetime.fromtimestamp(epoch_seconds, zone).date()
 
 
+def seconds_of(day: date, zone: tzinfo) -> range:
+    """Return the Unix seconds of a day in `zone`."""
+    return range(start_of(day, zone), start_of(day + timedelta(1), zone))
+
+
 def start_of(day: date, zone: tzinfo) -> int:
     """Return when a day begins in `zone`, in Unix seconds."""
     return int(datetime.combine(day, datetime.min.time(), zone).timestamp())

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.setting_values import EVERY_REGISTER
 from app.storage.engine import Row
@@ -100,18 +100,14 @@ def records_of(
     return records
 
 
-class _ByPlate(NamedTuple):
-    """The rows of plates, those of the vehicles merged, and the years before an MOT is due."""
-
-    vehicles: dict[str, Row]
-    policies: dict[str, list[Row]]
-    fines: dict[str, list[Row]]
-    years: dict[str, int]
-
-
-def _by_plate(rows: Rows, mot_first_years: Mapping[str, int], wanted: Wanted) -> _ByPlate:
-    found = _ByPlate({}, {}, {}, {})
-    vehicles, policies, fines, years = found
+def _by_plate(
+    rows: Rows, mot_first_years: Mapping[str, int], wanted: Wanted
+) -> tuple[dict[str, Row], dict[str, list[Row]], dict[str, list[Row]], dict[str, int]]:
+    """Return the merged vehicles, the policies, the fines, and the years before an MOT is due."""
+    vehicles: dict[str, Row] = {}
+    policies: dict[str, list[Row]] = {}
+    fines: dict[str, list[Row]] = {}
+    years: dict[str, int] = {}
     places = _merging(wanted)
     for part, its in rows:
         if part.kind is not _VEHICLES:
@@ -129,7 +125,7 @@ def _by_plate(rows: Rows, mot_first_years: Mapping[str, int], wanted: Wanted) ->
             for row in its:
                 if row[_FIRST_REGISTERED] is not None:
                     years.setdefault(row[REGISTRATION], its_years)
-    return found
+    return vehicles, policies, fines, years
 
 
 @cache

@@ -96,7 +96,7 @@ class VehicleReader:
         registers = in_precedence(state, self.register_order)
         basis, years = basis_of(state, self._config), self._config.mot_first_years
         records: dict[str, Record] = {}
-        for rows in PlateRows(engine, registers, EXPLAINED).read(known, needed=lambda rows: rows):
+        for rows in PlateRows(engine, registers, EXPLAINED).read(known, day, lambda rows, _: rows):
             records |= records_of(rows, day, years, basis=basis)
         return _found(asked, plates, records)
 

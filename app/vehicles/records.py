@@ -1,7 +1,6 @@
 """Looks plates up in all registers at once (D26)."""
 
 from collections.abc import Iterable
-from functools import partial
 from typing import NamedTuple
 
 from app import clock
@@ -29,6 +28,8 @@ class _Compiled(NamedTuple):
     generations: Read
     basis: Basis | None
     plates: PlateRows
+    seconds: range
+    """The Unix seconds of today, as `basis` has it."""
 
 
 class Records:
@@ -62,13 +63,10 @@ class Records:
 
         def find(state: str) -> tuple[dict[str, Record], Read]:
             compiled = self._compiled_for(state, wanted)
-            basis = compiled.basis
-            settled = None
-            if basis is not None and wanted == _ALONE:
-                settled = partial(insured_by_policy, day=day)
+            years, basis = self._config.mot_first_years, compiled.basis
             records: dict[str, Record] = {}
-            for rows in compiled.plates.read(plates, partial(needed, day=day), settled):
-                records |= records_of(rows, day, self._config.mot_first_years, wanted, basis)
+            for rows in compiled.plates.read(plates, day, needed):
+                records |= records_of(rows, day, years, wanted, basis)
             return records, compiled.generations
 
         return repeat_if_removed(self._engine, registers, find)
@@ -76,7 +74,7 @@ class Records:
     def _compiled_for(self, state: str, wanted: Wanted) -> _Compiled:
         """Return what reads this set of registers today, and attach exactly these."""
         compiled = self._compiled.get(wanted)
-        if compiled is None or compiled.state != state:
+        if compiled is None or compiled.state != state or clock.now() not in compiled.seconds:
             registers = in_precedence(state, self._config.register_order)
             generations = {each.name: each.generation for each in registers}
             basis = None if self._is_for_watches else basis_of(state, self._config)
@@ -84,14 +82,13 @@ class Records:
             if basis is not None and wanted.dates:
                 # On other days the yes or no of a vehicle can matter beside a policy.
                 read = wanted._replace(vehicle=True)
-            plates = PlateRows(self._engine, registers, read)
-            compiled = _Compiled(state, registers, generations, basis, plates)
+            settled = insured_by_policy if basis is not None and wanted == _ALONE else None
+            plates = PlateRows(self._engine, registers, read, settled)
+            zone = self._config.timezone
+            seconds = clock.seconds_of(clock.today(zone), zone)
+            compiled = _Compiled(state, registers, generations, basis, plates, seconds)
             self._compiled[wanted] = compiled
         self._engine.attach_registers(compiled.registers)
-        basis = compiled.basis
-        if basis is not None and basis.today != (today := clock.today(basis.zone).isoformat()):
-            compiled = compiled._replace(basis=basis._replace(today=today))
-            self._compiled[wanted] = compiled
         return compiled
 
 

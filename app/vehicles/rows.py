@@ -39,10 +39,10 @@ Rows = Sequence[tuple[Part, Sequence[Row]]]
 A row has the number of its part, the registration, and the columns of its kind in their places
 (`PLACES`). Parts have the order of the registers' precedence, and their rows that of their keys.
 """
-Needed = Callable[[Rows], Rows]
-"""Returns those rows of a plate on which the answer depends; called between two pages."""
-Settled = Callable[[Rows], Collection[str]]
-"""Returns the plates whose policies decide the answer, so that nothing else need be read."""
+Needed = Callable[[Rows, str], Rows]
+"""Returns those rows of a plate on which the answer about a day depends; called between pages."""
+Settled = Callable[[Rows, str], Collection[str]]
+"""Returns the plates whose policies decide the answer about a day: nothing else need be read."""
 
 
 def _types_of(kind: Kind) -> list[type[peewee.Field]]:
@@ -68,6 +68,7 @@ def _places_of(kind: Kind) -> dict[str, int]:
 
 PLACES: Mapping[Kind, Mapping[str, int]] = {kind: _places_of(kind) for kind in Kind}
 """The positions of a table's columns in a row of the statement."""
+_part_of, _registration_of = itemgetter(0), itemgetter(REGISTRATION)
 _by_key = itemgetter(0, 1, *map(PLACES[Kind.POLICIES].get, ("insurer", "number", "valid_from")))
 """Return the part and the key of a row; other kinds have shorter keys, in the same places."""
 
@@ -98,10 +99,17 @@ class PlateRows:
     Args:
         registers: in the order of precedence.
         wanted: the columns to read; the others are None.
+        settled: by default all plates that have policies.
     """
 
-    def __init__(self, engine: Engine, registers: Sequence[RegisterRef], wanted: Wanted) -> None:
-        self._engine, self._wanted = engine, wanted
+    def __init__(
+        self,
+        engine: Engine,
+        registers: Sequence[RegisterRef],
+        wanted: Wanted,
+        settled: Settled | None = None,
+    ) -> None:
+        self._engine, self._wanted, self._settled = engine, wanted, settled
         self._parts = [
             Part(ref.name, kind, in_schema(TABLES[kind], ref.schema))
             for kind in Kind
@@ -123,16 +131,14 @@ class PlateRows:
         self._one = [Prepared(engine, partial(self._of_one, step)) for step in steps]
         self._many = [Prepared(engine, partial(self._of_many, step)) for step in steps]
 
-    def read(
-        self, plates: Sequence[str], needed: Needed, settled: Settled | None = None
-    ) -> Iterator[Rows]:
+    def read(self, plates: Sequence[str], day: str, needed: Needed) -> Iterator[Rows]:
         """Yield the rows of plates that an answer needs; those of one plate are yielded together.
 
         Plates with many rows are read apart, so that memory stays bounded.
 
         Args:
             plates: in order, without repetitions. PERF: so they walk each tree from left to right.
-            settled: by default all plates that have policies.
+            day: ISO date that the answer is about.
         """
         if not self._parts:
             return
@@ -144,13 +150,13 @@ class PlateRows:
             else:
                 rows = many.rows(plates=self._engine.listed(left), rows=rows_max)
             if len(rows) == rows_max:
-                yield from self._read_apart(left, needed, settled)
+                yield from self._read_apart(left, day, needed)
                 return
             if rows:
                 found = self._by_part(rows)
-                known: Collection[str] = set(map(itemgetter(REGISTRATION), rows))
-                if settled is not None and is_in_part:
-                    mentioned, known = known, settled(found)
+                known: Collection[str] = set(map(_registration_of, rows))
+                if is_in_part and self._settled is not None:
+                    mentioned, known = known, self._settled(found, day)
                     if len(known) < len(mentioned):
                         found = _of_plates(found, known)
                 yield found
@@ -158,27 +164,25 @@ class PlateRows:
                     return
                 left = [plate for plate in left if plate not in known]
 
-    def _read_apart(
-        self, plates: Sequence[str], needed: Needed, settled: Settled | None
-    ) -> Iterator[Rows]:
+    def _read_apart(self, plates: Sequence[str], day: str, needed: Needed) -> Iterator[Rows]:
         if len(plates) == 1:
-            yield self._paged(plates[0], needed)
+            yield self._paged(plates[0], day, needed)
             return
         half = len(plates) // 2
-        yield from self.read(plates[:half], needed, settled)
-        yield from self.read(plates[half:], needed, settled)
+        yield from self.read(plates[:half], day, needed)
+        yield from self.read(plates[half:], day, needed)
 
     def _by_part(self, rows: list[Row]) -> Rows:
         if not self._engine.keeps_order:
             rows.sort(key=_by_key)
-        return [(self._parts[at], list(its)) for at, its in groupby(rows, itemgetter(0))]
+        return [(self._parts[at], list(its)) for at, its in groupby(rows, _part_of)]
 
-    def _paged(self, plate: str, needed: Needed) -> Rows:
+    def _paged(self, plate: str, day: str, needed: Needed) -> Rows:
         """Return the rows of a plate that are needed, read in pages."""
         rows: Rows = []
         for part in self._parts:
             for page in self._pages(part, plate):
-                rows = needed([*rows, (part, page)])
+                rows = needed([*rows, (part, page)], day)
         return rows
 
     def _pages(self, part: Part, plate: str) -> Iterator[list[Row]]:

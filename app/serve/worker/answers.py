@@ -50,12 +50,7 @@ class Answer:
         """
         body_bytes = len(body) + rest_bytes
         status = self._status
-        lines = [
-            f"{environ['SERVER_PROTOCOL']} {status}",
-            "Server: gunicorn",
-            f"Date: {_date(clock.now())}",
-            "Connection: close" if is_last else "Connection: keep-alive",
-        ]
+        lines = [f"{environ['SERVER_PROTOCOL']} {status}", *_common(clock.now(), is_last)]
         length = None
         for name, value in self._fields:
             if name.lower() == "content-length":
@@ -113,9 +108,15 @@ def failure() -> tuple[bytes, str]:
     return head.encode("ascii") + body, request_id
 
 
-@lru_cache(1)
-def _date(epoch_seconds: int) -> str:
-    return formatdate(epoch_seconds, usegmt=True)
+# PERF: many answers are sent in the same second.
+@lru_cache(2)
+def _common(epoch_seconds: int, is_last: bool) -> tuple[str, str, str]:
+    """Return the fields that all answers of a second have."""
+    return (
+        "Server: gunicorn",
+        f"Date: {formatdate(epoch_seconds, usegmt=True)}",
+        "Connection: close" if is_last else "Connection: keep-alive",
+    )
 
 
 def _refuse_to_write(_data: bytes) -> None:

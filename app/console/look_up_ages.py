@@ -13,25 +13,34 @@ from app.storage.tables import Kind
 from app.vehicles.compliance import judge
 from app.vehicles.deciding import LoadTimes, checks_loaded, insurance_decided_by
 from app.vehicles.facts import Record
+from app.vehicles.periods import record_on
 
 Ages = Mapping[str, str]
 """The day on which each kind of data was loaded (ISO date), by its name."""
 
 
-def ages_of(record: Record, day: str, times: LoadTimes, zone: tzinfo) -> tuple[Ages, Ages]:
-    """Return how old the data is that decided on a day about insurance, and about compliance.
+def ages_of(
+    record: Record, days: tuple[str, str], times: LoadTimes, zone: tzinfo
+) -> tuple[Ages, Ages]:
+    """Return how old the data is that decided about insurance, and about compliance.
 
-    Of several registers the oldest counts.
+    Of several registers the oldest counts. The second has that of the first, too.
 
     Args:
-        record: of a look-up for this day (ISO date) that asked for dates.
+        record: of a look-up for these days, or earlier ones, that asked for dates.
+        days: that the two verdicts are about (ISO dates).
         zone: of the days that are returned.
     """
+    insurance, compliance = (_loaded(record_on(record, day), day, times) for day in days)
+    return _oldest(insurance[:1], zone), _oldest(insurance[:1] + compliance, zone)
+
+
+def _loaded(record: Record, day: str, times: LoadTimes) -> list[tuple[Kind, int | None]]:
+    """Return for each check the kind of data that decided, and when it was loaded."""
     judgement = judge(record, day)
     kind, _ = insurance_decided_by(record, judgement.insurance, day)
     kinds = (kind, Kind.VEHICLES, Kind.VEHICLES, Kind.FINES)
-    loaded = list(zip(kinds, checks_loaded(record, judgement, day, times), strict=True))
-    return _oldest(loaded[:1], zone), _oldest(loaded, zone)
+    return list(zip(kinds, checks_loaded(record, judgement, day, times), strict=True))
 
 
 def _oldest(loaded: Iterable[tuple[Kind, int | None]], zone: tzinfo) -> Ages:

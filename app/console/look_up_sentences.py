@@ -130,10 +130,11 @@ def told(plate: Answer, document: Answer, day: str) -> list[Told]:
     missing = plate["missing"][compliant.get("firstFailingDay", day)]
     fails, unknown = list(_fails(failed, compliance, missing)), list(_not_known(missing))
     of_insurance, of_compliance = (texts.ages(each) or all_data for each in plate["ages"])
-    return [
+    verdicts = (
         _told(_INSURANCE, insurance, day, [why], lacks, of_insurance),
         _told(_COMPLIANCE, compliance, day, fails, unknown, of_compliance),
-    ]
+    )
+    return [each._replace(age=all_data) if each.tone == "unknown" else each for each in verdicts]
 
 
 class _Question(NamedTuple):
@@ -328,5 +329,7 @@ def receipt(
     yield texts.DAY, texts.days(day, period), ""
     for each in verdicts:
         yield each.name, "; ".join([each.word, *each.details]), each.tone
-    if age := verdicts[-1].age:
-        yield texts.DATA, age, ""
+    # That of compliance has the age of the insurance, too.
+    *_, last = sorted(verdicts, key=lambda each: each.tone == "unknown")
+    if last.age:
+        yield texts.DATA, last.age, ""

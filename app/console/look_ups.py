@@ -152,10 +152,13 @@ def _document_of(explained: Explained, day: str, period: Period | None, zone: tz
     for plate, each in zip(document["plates"], explained.plates, strict=True):
         record = each.found.record
         if record is not None:
-            answers = (plate["insurance"], plate["compliance"])
-            days = {its.get("period", {}).get("firstFailingDay", day) for its in answers} | {day}
-            plate["missing"] = {then: missing_on(record, then) for then in days}
-            plate["ages"] = ages_of(record, day, explained.times, zone)
+            insured, compliant = (
+                plate[each].get("period", {}).get("firstFailingDay", day)
+                for each in ("insurance", "compliance")
+            )
+            days = (insured, compliant)
+            plate["missing"] = {then: missing_on(record, then) for then in (day, *days)}
+            plate["ages"] = ages_of(record, days, explained.times, zone)
     return document
 
 

@@ -8,6 +8,7 @@ from app.console.rendering import ROOT
 from app.registers.history import RegisterLoad
 from app.roles import Role
 from app.storage.registers import Register
+from app.storage.versions import set_tells_unknown
 from tests.api.console import signed_in
 from tests.conftest import ON_SQLITE
 from tests.unit.held import held_load
@@ -22,6 +23,7 @@ LOADED = {
     "fines": 1_795_608_000,
 }
 OLD, NEW = "2 November 2026", "26 November 2026"
+ALL_NEW = f"dvla: vehicles of {NEW}; fines: fines of {NEW}; fleet: policies of {NEW}"
 pytestmark = ON_SQLITE
 
 
@@ -32,11 +34,20 @@ def world(world):
     vehicles: list[dict[str, object]] = [
         {"registration": "FLAG1", "insured": True},
         {"registration": "POL1"},
+        {"registration": "OPEN1", "lastUpdated": "2026-01-01"},
+        {"registration": "NO1", "insured": False, "lastUpdated": "2026-01-01"},
     ]
     world.load([each | mot for each in vehicles], register="rdw")
     world.load([{"registration": each["registration"]} | tax for each in vehicles], register="dvla")
     policy = {"number": "P-1", "validFrom": "2020-01-01", "validTo": "2099-06-30"}
-    world.load([{"registration": "POL1", **policy}], register="fleet")
+    ended = {"number": "P-2", "validFrom": "2025-02-01", "validTo": "2026-01-31"}
+    world.load(
+        [
+            {"registration": "POL1", **policy},
+            *({"registration": each, **ended} for each in ("OPEN1", "NO1")),
+        ],
+        register="fleet",
+    )
     fine = {"reference": "F-1", "amount": "1", "currency": "EUR"}
     world.load([{"registration": "POL1", **fine}], register="fines")
     for register, time in LOADED.items():
@@ -53,10 +64,14 @@ def browser(world, **settings):
     return signed_in(world, application, Role.CLERK if "audit" in settings else Role.VIEWER)
 
 
-def ask(browser, plates):
-    page = browser.post(LOOK_UP, {"plates": plates})
+def ask(browser, plates, **fields):
+    page = browser.post(LOOK_UP, {"plates": plates, **fields})
     assert page.status_int == 200
     return page
+
+
+def ages(page):
+    return [each.text for each in page.html.select(".verdicts small")]
 
 
 def receipt(page):
@@ -71,16 +86,35 @@ def test_every_answer_says_which_data_decided(world):
         ("POL1", f"policies of {NEW}", compliance),
     ):
         page = ask(browser(world), plate)
-        ages = [each.text for each in page.html.select(".verdicts small")]
-        assert ages == [insurance, every]
+        assert ages(page) == [insurance, every]
         assert receipt(page)["Data:"] == every
+
+
+def test_a_period_has_the_data_of_the_day_that_decided(world):
+    """Its first failing day, not its first day, on which other data decided."""
+    set_tells_unknown(world.engine, True)
+    page = ask(browser(world), "NO1", **{"from": "2026-01-30", "to": "2026-02-02"})
+    assert page.html.select_one(".verdicts .bad")
+    assert ages(page) == [f"vehicles of {OLD}", f"vehicles of {OLD}, fines of {NEW}"]
+
+
+def test_what_is_not_known_names_all_data(world):
+    """Also on the receipt, if compliance is known to fail for another reason."""
+    set_tells_unknown(world.engine, True)
+    data = f"{ALL_NEW}; rdw: vehicles of {OLD}"
+    page = ask(browser(world), "OPEN1")
+    assert ages(page) == [data, data]
+    assert receipt(page)["Data:"] == data
+    world.load([{"registration": "OPEN1", "motExpiry": "2020-01-01"}], register="rdw")
+    page = ask(browser(world), "OPEN1")
+    assert [each["class"][0] for each in page.html.select(".verdicts p")] == ["unknown", "bad"]
+    assert receipt(page)["Data:"] == ages(page)[0]
 
 
 @pytest.mark.parametrize("plates", ["ZZ9", "ZZ9," + "POL1," * 11])
 def test_where_nothing_decided_all_data_is_named(world, plates):
     """Of a plate that was not found, and of a list."""
-    new = f"dvla: vehicles of {NEW}; fines: fines of {NEW}; fleet: policies of {NEW}"
-    data = f"{new}; rdw: vehicles of {OLD}"
+    data = f"{ALL_NEW}; rdw: vehicles of {OLD}"
     page = ask(browser(world), plates)
     assert data in page.html.select_one(".verdicts, .soft.screen").text
     assert receipt(page)["Data:"] == data

@@ -184,6 +184,19 @@ class Answers(NamedTuple):
     """Whether answers tell what is not known (D198)."""
 
 
+class _LookedUp(NamedTuple):
+    """Plates that were looked up, in the order in which they were given."""
+
+    found: Sequence[Found]
+    contradictions: Mapping[str, Contradicted]
+    recorded: Iterator[Plate]
+    """What the trail has."""
+    registers: Read
+    times: LoadTimes
+    explained: Explained | None = None
+    """Has suggestions, too; None if the answers are not explained."""
+
+
 class LookUp(Resource):
     """Look-ups by people; a CSV file if the field `as` is `csv`.
 
@@ -259,9 +272,7 @@ class LookUp(Resource):
         day = self._reader.day(period.first if period else form["day"] or None)
         is_csv = form.purpose == "csv"
         try:
-            found, against, shown, registers, document, times = self._look_up(
-                form.plates, day, period, explains=not is_csv
-            )
+            look_up = self._look_up(form.plates, day, period, explains=not is_csv)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             register = find_unreadable(self.engine)
             if register is None:
@@ -269,6 +280,7 @@ class LookUp(Resource):
             heading, text = texts.UNREADABLE
             text = text.format(register=register.name)
             raise PageError(503, heading, text, back=(LOOK_UP,)) from error
+        found, against, explained = look_up.found, look_up.contradictions, look_up.explained
         time, rule = time_of(clock.now_ns()), rule_of(found)
         self.record(
             req,
@@ -281,8 +293,8 @@ class LookUp(Resource):
             reason=form["reason"] or None,
             reference=form["reference"] or None,
             rule=rule,
-            plates=shown,
-            registers=registers,
+            plates=look_up.recorded,
+            registers=look_up.registers,
         )
         req.context.vehicles = len(found)
         rows = rows_of(found, against, day, period)
@@ -294,6 +306,8 @@ class LookUp(Resource):
             cells = Cells(_DELIMITER, day, period, tells_unknown=tells)
             send_csv(resp, f"look-up-{days}", _csv_lines(ordered, against, cells))
             return
+        zone = self.config.timezone
+        document = explained and _document_of(explained, day, period, zone)
         parts = parts_of(rows, _ROWS_MAX, tells_unknown=tells)[-1 if document else 0 :]
         unknown = (each.asked for each in found if each.record is None)
         unseparated = next(filter(are_several, unknown), "")
@@ -306,7 +320,7 @@ class LookUp(Resource):
             document,
             time,
             unseparated,
-            texts.data_of(ages_by_register(times, self.config.timezone)),
+            texts.data_of(ages_by_register(look_up.times, zone)),
             doubts_of(self.engine, self.config),
             tells,
         )
@@ -314,32 +328,23 @@ class LookUp(Resource):
 
     def _look_up(
         self, asked: Sequence[str], day: str, period: Period | None, *, explains: bool
-    ) -> tuple[
-        list[Found],
-        Mapping[str, Contradicted],
-        Iterator[Plate],
-        Read,
-        Document | None,
-        LoadTimes,
-    ]:
-        """Return the answers, what contradicts them, what the trail has, and the registers read.
-
-        If they are to be explained and few, also returns an explanation, which has suggestions.
-        Last come the times of the loads.
-        """
+    ) -> _LookedUp:
+        """Look plates up; explain the answers if that is wanted and they are few."""
         engine, reader = self.engine, self._reader
         if not explains or len(asked) > _EXPLAINED_MAX:
             found, read, against = look_up_contradicted(engine, reader, asked, day)
             judged = (judged_plate(each, day, period) for each in found)
-            times = self._reader.load_times(read_state(engine))
-            return found, against, judged, read, None, times
+            return _LookedUp(found, against, judged, read, reader.load_times(read_state(engine)))
         explained = explain(engine, reader, asked, day, period, _CHANGES_MAX)
-        found = [each.found for each in explained.plates]
-        against = {
-            each.found.registration: each.contradicted
-            for each in explained.plates
-            if each.found.registration
-        }
-        shown = shown_plates(explained, day, period)
-        document = _document_of(explained, day, period, self.config.timezone)
-        return found, against, shown, explained.registers, document, explained.times
+        return _LookedUp(
+            [each.found for each in explained.plates],
+            {
+                each.found.registration: each.contradicted
+                for each in explained.plates
+                if each.found.registration
+            },
+            shown_plates(explained, day, period),
+            explained.registers,
+            explained.times,
+            explained,
+        )

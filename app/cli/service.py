@@ -86,7 +86,7 @@ def _check(args: argparse.Namespace) -> None:
     config, faults = Config.read()
     # A wrong setting is reported once.
     reported = {fault.partition(":")[0] for fault in faults}
-    found, warnings, audit, tells = findings(config)
+    found, warnings, audit, tells, complete = findings(config)
     faults += [fault for fault in found if fault.partition(":")[0] not in reported]
     if failure is not None and not faults:
         if not job.found:
@@ -99,8 +99,7 @@ def _check(args: argparse.Namespace) -> None:
     members = {"ok": not faults, "faults": faults, "warnings": warnings}
     zone = _zone_item(config)
     members |= {"audit": audit and _audit_item(audit), "time_zone": zone}
-    complete = config.complete_registers
-    members |= {"unknown": tells, "complete_registers": complete}
+    members |= {"unknown": tells, "complete_registers": config.complete_registers}
     text = []
     if not faults:
         deep = job if args.deep else None
@@ -153,7 +152,10 @@ def _rule_in_words(tells: bool | None, complete: Sequence[str]) -> str | None:
         return 'false in answers; "verifyd migrate --unknown on" lets them tell it'
     if not complete:
         variable = SETTINGS["complete_registers"].variable
-        return f"told; until {variable} names a register, the absence of a policy counts nowhere"
+        return (
+            f"told; until {variable} names a register with policies, the absence of a policy "
+            "counts nowhere"
+        )
     return f"told; the absence of a policy counts in {', '.join(complete)}"
 
 

@@ -77,6 +77,7 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
         *check.audit_warnings(config),
         *check.unknown_accounts(engine, config),
         *check.unknown_registers(engine, config),
+        *check.completeness_warnings(engine, config).values(),
     ]
     conditions = [
         each for each in conditions_of(engine, config, ages=ages).conditions if each.key != REFUSED

@@ -21,6 +21,7 @@ from app.setting_values import is_register_name
 from app.storage.engine import Engine
 from app.storage.registers import DroppedRegister, Entry, Register, list_entries
 from app.storage.stores import store_of
+from app.storage.versions import tells_unknown
 
 PLACE = "registers"
 """The first segment of the paths of registers."""
@@ -97,6 +98,8 @@ class RegisterPage(Resource):
         tasks = self.services.tasks.latest(name, _TASKS_SHOWN)
         return {
             "state": state,
+            # By the rule of 1.0.0 it does not matter (D198).
+            "is_complete": name in config.complete_registers if tells_unknown(engine) else None,
             "age": next((age for age in ages if age.register.name == name), None),
             "warnings": _warnings_of(name, conditions),
             "size_bytes": state.current

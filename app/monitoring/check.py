@@ -1,6 +1,7 @@
 """The findings of `verifyd check`: faults, which stop or hinder the service, and warnings."""
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -55,16 +56,16 @@ def unknown_registers(engine: Engine, config: Config) -> list[str]:
     ]
 
 
-def completeness_warnings(engine: Engine, config: Config) -> list[str]:
-    """Return a warning for each name of VERIFYD_COMPLETE_REGISTERS that decides nothing (D198)."""
+def completeness_warnings(engine: Engine, config: Config) -> dict[str, str]:
+    """Return a warning by each name of VERIFYD_COMPLETE_REGISTERS that decides nothing (D198)."""
     held = {entry.name: entry.rows(Kind.POLICIES) for entry in list_entries(engine)}
-    faults = {
-        name: "that register holds no policies" if name in held else "there is no such register"
+    variable = SETTINGS["complete_registers"].variable
+    faults = ("there is no such register", "that register holds no policies")
+    return {
+        name: f"{variable} names {name}: {faults[name in held]}"
         for name in config.complete_registers
         if not held.get(name)
     }
-    variable = SETTINGS["complete_registers"].variable
-    return [f"{variable} names {name}: {fault}" for name, fault in faults.items()]
 
 
 def lock_warnings(engine: Engine) -> list[str]:
@@ -205,6 +206,8 @@ class Findings(NamedTuple):
     """The state of the audit trail; None if the database cannot be used."""
     tells_unknown: bool | None
     """Whether answers tell what is not known (D198); None if the database cannot be used."""
+    complete: Sequence[str]
+    """The registers in which the absence of a policy counts, if answers tell it."""
 
 
 def findings(config: Config) -> Findings:
@@ -212,7 +215,7 @@ def findings(config: Config) -> Findings:
 
     The values of the settings are checked when the Config is made.
     """
-    faults, warnings, audit, tells = _database_findings(config)
+    faults, warnings, audit, tells, complete = _database_findings(config)
     faults += [*directory_faults(config), *socket_faults(config)]
     # Look-ups do not need these directories, so the service can run (D58).
     warnings += data_warnings(config)
@@ -225,7 +228,7 @@ def findings(config: Config) -> Findings:
     found.append(directory_fault(config))
     faults += dict.fromkeys(filter(None, found))
     warnings += filter(None, [listening.console_warning(config)])
-    return Findings(faults, warnings, audit, tells)
+    return Findings(faults, warnings, audit, tells, complete)
 
 
 def _database_findings(config: Config) -> Findings:
@@ -233,6 +236,7 @@ def _database_findings(config: Config) -> Findings:
     warnings: list[str] = []
     audit: AuditState | None = None
     tells: bool | None = None
+    complete: list[str] = []
     try:
         with opened_database(config, check_schema=False) as engine:
             # Before anything else fails because of them.
@@ -249,7 +253,9 @@ def _database_findings(config: Config) -> Findings:
                 ]
                 warnings += unknown_accounts(engine, config)
                 warnings += unknown_registers(engine, config)
-                warnings += completeness_warnings(engine, config)
+                incomplete = completeness_warnings(engine, config)
+                warnings += incomplete.values()
+                complete += (each for each in config.complete_registers if each not in incomplete)
                 warnings += clerk_warnings(engine, config)
                 warnings += lock_warnings(engine)
                 # NOTE: a full disk is no fault. The service must start, and wait for room.
@@ -259,7 +265,7 @@ def _database_findings(config: Config) -> Findings:
                     faults.append(setting_fault("audit_dir", fault))
     except (OperatorError, peewee.PeeweeException, OSError) as error:
         faults.append(setting_fault("database_url", message_of(error)))
-    return Findings(faults, warnings, audit, tells)
+    return Findings(faults, warnings, audit, tells, complete)
 
 
 def _unreadable(engine: Engine, found: Versions) -> list[Unreadable]:

@@ -142,6 +142,13 @@ class TestOverview:
         assert "ready, with warnings" in page.text
         assert page.html.select_one(".badge.warn").text == "stale"
 
+    def test_a_complete_register_without_policies_is_shown(self, world):
+        """The absence of a policy counts nowhere, as `verifyd check` warns (D198)."""
+        application = world.client(None, console=True, complete_registers=("midd",)).application
+        page = signed_in(world, application, Role.VIEWER).get(ROOT)
+        (finding,) = page.html.select(".findings li")
+        assert "VERIFYD_COMPLETE_REGISTERS names midd: there is no such register" in finding.text
+
     def test_a_fault_is_shown_first(self, world, application):
         """The page says what keeps the service from being ready."""
         browser = signed_in(world, application, Role.VIEWER)

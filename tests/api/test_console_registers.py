@@ -16,6 +16,7 @@ from app.registers.undo import drop_register, roll_back
 from app.roles import Role
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
+from app.storage.versions import set_tells_unknown
 from tests.api.console import signed_in
 from tests.rows import each_row
 from tests.system.processes import until
@@ -164,6 +165,22 @@ class TestDetail:
         history = page.html.select("section[aria-labelledby=history] tbody th a")
         assert [link.text for link in history] == ["2", "1"]
         assert not page.html.select("#history ~ p a")
+
+    def test_it_says_whether_it_holds_every_policy(self, world, native):
+        """It names the setting by which absence counts, where that matters (D198)."""
+        policy = {"number": "P-1", "validFrom": "2026-01-01", "validTo": "2026-12-31"}
+        world.load([{"registration": "AB12CDE", **policy}], register="fleet")
+
+        def said(register, *complete):
+            settings = {"console": True, "complete_registers": complete}
+            browser = signed_in(world, world.client(None, **settings).application, Role.VIEWER)
+            return facts_of(browser.get(f"{REGISTERS}/{register}")).get("Holds every policy")
+
+        assert said("fleet") is None
+        set_tells_unknown(world.engine, True)
+        assert said("fleet") == "not said (VERIFYD_COMPLETE_REGISTERS)"
+        assert said("fleet", "fleet") == "yes"
+        assert said("native") is None
 
     def test_a_long_history_leads_to_all_loads(self, world, native, browser):
         """It shows the last twenty."""

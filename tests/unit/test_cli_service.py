@@ -296,8 +296,13 @@ def test_check_shows_the_rule_in_force(cli, monkeypatch):
     cli.json("migrate", "--unknown", "on")
     assert cli.json("check")["unknown"] is True
     assert told().endswith("the absence of a policy counts nowhere")
-    monkeypatch.setenv("VERIFYD_COMPLETE_REGISTERS", "mid,native")
-    assert told() == "what is not known: told; the absence of a policy counts in mid, native"
+    monkeypatch.setenv("VERIFYD_COMPLETE_REGISTERS", "mid,midd")
+    assert told().endswith("the absence of a policy counts nowhere")
+    policy = cli.file(
+        "p.csv", "registration,number,validFrom,validTo", "A1,P1,2025-01-01,2026-12-31"
+    )
+    assert cli.run("import", "--register", "mid", policy).status == 0
+    assert told() == "what is not known: told; the absence of a policy counts in mid"
 
 
 def test_a_warning_ends_with_one_sign(cli):

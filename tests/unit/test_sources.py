@@ -490,6 +490,13 @@ def test_an_old_workbook_is_named(tmp_path):
         list(open_members(str(path)))
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_database_is_named(pack, saved: Saved):
+    """The blocks of NULs in a file that is no text are not an incomplete upload."""
+    told = fault(saved(pack(b"SQLite format 3\0" + bytes(4096))))
+    assert told.startswith("The file is an SQLite database")
+
+
 HOLE = 512
 
 

@@ -330,13 +330,15 @@ def _input_file(
         unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=stream))
         guarded = GuardedStream(unpacked, name, lambda: packed.bytes_out)
         stream = io.BufferedReader(guarded, HEAD_BYTES)
+    # `Content` would call blocks of NULs, which such files have, an incomplete upload.
+    start = stream.peek(1)
+    for magic, fault in _UNREADABLE.items():
+        if start.startswith(magic):
+            raise FileFault(fault, name)
     content = Content(cast(BinaryIO, stream), name, on_data)
     buffered = io.BufferedReader(content, HEAD_BYTES)
     # One peek fills the whole buffer, which has HEAD_BYTES.
     head = buffered.peek(HEAD_BYTES)[:HEAD_BYTES]
-    for magic, fault in _UNREADABLE.items():
-        if head.startswith(magic):
-            raise FileFault(fault, name)
     return InputFile(
         name,
         cast(BinaryIO, buffered),

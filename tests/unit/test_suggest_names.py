@@ -212,6 +212,19 @@ def test_a_name_for_the_first_day_without_is_asked_for():
     assert f'#   "Vervaldatum APK" (YYYYMMDD; 1 of 1 differ): {remark}\n' in text
 
 
+@each_row(
+    "name",
+    "Policy Renewal Date|Next renewal|Expiration Date|Versicherungsablauf|Date d'échéance|"
+    "Vervaldatum verzekering|Hovedforfald|Huvudförfallodag".split("|"),
+)
+def test_a_name_of_an_insurer_can_mean_the_first_day_without(name):
+    """The word counts in longer names, too: US policies end early on their expiration date."""
+    found = suggestion(["VRN", name], ["AB12CDE", "2027-03-01"], kind=Kind.POLICIES)
+    assert name in asked(found)["validTo"]
+    text = mapping_text(found, "f.csv", "own", "command").text
+    assert '# first_day_without = ["validTo"]' in text
+
+
 def test_every_column_that_is_not_read_has_a_reason():
     """The mapping says of each column why it is not read."""
     header = ["Kenteken", "Make", "", "Note", "note", "Insurer", "Driver", "deleted"]

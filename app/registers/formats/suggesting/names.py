@@ -53,7 +53,8 @@ def meanings(name: str) -> Mapping[str, int]:
     compact = _compact(name)
     # PERF: this takes 0.1 ms, and to look up all parts of a long name ten times as much.
     parts = {member: PART for word, member in _parts() if word in compact}
-    return _whole(compact) or ({OTHER: PART} if OTHER in parts else parts)
+    found = _whole(compact) or ({OTHER: PART} if OTHER in parts else parts)
+    return {**found, WITHOUT: PART} if WITHOUT in parts else found
 
 
 def _whole(compact: str) -> Mapping[str, int]:

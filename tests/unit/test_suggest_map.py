@@ -435,6 +435,7 @@ class TestQuestions:
             ('decimal = "?"', "decimal: answer"),
             ('[columns]\nmake = "?"\nmodel = "?"', "columns.make, columns.model: answer"),
             ('[date_formats]\nmotExpiry = "?"', "date_formats.motExpiry: answer"),
+            ('[constants]\nmake = "?"', "constants.make: answer"),
             ('[columns]\nmake = ""', "columns.make: must be the name of a column"),
             ('delimiter = "?"', "columns.registration: missing; every row needs it"),
         ],

@@ -94,7 +94,7 @@ class _Checker:
 
     def _require_answers(self) -> None:
         asked = [each for each in _ASKED if self._document.get(each) == QUESTION]
-        for table in ("columns", "date_formats", "times"):
+        for table in ("columns", "constants", "date_formats", "times"):
             members = self._table(table).items()
             asked += [f"{table}.{each}" for each, value in members if value == QUESTION]
         if asked:

@@ -108,12 +108,15 @@ class TestTimes:
             ("end", "01/03/2027 00:00", "2027-02-28"),
             ("end", "2027-03-01T00:00:00.000Z", "2027-02-28"),
             ("end", "01/03/2027 12:00:00 AM", "2027-02-28"),
+            ("end", "01/03/2027 12:01 AM", "2027-02-28"),
+            ("end", "2027-03-01 00:01:00", "2027-02-28"),
+            ("end", "01/03/2027 00:02", "2027-03-01"),
             ("end", "01/03/2027", "2027-03-01"),
             ("end", "31/12/9999 00:00", "9999-12-31"),
         ],
     )
     def test_a_mapping_says_what_they_mean(self, mapped, meaning, text, day) -> None:
-        """`cut` leaves the time out; with `end` midnight is the first moment without."""
+        """`cut` leaves the time out; with `end` the first minute of a day is not that day."""
         format_ = mapped(policies('date_format = "DD/MM/YYYY"', TIMES.format(meaning)))
         assert ends(text, format_) == day
 

@@ -43,6 +43,7 @@ _PART = re.compile("(YYYY|MM?|DD?)")
 # Spreadsheets and databases write midnight, or the decimals of a number, after a day.
 _MIDNIGHT = r"(?:[ T]0?0:00(?::00(?:\.0+)?)?| 12:00(?::00)? ?[Aa][Mm])"
 _DECIMALS = r"(?:\.0+)"
+_MINUTE_AFTER = r"(?:[ T]0?0:01(?::00(?:\.0+)?)?| 12:01(?::00)? ?[Aa][Mm])"
 # Go writes the name of a zone after its offset, which says it all.
 _ZONE = r"(?: ?(?:[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?(?: [A-Z]{3,5})?))"
 # XML Schema (Part 2, 3.3.9) lets a zone follow a day, as the Danish register of vehicles has it.
@@ -111,6 +112,14 @@ class TimedDay(NamedTuple):
     def is_midnight(self) -> bool:
         """Whether the time is midnight in the zone that is written there."""
         return re.fullmatch(_MIDNIGHT, self.time) is not None
+
+    @property
+    def is_end_of_day_before(self) -> bool:
+        """Whether what ends then lasts until the day before.
+
+        It ends at midnight, or at 12:01 a.m. as US policies do.
+        """
+        return self.is_midnight or re.fullmatch(_MINUTE_AFTER, self.time) is not None
 
 
 def timed_day(text: str) -> TimedDay | None:

@@ -31,7 +31,7 @@ LAST_DAYS = frozenset(
 CUT, END, _KEEP = "cut", "end", "keep"
 TIMES = {
     CUT: "the time is left out",
-    END: "what ends at midnight ends with the day before",
+    END: "what ends at 00:00 or 00:01 ends with the day before",
 }
 """What a time of day can mean in a date."""
 
@@ -136,7 +136,7 @@ def _with_dates(form: str, parse: Parse, time: str, *, is_last: bool, is_without
             return parse(f"{iso_day(timed.day, form) or timed.day}{timed.time}{timed.zone}")
         ends_before = is_without
         if timed is not None:
-            ends_before = ends_before or (time == END and timed.is_midnight)
+            ends_before = ends_before or (time == END and timed.is_end_of_day_before)
         # Of another time in a zone nobody knows which day it is here.
         day = timed.day if timed is not None and not timed.zone else trimmed
         native = iso_day(day, form, is_last=is_last) or iso_day(day, dates.ISO)

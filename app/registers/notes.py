@@ -160,14 +160,14 @@ def other_letters_notes(plates: int) -> list[str]:
     """Return a sentence if plates of the files are known in letters of two scripts.
 
     Args:
-        plates: how many are also known in Latin letters.
+        plates: how many are also in Latin letters in the files or in a register.
     """
     if not plates:
         return []
     are = "plate of these files is" if plates == 1 else "plates of these files are"
     return [
-        f"{plates:,} {are} in Cyrillic or Greek letters, and in a register in the Latin letters "
-        "that look the same: these count as two vehicles"
+        f"{plates:,} {are} in Cyrillic or Greek letters, and in the files or a register in the "
+        "Latin letters that look the same: these count as two vehicles"
     ]
 
 

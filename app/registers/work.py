@@ -194,9 +194,10 @@ class Work:
         self.in_latin.update(filter(None, map(in_latin, filterfalse(str.isascii, plates))))
 
     def _count_in_latin(self) -> int:
-        """Return how many of these plates a register has in Latin letters, too."""
+        """Return how many of these plates the files or a register have in Latin letters, too."""
         groups = [(plate,) for plate in sorted(self.in_latin)]
-        found: set[object] = set()
+        replaced = (self.register, self.kind) if self.is_replace else None
+        found: set[object] = set(self.intake.runs.plates_among(self.in_latin))
         for entry in list_entries(self.engine) if groups else ():
             # A register that cannot be read has a note of its own.
             with (
@@ -204,7 +205,7 @@ class Work:
                 Generations(self.engine, entry.name).opened_unchanged(entry) as opened,
             ):
                 for kind in (Kind.VEHICLES, Kind.POLICIES):
-                    if opened and entry.holds(kind):
+                    if opened and entry.holds(kind) and (entry.name, kind) != replaced:
                         rows = Table(opened, kind).rows_of_groups(groups)
                         found.update(row[0] for row in rows)
         return len(found)

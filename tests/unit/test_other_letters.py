@@ -10,7 +10,7 @@ from tests.rows import each_row
 LATIN = ("AA1234BB", "XY12", "FORD1")
 CYRILLIC = ("\u0410\u04101234\u0412\u0412", "\u0425\u042312", "\u0416\u0416123")
 """The same as the first two, and one that Latin letters cannot write."""
-NOTE = "in Cyrillic or Greek letters, and in a register in the Latin letters that look the same"
+NOTE = "in Cyrillic or Greek letters, and in the files or a register in the Latin letters"
 
 
 @pytest.fixture
@@ -43,10 +43,16 @@ class TestNote:
         assert note.startswith("2 plates of these files are")
 
     def test_of_the_register_itself(self, noted) -> None:
-        """A merge and a replace, one plate and none."""
+        """A merge into one with these plates, and one without."""
         assert noted([*LATIN, CYRILLIC[2]]) == []
         assert noted(CYRILLIC[:1])[0].startswith("1 plate of these files is")
-        assert noted([*LATIN, *CYRILLIC], mode="replace")[0].startswith("2 plates")
+
+    @each_row("mode", ["merge", "replace"])
+    def test_of_the_files_themselves(self, noted, mode) -> None:
+        """A first load that has them in both, and then a replace that cures it."""
+        (note,) = noted([*LATIN, *CYRILLIC], register=mode, mode=mode)
+        assert note.startswith("2 plates of these files are")
+        assert noted([LATIN[2], *CYRILLIC], register=mode, mode="replace") == []
 
     def test_both_halves_of_a_replace(self, noted, monkeypatch) -> None:
         """The plates of a half that another process writes count, too."""

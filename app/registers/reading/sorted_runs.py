@@ -9,10 +9,10 @@ import marshal
 import os
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -128,8 +128,16 @@ class Runs:
         """Return some rows of several runs, to estimate the size of all rows."""
         files = self._files[:: 1 + len(self._files) // _RUNS_SAMPLED]
         chunks = [read_changes(file, read_value(file, at)[1])[0] for file, at in files]
-        changes = chain.from_iterable([*chunks, self._latest[:_CHUNK_ROWS]])
-        return [c for c in changes if type(c) is NarrowRow or are_complete((c,))]
+        return _rows(chain.from_iterable([*chunks, self._latest[:_CHUNK_ROWS]]))
+
+    def plates_among(self, plates: Set[str]) -> set[str]:
+        """Return those of these plates that have rows, also of runs that were read before."""
+        last = max(plates, default="")
+        runs = [
+            takewhile(lambda chunk: chunk[0][0] <= last, _chunks(*each)) for each in self._files
+        ]
+        chunks = chain([self._latest], *runs)
+        return {row[0] for each in chunks for row in _rows(c for c in each if c[0] in plates)}
 
     def middle(self) -> str | None:
         """Return the end of a plate near the middle of all changes; None if all are in memory.
@@ -183,6 +191,19 @@ def write_run(changes: Sequence[Columns], order: Order, file: BinaryIO) -> None:
     write_value(order.group_of()(changes[len(changes) // 2]) if changes else "", file)
     for start in range(0, len(changes), _CHUNK_ROWS):
         write_changes(changes[start : start + _CHUNK_ROWS], file)
+
+
+def _chunks(file: BinaryIO, at: int) -> Iterator[list[Columns]]:
+    """Yield the changes of a run at a position of a file."""
+    _, at = read_value(file, at)
+    while (chunk := read_changes(file, at))[0]:
+        changes, at = chunk
+        yield changes
+
+
+def _rows(changes: Iterable[Columns]) -> list[Columns]:
+    """Return the changes that are rows, complete or not."""
+    return [each for each in changes if type(each) is NarrowRow or are_complete((each,))]
 
 
 class _Run:

@@ -1,6 +1,7 @@
 """The JSON that the vehicle operations answer with."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -236,6 +237,12 @@ def unknown_checks(judgement: Judgement) -> Unknown:
     # PERF: most answers name nothing.
     if insurance.is_known and mot.is_known and tax.is_known and fines.is_known:
         return UNSET
+    return _unknown_names(judgement)
+
+
+# PERF: a bulk has few judgements that differ, and this takes as long as judging.
+@cache
+def _unknown_names(judgement: Judgement) -> tuple[str, ...]:
     known = (*(verdict.is_known for verdict in judgement), judgement.is_known)
     return tuple(name for name, is_known in zip(_COMPLIANCE, known, strict=True) if not is_known)
 

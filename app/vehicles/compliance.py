@@ -72,8 +72,7 @@ def _judge_without_cover(
         of_policy: why its policy does not; None if none is known.
     """
     # PERF: a bulk of plates of which nothing is known calls this for each.
-    today, _, complete, _ = basis
-    is_today = day == today
+    is_today = day == basis.today
     insured = record.insured if is_today else insured_on(record, day)
     if insured is not None:
         if of_policy is None:
@@ -82,16 +81,17 @@ def _judge_without_cover(
     elif record.insured:
         # A yes of today contradicts that the complete registers have every policy.
         fails = False
-    elif day < today:
-        fails = _has_begun(record, day, basis)
+    elif is_today or day > basis.today:
+        fails = bool(basis.complete)
     else:
-        fails = bool(complete)
+        fails = _has_begun(record, day, basis)
     if of_policy is not None:
         return _verdict(False, of_policy.reason, fails)
     if fails:
         return _NO_POLICY
-    is_known_now = record.insured is not None or complete
-    return _NOT_KNOWN if is_today or not is_known_now else _NOT_KNOWN_THEN
+    if is_today or (record.insured is None and not basis.complete):
+        return _NOT_KNOWN
+    return _NOT_KNOWN_THEN
 
 
 def insured_on(record: Record, day: str) -> bool | None:

@@ -207,7 +207,7 @@ _TRY_POLICY = (
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-_RULE = "RULE-IN-FORCE"
+_RULE, _ZONE = "RULE-IN-FORCE", "ZONE-IN-FORCE"
 """Stands in the rendered page for one of these sentences, since a database can change its rule."""
 _RULES: Mapping[bool | None, str] = {
     True: "This service tells what is not known.",
@@ -260,24 +260,29 @@ class DocumentationPage(_Addressed):
     Args:
         trusted_proxies: whose `X-Forwarded-Proto` counts, besides a peer's on a Unix socket.
         engine: the database, which knows whether answers tell what is not known.
+        zone: the name of the time zone that decides which day it is.
     """
 
     def __init__(
-        self, trusted_proxies: Sequence[Network] = (), engine: Engine | None = None
+        self,
+        trusted_proxies: Sequence[Network] = (),
+        engine: Engine | None = None,
+        zone: str = "UTC",
     ) -> None:
         super().__init__(trusted_proxies)
-        self._engine = engine
+        self._engine, self._zone = engine, zone
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs. Its samples have the address that the request was sent to."""
-        page = self._with_rule(documentation_page())
+        page = self._filled(documentation_page())
         _send_page(req, resp, self._addressed(req, page), _DOCS_POLICY)
 
     on_head = on_get
 
-    def _with_rule(self, page: bytes) -> bytes:
-        """Return a page that says whether answers tell what is not known (D198)."""
-        return page.replace(_RULE.encode(), _RULES[self._find_rule()].encode())
+    def _filled(self, page: bytes) -> bytes:
+        """Return a page that says whether answers tell what is not known (D198), and the zone."""
+        page = page.replace(_RULE.encode(), _RULES[self._find_rule()].encode())
+        return page.replace(_ZONE.encode(), escape(self._zone).encode())
 
     def _find_rule(self) -> bool | None:
         """Tell whether answers tell what is not known; None if the database cannot be read."""
@@ -310,7 +315,7 @@ class DocumentationMarkdown(DocumentationPage):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs.md."""
         resp.set_header("X-Content-Type-Options", "nosniff")
-        page = self._addressed(req, self._with_rule(_documentation_markdown()))
+        page = self._addressed(req, self._filled(_documentation_markdown()))
         send_document(req, resp, page, "text/markdown; charset=utf-8")
 
     on_head = on_get
@@ -392,6 +397,7 @@ def _guide(template: str, here: str) -> bytes:
         vehicles=list(judged(clock.today(UTC), tells_unknown=True)),
         provoked=ERRORS,
         rule=_RULE,
+        zone=_ZONE,
     )
 
 

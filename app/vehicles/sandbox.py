@@ -102,9 +102,9 @@ VEHICLES: Final = (
     Shown("TESTTAXDUE", "the road tax was paid until yesterday", Car(tax_due=-1)),
     Shown("TESTFINE", "a fine is outstanding", Car(fine=False)),
     Shown("TESTPAID", "a fine was paid", Car(fine=True)),
-    Shown("TEST404", "not known, like every other plate", None),
+    Shown("TEST404", "not found, like every other plate", None),
     Shown(
-        "TEST0K", "not known: a zero in place of the letter O of TESTOK, which is suggested", None
+        "TEST0K", "not found: a zero in place of the letter O of TESTOK, which is suggested", None
     ),
 )
 """A plate for each outcome of a look-up, and for each reason of a check."""
@@ -165,15 +165,16 @@ class SandboxRecords:
         self, registers: str, registrations: Sequence[str], day: str, wanted: Wanted = EVERYTHING
     ) -> tuple[dict[str, Record], Read]:
         """Return the known ones among plates, and that no register was read."""
-        tells = not self._is_for_watches and registers.endswith(TELLS_UNKNOWN)
         today = clock.today(self._zone)
+        tells = registers.endswith(TELLS_UNKNOWN)
         asked = frozenset(registrations)
-        return _records(today, self._zone, day, wanted, asked, tells_unknown=tells), {}
+        zone = None if self._is_for_watches else self._zone
+        return _records(today, zone, day, wanted, asked, tells_unknown=tells), {}
 
 
 def _records(
     today: date,
-    zone: tzinfo,
+    zone: tzinfo | None,
     day: str,
     wanted: Wanted,
     asked: Collection[str] | None = None,
@@ -184,13 +185,14 @@ def _records(
 
     Args:
         today: in the zone.
+        zone: None if what is not known is a failure, as to watches.
         asked: by default all plates.
     """
     rows = [
         (part, [row for row in its if asked is None or row[REGISTRATION] in asked])
         for part, its in holdings(today, tells_unknown=tells_unknown)
     ]
-    if not tells_unknown:
+    if zone is None or not tells_unknown:
         return records_of(rows, day, _MOT_FIRST_YEARS, wanted)
     basis = Basis(today.isoformat(), zone, (_REGISTER,), has_fines=True)
     records = records_of(rows, day, _MOT_FIRST_YEARS, wanted, basis)

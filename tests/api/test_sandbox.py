@@ -287,8 +287,12 @@ class TestUnknown:
         section = page.partition('<section id="unknown">')[2].partition("</table>")[0]
         rows = re.findall(r"<tr><td>(.+?)</td>.*<code>(\w+)</code></td></tr>", section)
         outcomes = {"Yes": True, "No, for certain": False, "Not known": None}
-        assert [outcome for outcome, _ in rows] == list(outcomes)
-        for outcome, plate in rows:
+        *judged, (_, lost) = rows
+        assert [outcome for outcome, _ in judged] == list(outcomes)
+        items = tester.post(BULKS["bulk_insurance"], {"registrations": [lost, "?"]}).json["results"]
+        codes = ["vehicle_not_found", "invalid_registration"]
+        assert [(item["insured"], item["code"]) for item in items] == [(False, c) for c in codes]
+        for outcome, plate in judged:
             (item,) = tester.post(BULKS["bulk_insurance"], {"registrations": [plate]}).json[
                 "results"
             ]
@@ -420,6 +424,12 @@ class TestWatches:
             checks = put(tester, f"{WATCHES}/{plate}").json["checks"]
             assert " ".join(each["reason"] for each in checks.values()) == reasons
         assert put(tester, f"{WATCHES}/TEST404").json["known"] is False
+
+    def test_what_is_not_known_fails_in_a_watch(self, telling, tester):
+        """As in watches of registers, a check that look-ups do not know has failed."""
+        checks = put(tester, f"{WATCHES}/TESTUNKINS").json["checks"]
+        assert checks["insurance"]["valid"] is False
+        assert checks["insurance"]["reason"] == "unknown"
 
     def test_a_lead_day_brings_an_event_every_night(self, world, tester, monkeypatch):
         """The last day moves with today, so that each night it is a new one."""

@@ -364,7 +364,7 @@ class TestDocumentation:
         start, unknown, keys = (text.index(f'id="{name}"') for name in ("start", "unknown", "keys"))
         assert start < unknown < keys
         told = re.sub(r"<[^>]*>", "", text[unknown:keys]).split("\n")
-        assert told[2].startswith("A client that ignores unknown reads false")
+        assert told[2].startswith("Act on false only if there is neither unknown nor error.")
 
     def test_samples_of_look_ups_tell_the_three_outcomes(self, client: webtest.TestApp) -> None:
         """Each sample in Python and TypeScript that reads a verdict asks whether it is known."""
@@ -399,6 +399,13 @@ class TestDocumentation:
         linked = re.findall(r'href="docs(?:#|/operations/)(\w+)"', contents.partition("</nav>")[0])
         listed = [each for each in found if each in linked]
         assert linked == listed
+
+    def test_the_page_names_the_zone_of_the_service(self) -> None:
+        """Whoever asks around midnight sees which day counts."""
+        app = falcon.App()
+        app.add_route("/docs", DocumentationPage(zone="Europe/Lisbon"))
+        text = webtest.TestApp(app).get("/docs").text
+        assert "the time zone of the operator, Europe/Lisbon." in text
 
     @each_row("path", OWN_PAGES)
     def test_clients_need_not_know_the_proxy(self, client: webtest.TestApp, path: str) -> None:

@@ -757,8 +757,8 @@ class TypedClient(Client):
         Tells whether a vehicle is insured today, on the day `asOf`, or on every day of a
         period (`from` and `to`). A vehicle that is known but not insured gets 200 with
         `insured: false`; so does one whose insurance is not known, which `unknown` says. On
-        plans with suggestions, the 404 of an unknown vehicle has `suggestions`: known ones
-        with a registration number that looks alike.
+        plans with suggestions, the 404 of a vehicle that is not found has `suggestions`:
+        known ones with a registration number that looks alike.
 
         Args:
             registration: Registration number: 1 to 12 letters and digits. Case does not
@@ -796,7 +796,7 @@ class TypedClient(Client):
         """Check the insurance of many vehicles.
 
         Checks up to `bulkMax` vehicles of the account's plan in one request, which takes one
-        token. A registration number that is unknown or malformed gets an item with `error`;
+        token. A registration number that is not found or malformed gets an item with `error`;
         the status is still 200. `unknown` of an item names what no register knows.
 
         Args:
@@ -834,8 +834,8 @@ class TypedClient(Client):
         Tells whether a vehicle is road-legal today, on the day `asOf`, or on every day of a
         period (`from` and `to`): insurance, MOT, road tax and fines. Fines are always those
         of now. `unknown` names what no register knows. On plans with suggestions, the 404 of
-        an unknown vehicle has `suggestions`: known ones with a registration number that looks
-        alike.
+        a vehicle that is not found has `suggestions`: known ones with a registration number
+        that looks alike.
 
         Args:
             registration: Registration number: 1 to 12 letters and digits. Case does not
@@ -875,7 +875,7 @@ class TypedClient(Client):
         """Check the compliance of many vehicles.
 
         Checks up to `bulkMax` vehicles of the account's plan in one request, which takes one
-        token. A registration number that is unknown or malformed gets an item with `error`;
+        token. A registration number that is not found or malformed gets an item with `error`;
         the status is still 200. `unknown` of an item names what no register knows.
 
         Args:

@@ -873,8 +873,8 @@ export class TypedClient extends Client {
    * Tells whether a vehicle is insured today, on the day `asOf`, or on every day of a period
    * (`from` and `to`). A vehicle that is known but not insured gets 200 with `insured: false`; so
    * does one whose insurance is not known, which `unknown` says. On plans with suggestions, the 404
-   * of an unknown vehicle has `suggestions`: known ones with a registration number that looks
-   * alike.
+   * of a vehicle that is not found has `suggestions`: known ones with a registration number that
+   * looks alike.
    */
   checkVehicleInsurance(registration: string, query: CheckVehicleInsuranceQuery = {}): Promise<InsuranceRecord> {
     return this.ask("GET", `/v1/vehicle/${encodeURIComponent(registration)}/insurance${search(query)}`);
@@ -884,8 +884,8 @@ export class TypedClient extends Client {
    * Check the insurance of many vehicles.
    *
    * Checks up to `bulkMax` vehicles of the account's plan in one request, which takes one token. A
-   * registration number that is unknown or malformed gets an item with `error`; the status is still
-   * 200. `unknown` of an item names what no register knows.
+   * registration number that is not found or malformed gets an item with `error`; the status is
+   * still 200. `unknown` of an item names what no register knows.
    */
   checkVehicles(body: BulkRequest): Promise<BulkResponse> {
     return this.ask("POST", "/v1/vehicle/bulk-insurance", body);
@@ -896,8 +896,8 @@ export class TypedClient extends Client {
    *
    * Tells whether a vehicle is road-legal today, on the day `asOf`, or on every day of a period
    * (`from` and `to`): insurance, MOT, road tax and fines. Fines are always those of now. `unknown`
-   * names what no register knows. On plans with suggestions, the 404 of an unknown vehicle has
-   * `suggestions`: known ones with a registration number that looks alike.
+   * names what no register knows. On plans with suggestions, the 404 of a vehicle that is not found
+   * has `suggestions`: known ones with a registration number that looks alike.
    */
   checkCompliance(registration: string, query: CheckComplianceQuery = {}): Promise<ComplianceRecord> {
     return this.ask("GET", `/v1/compliance/${encodeURIComponent(registration)}${search(query)}`);
@@ -907,8 +907,8 @@ export class TypedClient extends Client {
    * Check the compliance of many vehicles.
    *
    * Checks up to `bulkMax` vehicles of the account's plan in one request, which takes one token. A
-   * registration number that is unknown or malformed gets an item with `error`; the status is still
-   * 200. `unknown` of an item names what no register knows.
+   * registration number that is not found or malformed gets an item with `error`; the status is
+   * still 200. `unknown` of an item names what no register knows.
    */
   checkVehiclesCompliance(body: ComplianceBulkRequest): Promise<ComplianceBulkResponse> {
     return this.ask("POST", "/v1/compliance/bulk", body);

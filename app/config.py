@@ -269,7 +269,7 @@ class Config:
         "",
         lookup_advice,
         "what people do next after a look-up on the console that found no plate or a vehicle that "
-        "is not insured or compliant (D191): one line of at most 500 characters",
+        "is not insured or compliant, or not known to be (D191): one line, at most 500 characters",
     )
     # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(

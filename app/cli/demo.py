@@ -124,7 +124,7 @@ _STEPS = (
     _LAPSED_STEP,
     _Step("404: no register knows this plate", f"/v1/vehicle/{_UNKNOWN}/insurance"),
     _Step(
-        "three at once, one of them unknown",
+        "three at once, one of them in no register",
         "/v1/vehicle/bulk-insurance",
         f'{{"registrations": ["{_INSURED}", "{_LAPSED}", "{_UNKNOWN}"]}}',
     ),

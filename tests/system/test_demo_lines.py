@@ -18,7 +18,7 @@ PROMISED = {
     "insured: a policy is in force": lambda told: told["insured"] is True,
     "not insured: the policy has lapsed": lambda told: told["insured"] is False and told["policy"],
     "404: no register knows this plate": lambda told: told["code"] == "vehicle_not_found",
-    "three at once, one of them unknown": lambda told: (
+    "three at once, one of them in no register": lambda told: (
         (told["processed"], told["successful"], told["failed"]) == (3, 2, 1)
     ),
     "not road-legal: off the road, SORN": lambda told: told["reasons"]["roadTaxPaid"] == "sorn",

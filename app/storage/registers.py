@@ -1,9 +1,10 @@
 """The register index: which registers exist, and which generation of each is current.
 
 The state of all registers is one short text such as `native/1/fpv,rdw/3/v`: name, generation and
-the letters of the kinds that were ever loaded; on Postgres also the number of the data, as in
-`rdw/3/v/16412`. If answers tell what is not known (D198), `;unknown` follows. It is read together
-with the key of a request. If it has changed, the worker attaches the registers again.
+the letters of the kinds that were ever loaded, `p0` if there are no policies any more; on Postgres
+also the number of the data, as in `rdw/3/v/16412`. If answers tell what is not known (D198),
+`;unknown` follows. It is read together with the key of a request. If it has changed, the worker
+attaches the registers again.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from peewee import fn
 from app.errors import OperatorError
 from app.storage.engine import Engine
 from app.storage.identity import NotOwn
-from app.storage.tables import Kind, RegisterRef, schema_of
+from app.storage.tables import NO_POLICIES, Kind, RegisterRef, schema_of
 from app.storage.versions import Installation
 
 REGISTERS_MAX = 8
@@ -127,7 +128,9 @@ def list_entries(
 def state_expression(engine: Engine) -> "peewee.ModelSelect[Register]":
     """Return a scalar subquery for the state of all registers."""
     one = Register.name.concat("/").concat(Register.generation.cast("text"))
-    one = one.concat("/").concat(Register.kinds)
+    letter = Kind.POLICIES.letter
+    without = fn.REPLACE(Register.kinds, letter, letter + NO_POLICIES)
+    one = one.concat("/").concat(peewee.Case(Register.policies, [(0, without)], Register.kinds))
     number = engine.data_number(peewee.Value(schema_of("")).concat(Register.name))
     if number is not None:
         one = one.concat("/").concat(number)

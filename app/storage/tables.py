@@ -34,6 +34,10 @@ class Kind(StrEnum):
         return {"vehicles": "vehicle", "policies": "policy", "fines": "fine"}[self]
 
 
+NO_POLICIES = "0"
+"""What the state of the registers has with the letter of policies if there are none any more."""
+
+
 def schema_of(register: str) -> str:
     """Return the schema that readers of a register use: `register_NAME`."""
     return f"register_{register}"
@@ -45,7 +49,7 @@ class RegisterRef(NamedTuple):
     name: str
     generation: int
     kinds: str
-    """The letters of the kinds that were ever loaded."""
+    """The letters of the kinds that were ever loaded, and `NO_POLICIES` if that is so now."""
     data: str = ""
     """`Engine.data_number`, which differs if other data took its place; empty on SQLite."""
 
@@ -57,6 +61,11 @@ class RegisterRef(NamedTuple):
     def holds(self, kind: Kind) -> bool:
         """Tell whether rows of this kind were ever loaded."""
         return kind.letter in self.kinds
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether it holds policies now, by the counts of its last load."""
+        return self.holds(Kind.POLICIES) and NO_POLICIES not in self.kinds
 
 
 class Shape(Enum):

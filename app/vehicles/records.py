@@ -103,7 +103,7 @@ def basis_of(state: str, config: Config) -> Basis | None:
         complete=frozenset(
             each.name
             for each in registers
-            if each.name in config.complete_registers and each.holds(Kind.POLICIES)
+            if each.name in config.complete_registers and each.has_policies
         ),
         has_fines=any(each.holds(Kind.FINES) for each in registers),
     )

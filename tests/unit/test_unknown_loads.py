@@ -17,6 +17,7 @@ from app.config import Config
 from app.storage.registers import read_state
 from app.storage.tables import VehicleRow
 from app.storage.versions import set_tells_unknown
+from app.vehicles.compliance import Verdict, judge_insurance
 from app.vehicles.facts import EXPLAINED
 from app.vehicles.records import Records
 from tests.conftest import STORAGE, World
@@ -34,6 +35,7 @@ COLUMNS = dict(zip(VehicleRow._fields, MEMBERS["v"].split(), strict=False))
 PARTS = (["insured"], ["mot_exempt"], ["mot_expiry"], ["tax_status", "tax_due"])
 """What files with few columns have besides the registration."""
 JUDGED = slice(VehicleRow._fields.index("insured"), VehicleRow._fields.index("updated"))
+DAY = "2999-12-31"
 WORDS = {None: "", True: "true", False: "false"}
 
 
@@ -212,3 +214,24 @@ def test_values_are_known_since_the_load_that_brought_them(world, seed, steps, m
         walk.step()
     # Without them the test would show little.
     assert min(walk.seen[outcome] for outcome in (PASSES, FAILS, UNKNOWN)) > 0
+
+
+def test_an_emptied_register_is_not_complete(world):
+    """It says of no vehicle that it has no policy, until it holds policies again."""
+    set_tells_unknown(world.engine, True)
+    records = Records(world.engine, Config(complete_registers=("mid",)))
+
+    def told() -> Verdict:
+        state = read_state(world.engine)
+        found, _ = records.find_records(state, ["NK01AAA"], DAY, EXPLAINED)
+        return judge_insurance(found["NK01AAA"], DAY)
+
+    policy = {"registration": "NK02AAA", "number": "P-1", "validFrom": DAY, "validTo": DAY}
+    empty = world.directory / "empty.csv"
+    empty.write_text("registration,number,validFrom,validTo\n")
+    world.load([{"registration": "NK01AAA", "make": "Ford"}], register="rdw")
+    for _ in range(2):
+        world.load([policy], register="mid")
+        assert told() == (False, "no_policy", True)
+        world.load_files(empty, register="mid", mode="replace", empty_ok=True, allow_shrink=True)
+        assert told() == (False, "unknown", False)

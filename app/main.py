@@ -52,7 +52,7 @@ from app.vehicles.audited import LookUps, Recorder
 from app.vehicles.reader import VehicleReader, readers_for_watches
 from app.vehicles.records import Records
 from app.vehicles.resources import BulkCompliance, BulkInsurance, Compliance, Insurance
-from app.vehicles.sandbox import SandboxRecords
+from app.vehicles.sandbox import SandboxRecords, load_times
 from app.watches.feed import Feed
 from app.watches.resources import BulkWatches, EventList, WatchCollection, WatchItem
 from app.watches.watching import Watching
@@ -78,7 +78,8 @@ def create_resources(
     """Return one resource of each type that `ENDPOINTS` names."""
     domains = Domains(engine)
     reader = VehicleReader(Records(engine, config), config, KnownLoadTimes(engine).of_state)
-    look_ups = LookUps(reader, VehicleReader(SandboxRecords(config.timezone), config), unit)
+    sandbox = VehicleReader(SandboxRecords(config.timezone), config, load_times)
+    look_ups = LookUps(reader, sandbox, unit)
     watching = Watching(engine, *readers_for_watches(engine, config), unit)
     return (
         DomainCollection(domains),

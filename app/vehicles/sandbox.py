@@ -18,6 +18,7 @@ from app.storage.engine import Row
 from app.storage.registers import TELLS_UNKNOWN
 from app.storage.tables import Kind
 from app.vehicles.compliance import Judgement, judge
+from app.vehicles.deciding import LoadTimes
 from app.vehicles.facts import (
     EVERYTHING,
     EXPLAINED,
@@ -170,6 +171,12 @@ class SandboxRecords:
         asked = frozenset(registrations)
         zone = None if self._is_for_watches else self._zone
         return _records(today, zone, day, wanted, asked, tells_unknown=tells), {}
+
+
+def load_times(_: str) -> LoadTimes:
+    """Return when the table was loaded: as today began in UTC."""
+    loaded_at = clock.start_of(clock.today(UTC), UTC)
+    return {(_REGISTER, kind): loaded_at for kind in Kind}
 
 
 def _records(

@@ -271,10 +271,17 @@ class TestUnknown:
         assert told["reasons"] == {"insuranceValid": "not_known_then"}
 
     @SHARED
-    def test_no_load_is_told(self, telling, tester):
-        """No register decides, so no check has a time (D199)."""
-        answer = tester.get(f"{COMPLIANCE.format('TESTOK')}?details=true").json
-        assert set(answer["loaded"].values()) == {None}
+    def test_loads_are_told(self, telling, tester):
+        """A check that is not known has no time, and the others that of today (D199)."""
+        midnight = f"{clock.today(UTC)}T00:00:00Z"
+        for plate, unknown in (
+            ("TESTOK", ()),
+            ("TESTNOPOLICY", ()),
+            ("TESTUNKINS", ("insuranceValid",)),
+            ("TESTUNKFINE", ("noOutstandingFines",)),
+        ):
+            loaded = tester.get(f"{COMPLIANCE.format(plate)}?details=true").json["loaded"]
+            assert loaded == {each: None if each in unknown else midnight for each in loaded}
 
     @SHARED
     def test_a_program_with_only_the_page_tells_the_outcomes_apart(self, telling, tester):

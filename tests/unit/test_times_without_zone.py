@@ -49,6 +49,13 @@ def mapped(tmp_path):
         ("2026-11-01 06:00:00.123456", None, "2026-11-01T05:00"),
         ("2026-11-01", "2026-11-01T00:00", "2026-10-31T23:00"),
         ("2026-11-01 00:00:00", "2026-11-01T00:00", "2026-10-31T23:00"),
+        # Hours of 12, and of one digit.
+        ("2026-11-01 6:00", None, "2026-11-01T05:00"),
+        ("2026-11-01 6:00:00 PM", None, "2026-11-01T17:00"),
+        ("2026-11-01 12:30am", None, "2026-10-31T23:30"),
+        ("2026-11-01 12:30 PM +0000", "2026-11-01T12:30", "2026-11-01T12:30"),
+        ("2026-11-01 13:00 PM", None, None),
+        ("2026-11-01 0:30 AM", None, None),
         # Zones that are written win.
         ("2026-11-01 06:00:00 UTC", "2026-11-01T06:00", "2026-11-01T06:00"),
         ("2026-11-01 06:00:00 GMT", "2026-11-01T06:00", "2026-11-01T06:00"),
@@ -87,6 +94,7 @@ def test_the_form_of_dates(mapped) -> None:
     assert updated("01.07.2026 06:00", format_) == "2026-07-01T04:00"
     assert updated("2026-07-01 06:00", format_) == "2026-07-01T04:00"
     assert updated("01.07.2026 06:00:00 +0000", format_) == "2026-07-01T06:00"
+    assert updated("01.07.2026 6:00 PM", format_) == "2026-07-01T16:00"
     assert updated("01.07.2026", format_) == "2026-06-30T22:00"
     assert updated("32.07.2026 06:00", format_) is None
 
@@ -109,6 +117,13 @@ class TestCommand:
         assert "--timezone, or timezone in a mapping, names that of times without one" in note
         (note,) = cli.json("import", file, "--timezone", "Europe/Berlin")["notes"]
         assert note.startswith("same content")
+
+    def test_times_with_days_of_another_form(self, cli) -> None:
+        """With a zone, what such a time lacks is the form of its day."""
+        file = cli.directory / "vehicles.csv"
+        file.write_text("registration,lastUpdated\nA1,13/07/2026 06:00\n")
+        (note,) = cli.json("import", file, "--timezone", "Europe/Berlin")["notes"]
+        assert "; the form of the days is DD/MM/YYYY, which date_format in a mapping" in note
 
     def test_other_formats(self, cli) -> None:
         """Formats of agencies have zones of their own."""

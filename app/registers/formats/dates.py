@@ -212,6 +212,7 @@ _ISO_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T[0-9]{2}:[0-9]{2}:[0-9]{2}
 _ZONE_WORD = re.compile(
     r"(?<=[+-][0-9]{4}) [A-Z]{3,5}\Z|(?<=[0-9])(?P<utc> ?(?:UTC|GMT)\Z)|(?<=[0-9]) (?=[Z+-])"
 )
+_HOUR = re.compile(r"(?<=[T ])([0-9]{1,2})(:[0-5][0-9][0-9:.,]*)(?: ?([AP])M\b)?")
 # Matches many times, one per line, in the most frequent form.
 _UTC_TIMES = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
@@ -390,6 +391,14 @@ def _time_of_day(text: str, *, is_local: bool) -> int | None:
     return _seconds("1970-01-01", text)
 
 
+def _of_24_hours(match: re.Match[str]) -> str:
+    """Return an hour with minutes, which may have one digit, or be of 12, in two digits of 24."""
+    hour, rest, half = int(match[1]), match[2], match[3]
+    if half and not 1 <= hour <= 12:
+        return match[0]
+    return f"{hour % 12 + 12 * (half == 'P') if half else hour:02}{rest}"
+
+
 def _plain_zone(match: re.Match[str]) -> str:
     return "Z" if match["utc"] else ""
 
@@ -407,7 +416,8 @@ def _seconds(day: str, time: str, zone: tzinfo | None = None) -> int | None:
     if time and time[0] not in "Tt ":
         return None
     with suppress(ValueError):
-        found = datetime.fromisoformat(day + _ZONE_WORD.sub(_plain_zone, time.upper()))
+        of_24_hours = _HOUR.sub(_of_24_hours, time.upper())
+        found = datetime.fromisoformat(day + _ZONE_WORD.sub(_plain_zone, of_24_hours))
         if found.tzinfo is None and zone is not None:
             found = found.replace(tzinfo=zone)
         if found.tzinfo is not None:

@@ -177,9 +177,19 @@ def _hint(found: _Found, column: Column | None) -> str:
     if column.member == "lastUpdated":
         return (
             "a time needs a time zone, such as 2026-11-01T06:00:00Z; --timezone, or timezone in a "
-            "mapping, names that of times without one"
+            f"mapping, names that of times without one{_form_of_times(texts)}"
         )
     return ""
+
+
+def _form_of_times(texts: Sequence[str]) -> str:
+    """Return what times need whose days have another form than 2026-11-01; empty for others."""
+    timed = map(dates.timed_day, texts)
+    days = [each.day if each else text for text, each in zip(texts, timed, strict=True)]
+    forms = dates.likely_forms(days)
+    if not forms or forms[0] == dates.ISO:
+        return ""
+    return f"; the form of the days is {' or '.join(forms)}, which date_format in a mapping names"
 
 
 def _date_hint(texts: Sequence[str], column: Column) -> str:

@@ -261,6 +261,8 @@ class TestValues:
         (row,) = loaded(text, tmp_path).changes
         assert PolicyRow._make(row)[3:5] == ("2026-03-13", "2027-02-28")
         assert "times" not in document(text.replace("09:00", "00:00").replace("23:59", "00:00"))
+        other = "VRM;Policy Number;From;To;updated\nA1;P;2026-03-13;2027-02-28;2026-11-01 06:00\n"
+        assert "times" not in document(other, Kind.POLICIES)
         mapping = tmp_path / "times.toml"
         mapping.write_text(
             'kind = "policies"\n[columns]\nregistration = "a"\nnumber = "b"\nvalidFrom = "c"\n'
@@ -318,6 +320,28 @@ class TestValues:
         text = "VRM;Policy Number;validFrom;validTo\nA1;P;1.3.2026;28.2.2027\n"
         made = loaded(text, tmp_path)
         assert PolicyRow._make(made.changes[0]).valid_to == "2027-02-28"
+
+    @each_row(
+        ("text", "form"),
+        [
+            ("28. 2. 2027", "D. M. YYYY"),
+            ("28. 02. 2027", "DD. MM. YYYY"),
+            ("28.02.2027.", "DD.MM.YYYY."),
+            ("28.2.2027.", "D.M.YYYY."),
+            ("28. 2. 2027.", "D. M. YYYY."),
+            ("2027.02.28.", "YYYY.MM.DD."),
+            ("2027. 02. 28.", "YYYY. MM. DD."),
+            ("2027. 2. 28.", "YYYY. M. D."),
+            ("2027/2/28", "YYYY/M/D"),
+        ],
+    )
+    def test_days_of_central_europe_and_east_asia(self, text, form, tmp_path):
+        """Points after each number, with blanks, are a form of dates; so is one with times."""
+        file = f"VRM;Policy Number;validFrom;validTo\nA1;P;2026-03-01;{text}\n"
+        assert PolicyRow._make(loaded(file, tmp_path).changes[0]).valid_to == "2027-02-28"
+        assert document(file.replace("2026-03-01", text))["date_format"] == form
+        timed = document(file.replace(text, f"{text} 23:59"))
+        assert timed["times"] == {"validTo": "?"}
 
     def test_a_second_form_of_dates_gets_a_line_of_its_own(self, tmp_path):
         """Members with another form of dates are in `date_formats`."""

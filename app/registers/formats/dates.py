@@ -28,6 +28,9 @@ ISO = "YYYY-MM-DD"
 _COMMON = (
     *(ISO, "DD.MM.YYYY", "D.M.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "D/M/YYYY", "M/D/YYYY"),
     *("DD-MM-YYYY", "MM-DD-YYYY", "D-M-YYYY", "YYYY/MM/DD", "YYYY.MM.DD", "YYYYMMDD"),
+    # As people write days in Central Europe, where a point follows each number, and in East Asia.
+    *("DD. MM. YYYY", "D. M. YYYY", "DD.MM.YYYY.", "D.M.YYYY.", "D. M. YYYY."),
+    *("YYYY.MM.DD.", "YYYY. MM. DD.", "YYYY. M. D.", "YYYY/M/D"),
     *("MM/YYYY", "M/YYYY", "MM.YYYY", "MM-YYYY", "YYYY-MM", "YYYY/MM"),
 )
 """The first one that fits is the most likely."""
@@ -49,11 +52,11 @@ _ZONE = r"(?: ?(?:[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?(?: [A-Z]{3,5})?))"
 # XML Schema (Part 2, 3.3.9) lets a zone follow a day, as the Danish register of vehicles has it.
 _ZONE_OF_DAY = "(?:Z|[+-][0-9]{2}:[0-9]{2})"
 _IN_COMMON_FORM = re.compile(
-    r"[0-9]{1,4}[./-]?[0-9]{1,4}(?:[./-]?[0-9]{1,4})?"
+    r"[0-9]{1,4}(?:[./-]|\. )?[0-9]{1,4}(?:(?:[./-]|\. )?[0-9]{1,4}\.?)?"
     rf"(?:{_MIDNIGHT}{_ZONE}?|{_ZONE_OF_DAY}|{_DECIMALS})?"
 )
 _TIMED = re.compile(
-    r"(?P<day>[0-9./-]{6,10})"
+    r"(?P<day>(?:\. |[0-9./-]){6,11})"
     r"(?P<time>[ Tt][0-2]?[0-9]:[0-5][0-9](?::[0-6][0-9](?:[.,][0-9]+)?)?(?: ?[AaPp][Mm])?)"
     rf"(?P<zone>{_ZONE}?)"
 )

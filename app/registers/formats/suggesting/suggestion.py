@@ -147,6 +147,11 @@ class Suggestion(NamedTuple):
     unused: dict[int, str]
     """The other columns by their positions, and why they are not read."""
 
+    @property
+    def likely(self) -> dict[str, Column]:
+        """Return the members with their columns, or with the most likely candidates."""
+        return self.settled | {member: each[0] for member, each in self.questions.items() if each}
+
     def columns(self, *shapes: Shape) -> list[tuple[str, Column]]:
         """Return members of these shapes with their columns or candidates."""
         lines = {member: [column] for member, column in self.settled.items()} | self.questions

@@ -177,9 +177,11 @@ def _first_day_without(found: Suggestion) -> Iterator[str]:
 
 
 def _times(found: Suggestion) -> Iterator[str]:
-    members = {
-        member: None for member, each in found.columns(Shape.DAY) if looks.have_times(each.values)
-    }
+    members = [
+        member
+        for member, each in found.likely.items()
+        if SHAPES.get(member) == Shape.DAY and looks.have_times(each.values)
+    ]
     if members:
         yield ""
         yield _TIMES_TABLE
@@ -189,8 +191,7 @@ def _times(found: Suggestion) -> Iterator[str]:
 
 
 def _words(found: Suggestion) -> Iterator[str]:
-    likely = {member: columns[0] for member, columns in found.questions.items() if columns}
-    for member, column in (found.settled | likely).items():
+    for member, column in found.likely.items():
         if member == "validTo":
             yield from _open_ends(found, column)
         shape = Shape.WORD if member == "taxStatus" else SHAPES.get(member, Shape.TEXT)

@@ -161,6 +161,13 @@ class TestValues:
             'validFrom = "?"\n'
         ) in suggested(text).text
 
+    def test_names_of_other_members_are_candidates_last(self):
+        """Of dates with other names, the begin is the least likely end."""
+        header = "VRM;Start date;Something;Renewal;Policy number\n"
+        found = suggest(read_sample(f"{header}A1;2026-01-01;2026-12-31;2027-01-01;P\n".encode()))
+        asked = [column.name for column in found.questions["validTo"]]
+        assert asked == ["Renewal", "Something", "Start date"]
+
     def test_an_empty_column_is_no_candidate_by_its_values(self):
         """Without a name or a value, nothing makes a column a candidate."""
         made = suggested("VRM;a;b\nA1;;\n", Kind.POLICIES)
@@ -333,6 +340,8 @@ class TestValues:
             ("2027. 02. 28.", "YYYY. MM. DD."),
             ("2027. 2. 28.", "YYYY. M. D."),
             ("2027/2/28", "YYYY/M/D"),
+            ("28.2.2027 \u0433.", "D.M.YYYY \u0433."),
+            ("28.02.2027 \u0433.", "DD.MM.YYYY \u0433."),
         ],
     )
     def test_days_of_central_europe_and_east_asia(self, text, form, tmp_path):
@@ -340,8 +349,9 @@ class TestValues:
         file = f"VRM;Policy Number;validFrom;validTo\nA1;P;2026-03-01;{text}\n"
         assert PolicyRow._make(loaded(file, tmp_path).changes[0]).valid_to == "2027-02-28"
         assert document(file.replace("2026-03-01", text))["date_format"] == form
-        timed = document(file.replace(text, f"{text} 23:59"))
-        assert timed["times"] == {"validTo": "?"}
+        if "\u0433" not in form:
+            timed = document(file.replace(text, f"{text} 23:59"))
+            assert timed["times"] == {"validTo": "?"}
 
     def test_a_second_form_of_dates_gets_a_line_of_its_own(self, tmp_path):
         """Members with another form of dates are in `date_formats`."""

@@ -30,6 +30,8 @@ _COMMON = (
     *("DD-MM-YYYY", "MM-DD-YYYY", "D-M-YYYY", "YYYY/MM/DD", "YYYY.MM.DD", "YYYYMMDD"),
     # As people write days in Central Europe, where a point follows each number, and in East Asia.
     *("DD. MM. YYYY", "D. M. YYYY", "DD.MM.YYYY.", "D.M.YYYY.", "D. M. YYYY."),
+    # Bulgaria writes "of the year" behind it.
+    *("DD.MM.YYYY \u0433.", "D.M.YYYY \u0433."),
     *("YYYY.MM.DD.", "YYYY. MM. DD.", "YYYY. M. D.", "YYYY/M/D"),
     *("MM/YYYY", "M/YYYY", "MM.YYYY", "MM-YYYY", "YYYY-MM", "YYYY/MM"),
 )
@@ -52,7 +54,7 @@ _ZONE = r"(?: ?(?:[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?(?: [A-Z]{3,5})?))"
 # XML Schema (Part 2, 3.3.9) lets a zone follow a day, as the Danish register of vehicles has it.
 _ZONE_OF_DAY = "(?:Z|[+-][0-9]{2}:[0-9]{2})"
 _IN_COMMON_FORM = re.compile(
-    r"[0-9]{1,4}(?:[./-]|\. )?[0-9]{1,4}(?:(?:[./-]|\. )?[0-9]{1,4}\.?)?"
+    r"[0-9]{1,4}(?:[./-]|\. )?[0-9]{1,4}(?:(?:[./-]|\. )?[0-9]{1,4}(?: \u0433)?\.?)?"
     rf"(?:{_MIDNIGHT}{_ZONE}?|{_ZONE_OF_DAY}|{_DECIMALS})?"
 )
 _TIMED = re.compile(

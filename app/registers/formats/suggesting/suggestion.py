@@ -234,15 +234,16 @@ def _settled(member: str, columns: Iterable[Column]) -> Column | None:
 def _candidates(member: str, columns: Iterable[Column], *, is_needed: bool) -> list[Column]:
     """Return the columns that a member can be by their names, or by their values if it is a key.
 
-    First come those whose values fit, then those with surer names.
+    First come those whose values fit, then those with surer names; names of others come last.
     """
     ranked = []
     for each in columns:
         rank = each.means.get(member, 0)
         is_other = OTHER in each.means or CERTAIN in each.means.values()
+        order = -rank if rank or not each.means else 1
         if rank or (is_needed and not is_other and each.looks_like(member)):
             is_misfit = bool(each.misfit(member))
-            ranked += [(is_misfit, -rank, each)] if rank > PART or not is_misfit else []
+            ranked += [(is_misfit, order, each)] if rank > PART or not is_misfit else []
     return [each for *_, each in sorted(ranked, key=itemgetter(0, 1))]
 
 

@@ -17,7 +17,7 @@ from app.registers.formats.native import LAYOUTS, SHAPES
 from app.registers.formats.report import IgnoringReport
 from app.registers.formats.streams import BYTE_ORDER_MARK
 from app.registers.formats.suggesting import looks
-from app.registers.formats.suggesting.names import CERTAIN, OTHER, PART, VAGUE, meanings
+from app.registers.formats.suggesting.names import CERTAIN, OTHER, PART, VAGUE, WITHOUT, meanings
 from app.storage.tables import Kind, Shape
 
 SAMPLE_BYTES = 1024 * 1024
@@ -240,7 +240,7 @@ def _candidates(member: str, columns: Iterable[Column], *, is_needed: bool) -> l
     for each in columns:
         rank = each.means.get(member, 0)
         is_other = OTHER in each.means or CERTAIN in each.means.values()
-        order = -rank if rank or not each.means else 1
+        order = -rank if rank or each.means.keys() <= {WITHOUT} else 1
         if rank or (is_needed and not is_other and each.looks_like(member)):
             is_misfit = bool(each.misfit(member))
             ranked += [(is_misfit, order, each)] if rank > PART or not is_misfit else []

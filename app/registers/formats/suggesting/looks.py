@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC
+from functools import lru_cache
 
 from app.nouns import counted
 from app.registers.formats.columns import RowFault
@@ -18,6 +19,7 @@ _MOST = 0.8
 """The share of values that must look alike."""
 _YEAR_MAX = 2100
 _CHARACTERS_MAX = 40
+_COLUMNS_MAX = 1_000
 _NUMBER = re.compile(r"[-+]?[\d.,: /]*\d[\d.,: /]*")
 _DATED = (Shape.DAY, Shape.TIME, Shape.YEAR)
 _WORDS = {
@@ -71,6 +73,12 @@ def dates(values: Sequence[str]) -> list[str]:
 
     Words for nothing and times of day do not count.
     """
+    return list(_dates(tuple(values)))
+
+
+@lru_cache(_COLUMNS_MAX)
+def _dates(values: Sequence[str]) -> Sequence[str]:
+    """PERF: each member asks about each column; 400 columns of dates took 13 s, and take 1.5 s."""
     days = [each for each in values if each.lower() not in OPEN_ENDS]
     timed = map(timed_day, days)
     return likely_forms(

@@ -22,7 +22,8 @@ from tests.unit.watched import Watched
 
 PLATES = [f"AB{number:06}" for number in range(100_000)]
 RATIO_MAX = 2.5
-WAIT_SECONDS_MAX = 1
+WAIT_MAX = 1 / 8
+"""Of the duration of a sweep, which has 100 pieces."""
 ENGINES = pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
 
 
@@ -96,7 +97,7 @@ def test_a_sweep_takes_hardly_longer_than_look_ups(world):
 
 @pytest.mark.system_long
 @pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
-def test_writers_wait_at_most_a_second(world):
+def test_writers_need_not_wait_for_the_whole_sweep(world):
     """Each piece of a sweep holds the write lock of the main database shortly."""
     fleet = Fleet(world)
     fleet.make_due()
@@ -114,9 +115,9 @@ def test_writers_wait_at_most_a_second(world):
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        fleet.seconds_of("sweep")
+        seconds = fleet.seconds_of("sweep")
     finally:
         is_over.set()
         writer.join()
-    print(f"{len(waits)} writes, the longest took {max(waits):.2f} s")
-    assert max(waits) < WAIT_SECONDS_MAX
+    print(f"{len(waits)} writes, the longest took {max(waits):.2f} s of {seconds:.1f} s")
+    assert max(waits) < seconds * WAIT_MAX

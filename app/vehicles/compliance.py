@@ -84,7 +84,7 @@ def _judge_without_cover(
     elif is_today or day > basis.today:
         fails = bool(basis.complete)
     else:
-        fails = _has_begun(record, day, basis)
+        fails = any(begun_in(record, day, basis))
     if of_policy is not None:
         return _verdict(False, of_policy.reason, fails)
     if fails:
@@ -105,11 +105,11 @@ def insured_on(record: Record, day: str) -> bool | None:
     return None
 
 
-def _has_begun(record: Record, day: str, basis: Basis) -> bool:
-    """Tell whether a complete register holds a policy that began by the day."""
-    return any(
-        name in basis.complete and each.valid_from <= day for name, each in record.rows.policies
-    )
+def begun_in(record: Record, day: str, basis: Basis) -> Iterator[str]:
+    """Yield the complete registers that hold a policy that began by the day, once for each."""
+    for name, policy in record.rows.policies:
+        if name in basis.complete and policy.valid_from <= day:
+            yield name
 
 
 def _vehicles(record: Record) -> Iterator[VehicleFacts]:

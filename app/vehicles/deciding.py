@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from app.storage.tables import Kind
-from app.vehicles.compliance import Judgement, Verdict, insured_on
+from app.vehicles.compliance import Judgement, Verdict, begun_in, insured_on
 from app.vehicles.facts import Record
 
 LoadTimes = Mapping[tuple[str, Kind], int]
@@ -36,7 +36,10 @@ def insurance_decided_by(record: Record, verdict: Verdict, day: str) -> tuple[Ki
         return Kind.POLICIES, [name for name, its in record.rows.policies if its == policy][:1]
     if insured_on(record, day) is not None:
         return Kind.VEHICLES, _that_knows(record, "insured")
-    return Kind.POLICIES, basis.complete if basis else ()
+    if basis is None:
+        return Kind.POLICIES, ()
+    is_past = day < basis.today
+    return Kind.POLICIES, begun_in(record, day, basis) if is_past else basis.complete
 
 
 def checks_loaded(

@@ -423,6 +423,14 @@ class TestLoaded:
             client = telling.client(telling.alice_key, complete_registers=complete)
             assert self.loaded(client, SILENT["registration"]) == expected
 
+    def test_absence_before_today_is_as_old_as_what_knew_the_vehicle(self, telling):
+        """A complete register that never had a policy of it says nothing about the past."""
+        load_at(telling, LATE, [ENDED | {"registration": "NK08AAA"}], register="knew")
+        load_at(telling, EARLY, [ENDED | {"registration": "NK09AAA"}], register="other")
+        client = telling.client(telling.alice_key, complete_registers=("knew", "other"))
+        for day, expected in (("2025-07-01", LATE_TEXT), (tomorrow(), EARLY_TEXT)):
+            assert self.loaded(client, "NK08AAA", f"&asOf={day}") == expected
+
     def test_without_details_no_time_is_read(self, alice, two, statements):
         """Nor is the member there."""
         with statements() as seen:

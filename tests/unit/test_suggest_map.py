@@ -250,13 +250,32 @@ class TestValues:
 
     def test_the_first_day_without_is_offered(self, tmp_path):
         """Where a name says so, a line that only needs its `#` removed makes it the day before."""
-        text = "VRM;Policy Number;validFrom;Renewal Date\nA1;P-1;2026-03-01;2027-03-01\n"
+        text = "VRM;Policy Number;validFrom;Renewal Date\nA1;P-1;2026-03-02;2027-03-01\n"
         made = answered(text).replace("# first_day_without", "first_day_without")
         mapping = tmp_path / "map.toml"
         mapping.write_text(made)
         (row,) = read(text, MappedCsv(read_mapping(mapping))).changes
         assert PolicyRow._make(row).valid_to == "2027-02-28"
         assert "first_day_without" not in answered(text.replace("Renewal", "Expiry"))
+
+    @each_row(
+        ("begins", "ends", "is_asked"),
+        [
+            ("15.03.2026|28.02.2026", "15.03.2027|28.02.2027", True),
+            ("15.03.2026", "15.09.2026 00:01", True),
+            ("15.03.2026|01.04.2026", "14.03.2027|31.03.2027", False),
+            ("15.03.2026", "15.03.2026", False),
+            ("15.03.2026|16.03.2026", "15.03.2027|15.03.2027", False),
+            ("15.03.2026", "offen", False),
+        ],
+    )
+    def test_ends_on_the_day_of_the_month_of_beginnings(self, begins, ends, is_asked):
+        """Most policies end a day before it, so even a certain name is asked for."""
+        dates = zip(begins.split("|"), ends.split("|"), strict=True)
+        rows = "".join(f"A{at};P-{at};{';'.join(each)}\n" for at, each in enumerate(dates))
+        made = suggested(f"VRM;Policy Number;validFrom;validTo\n{rows}")
+        assert ('# first_day_without = ["validTo"]' in made.text) == is_asked
+        assert ("validTo" in made.questions) == (is_asked or ends == "offen")
 
     def test_times_of_day_in_days_are_asked_for(self, tmp_path):
         """What a time means at the end is a question; at a beginning it can only be left out."""
@@ -281,7 +300,7 @@ class TestValues:
     def test_a_form_of_dates_that_is_not_sure_is_asked_for(self):
         """Days up to 12 do not show which number is the month."""
         header = "VRM;policy number;validFrom;validTo;cancelledOn\n"
-        made = suggested(f"{header}A1;P;01/02/2026;01/03/2026;\n")
+        made = suggested(f"{header}A1;P;01/02/2026;12/03/2026;\n")
         assert 'date_format = "?"            # DD/MM/YYYY or MM/DD/YYYY?\n' in made.text
         assert list(made.questions) == ["date_format"]
         told = document(f"{header}A1;P;01/02/2026;01/31/2027;\n")

@@ -6,14 +6,17 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC
 from functools import lru_cache
+from typing import TypeVar
 
 from app.nouns import counted
 from app.registers.formats.columns import RowFault
-from app.registers.formats.dates import OPEN_ENDS, likely_forms, moment, timed_day, year_of
+from app.registers.formats.dates import OPEN_ENDS, iso_day, likely_forms, moment, timed_day, year_of
 from app.registers.formats.values import AMOUNTS, DAY_NOTHING, NO, NOTHING, STATUSES, YES
 from app.storage.tables import Shape
 from app.vehicles.compliance import TAX_STATUSES
 from app.vehicles.registration import canonical_registration
+
+T = TypeVar("T")
 
 _MOST = 0.8
 """The share of values that must look alike."""
@@ -37,7 +40,7 @@ _WORDS = {
 """By shape: native words, what other words mean as TOML, and what a word can mean."""
 
 
-def are_most(values: Sequence[str], test: Callable[[str], object]) -> bool:
+def are_most(values: Sequence[T], test: Callable[[T], object]) -> bool:
     """Tell whether most values pass a test; false if there are none."""
     return bool(values) and sum(map(bool, map(test, values))) >= _MOST * len(values)
 
@@ -84,6 +87,12 @@ def _dates(values: Sequence[str]) -> Sequence[str]:
     return likely_forms(
         [each.day if each and not each.zone else day for day, each in zip(days, timed, strict=True)]
     )
+
+
+def day(text: str, form: str) -> str | None:
+    """Return the day of a date as YYYY-MM-DD, without a time of day; None if there is none."""
+    timed = timed_day(text.strip())
+    return iso_day(timed.day if timed and not timed.zone else text.strip(), form)
 
 
 def have_times(values: Sequence[str]) -> bool:

@@ -22,6 +22,7 @@ from app.storage.tables import Kind, Shape
 
 SAMPLE_BYTES = 1024 * 1024
 _RECORDS_MAX = 1_000
+_BEGINS_MAX = 4
 _SEPARATORS = ",;\t|"
 _PLATE = "registration"
 
@@ -173,6 +174,10 @@ def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
         for at, name in enumerate(sample.header)
         if name.strip() and counts[folded_name(name)] == 1
     }
+    begins = [each for each in columns.values() if "validFrom" in each.means][:_BEGINS_MAX]
+    for end in list(columns.values()):
+        if "validTo" in end.means and any(_is_day_after(sample, each, end) for each in begins):
+            columns[end.number] = end._replace(means={**end.means, WITHOUT: PART})
     ranks = {each: _ranks(columns.values(), each) for each in Kind}
     points = {each: sum(ranks[each]) for each in Kind}
     best = kind or max(points, key=lambda each: points[each])
@@ -194,6 +199,22 @@ def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
         if at not in shown
     }
     return Suggestion(sample, best, is_sure, settled, questions, unused)
+
+
+def _is_day_after(sample: Sample, begin: Column, end: Column) -> bool:
+    """Tell whether most ends have the day of the month of their beginnings.
+
+    What begins on 15 March ends with 14 March, or another 14th, if its end is the last day with.
+    """
+    first, last = looks.dates(begin.values), looks.dates(end.values)
+    if begin is end or not first or not last:
+        return False
+    days = [
+        (looks.day(record[begin.number], first[0]), looks.day(record[end.number], last[0]))
+        for record in sample.records
+    ]
+    known = [(first, last) for first, last in days if first and last]
+    return looks.are_most(known, lambda pair: pair[0] < pair[1] and pair[0][-2:] == pair[1][-2:])
 
 
 def missing_members(kind: Kind, found: Container[str]) -> list[str]:
@@ -221,7 +242,7 @@ def _ranks(columns: Iterable[Column], kind: Kind) -> list[int]:
 
 def _settled(member: str, columns: Iterable[Column]) -> Column | None:
     certain = [each for each in columns if each.means.get(member) == CERTAIN]
-    if len(certain) != 1 or certain[0].misfit(member):
+    if len(certain) != 1 or certain[0].misfit(member) or WITHOUT in certain[0].means:
         return None
     if member == _PLATE:
         # A council's licence plates, and a fleet's own numbers, can look like registrations.

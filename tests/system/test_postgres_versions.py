@@ -45,7 +45,9 @@ def test_what_is_stored_works_with_this_server(suite):
         )
         try:
             until(lambda: is_up(url, server), "Postgres to take connections", SECONDS_MAX)
-            tests = ["tests/unit", "-m", "storage and not hypothesis", "-k", "postgres"]
+            # The long models, an hour for each server, run on one of them.
+            marks = "storage and not hypothesis and not system_long"
+            tests = ["tests/unit", "-m", marks, "-k", "postgres"]
             ended = subprocess.run(
                 [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
                 env=os.environ | {"TEST_DATABASE_URL": url},

@@ -115,8 +115,11 @@ def _verify(args: argparse.Namespace) -> None:
     items = [{"directory": str(path)} | VERDICTS.item(found) for path, found in verdicts.items()]
     lines = [line for path, found in verdicts.items() for line in _lines(path, found)]
     faults = sum(len(verdict.faults) for verdict in verdicts.values())
-    known = ", and contains the digest" if args.digest else ""
-    sentence = f"nothing that was sealed was changed, removed or added{known}"
+    sentence = "nothing that was sealed was changed, removed or added"
+    if args.digest:
+        sentence += ", and contains the digest"
+    elif not args.digests:
+        sentence += "; without a digest that was kept elsewhere, this does not exclude root"
     if args.digests:
         sentence += f"; {counted(sum(each.kept for each in verdicts.values()), 'kept digest')} fit"
     print_lines(args, items, lines, "" if faults else sentence)

@@ -197,6 +197,14 @@ class TestVerifying:
             "\nnothing that was sealed was changed, removed or added, and contains the digest\n"
         )
 
+    def test_without_a_digest_the_sentence_says_what_that_leaves_open(self, cli, trail):
+        """Root can replace a whole trail, so that it verifies by itself."""
+        cli.run("audit", "seal")
+        ended = cli.run("audit", "verify").stdout
+        assert ended.endswith(
+            "without a digest that was kept elsewhere, this does not exclude root\n"
+        )
+
     def test_faults_are_named_and_end_with_status_1(self, cli, trail, directory):
         """Each fault is a line; with --json it is an object."""
         cli.run("audit", "seal")

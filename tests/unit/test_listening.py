@@ -161,7 +161,9 @@ def test_check_knows_where_systemd_lets_the_service_listen(monkeypatch, console_
     monkeypatch.delenv("VERIFYD_BIND", raising=False)
     noted = ["unix:/run/verifyd.sock", "unix:/run/verifyd-console.sock"]
     monkeypatch.setattr(service_lock, "listeners", lambda _state_dir: noted)
-    monkeypatch.setattr(check, "_database_findings", lambda _config: ([], [], None, None))
+    monkeypatch.setattr(
+        check, "_database_findings", lambda _: check.Findings([], [], None, None, [])
+    )
     told = check.findings(with_console("127.0.0.1:8000", console_bind)).faults
     assert ("the API listens at" in "".join(told)) == is_fault
 

@@ -48,7 +48,7 @@ class DatedRegisters(Registers):
 
     def stored(self, kind: str, old: Any, row: Any) -> Any:
         """Return a row of a file with the time since which its values are known."""
-        if row.updated is None:
+        if row.updated is None or kind == "f":  # Fines have the time of their load.
             if old is not None and row[:-1] == old[:-1]:
                 return old
             row = row._replace(updated=clock.now())

@@ -81,7 +81,7 @@ def _judge_without_cover(
     elif record.insured:
         # A yes of today contradicts that the complete registers have every policy.
         fails = False
-    elif is_today or day > basis.today:
+    elif day >= basis.today:
         fails = bool(basis.complete)
     else:
         fails = any(begun_in(record, day, basis))
@@ -106,7 +106,7 @@ def insured_on(record: Record, day: str) -> bool | None:
 
 
 def begun_in(record: Record, day: str, basis: Basis) -> Iterator[str]:
-    """Yield the complete registers that hold a policy that began by the day, once for each."""
+    """Yield the complete register of each policy that began by the day."""
     for name, policy in record.rows.policies:
         if name in basis.complete and policy.valid_from <= day:
             yield name

@@ -77,6 +77,9 @@ class Records:
         if compiled is None or compiled.state != state or clock.now() not in compiled.seconds:
             registers = in_precedence(state, self._config.register_order)
             generations = {each.name: each.generation for each in registers}
+            # First: if midnight comes in between, the next look-up compiles again.
+            zone = self._config.timezone
+            seconds = clock.seconds_of(clock.today(zone), zone)
             basis = None if self._is_for_watches else basis_of(state, self._config)
             read = wanted
             if basis is not None and wanted.dates:
@@ -84,8 +87,6 @@ class Records:
                 read = wanted._replace(vehicle=True)
             settled = insured_by_policy if basis is not None and wanted == _ALONE else None
             plates = PlateRows(self._engine, registers, read, settled)
-            zone = self._config.timezone
-            seconds = clock.seconds_of(clock.today(zone), zone)
             compiled = _Compiled(state, registers, generations, basis, plates, seconds)
             self._compiled[wanted] = compiled
         self._engine.attach_registers(compiled.registers)

@@ -1,8 +1,8 @@
 """The combined record of a plate: one statement, compared with a plain merge (D20, D26)."""
 
 from collections.abc import Iterator, Mapping
-from datetime import date
-from itertools import product, starmap
+from datetime import UTC, date
+from itertools import chain, product, repeat, starmap
 from operator import attrgetter
 from typing import Any
 from unittest.mock import Mock
@@ -718,10 +718,22 @@ class TestManyRows:
 
 
 def test_midnight_begins_another_day(shelf, monkeypatch):
-    """What is compiled for a state of the registers outlives a day, and what is known moves on."""
+    """What is known moves on with the day, although the state of the registers stays."""
     shelf.fill({"native": {"v": [VehicleRow(PLATE, insured=True, updated=0)]}})
     records, state = shelf.records(), shelf.state + TELLS_UNKNOWN
     for today in ("2026-06-15", "2026-06-16", "2026-06-15"):
         monkeypatch.setattr(clock, "today", lambda _, day=today: date.fromisoformat(day))
         found, _ = records.find_records(state, [PLATE], today)
         assert found[PLATE].basis.today == today
+
+
+def test_midnight_while_look_ups_are_compiled_is_not_missed(shelf, monkeypatch):
+    """Whatever day the first look-up of a day has, the next one has the new day."""
+    shelf.fill({"native": {"v": [VehicleRow(PLATE, insured=True, updated=0)]}})
+    records, state = shelf.records(), shelf.state + TELLS_UNKNOWN
+    days = chain([date(2026, 6, 15)], repeat(date(2026, 6, 16)))
+    monkeypatch.setattr(clock, "today", lambda _: next(days))
+    monkeypatch.setattr(clock, "now", lambda: clock.start_of(date(2026, 6, 16), UTC) + 3600)
+    for _ in range(2):
+        found, _ = records.find_records(state, [PLATE], "2026-06-16")
+    assert found[PLATE].basis.today == "2026-06-16"

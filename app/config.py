@@ -52,7 +52,7 @@ class Config:
         "",
         values.group,
         "group of that Unix socket, by name or number: only the service's user and this group can "
-        "connect; by default the service's own group (D61)",
+        "connect; by default the service's own group",
     )
     """The group's number; None for the group of the process."""
     workers: int = setting(

@@ -142,7 +142,7 @@ worker_class = "app.serve.worker.worker.Worker"
 timeout = 30
 graceful_timeout = 30
 # NOTE: much longer than nginx keeps idle connections to the workers. If a worker closed them first,
-# a request could be on its way (D107).
+# a request could be on its way.
 keepalive = 30
 # Of each worker. nginx opens at most 1,200 to all of them.
 worker_connections = 1000

@@ -166,7 +166,7 @@ SCHEDULED = flag(
 )
 YES = flag("--yes", "do not ask for confirmation")
 """The answer to the question of `confirm`."""
-# The service starts such a command, and no process may outlive the service (D62).
+# The service starts such a command, and no process may outlive the service.
 PARENT = Argument(
     "--parent PID",
     "end when this process, which started the command, ends [never]",

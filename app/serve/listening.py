@@ -20,7 +20,7 @@ SEC: everybody who can connect to it can read `/metrics` and claim any client ad
 """
 _FIRST_OF_SYSTEMD = 3
 LAST_REQUESTS_NS = 1_500_000_000
-"""How long the workers of a killed master may finish requests in flight (D62)."""
+"""How long the workers of a killed master may finish requests in flight."""
 _PAUSE_SECONDS = 0.1
 _UNPRIVILEGED, _PORT_MAX = 1024, 65_535
 _ANY_HOST = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - compared, not bound

@@ -232,7 +232,7 @@ class Test401:
         assert is_refused(stranger.get(DOMAINS, headers=bearer(forged)))
 
     def test_the_tag_must_be_the_accounts_own(self, stranger, world):
-        """A key with another account's tag is refused: nginx routes by the tag (D13)."""
+        """A key with another account's tag is refused: nginx routes by the tag."""
         alice, bob = parts(world.alice_key), parts(world.bob_key)
         forged = alice._replace(account_tag=bob.account_tag).text
         assert is_refused(stranger.get(DOMAINS, headers=bearer(forged)))

@@ -399,7 +399,7 @@ class TestMany:
 class Test400:
     @each_row("body", NOT_JSON.values(), ids=NOT_JSON)
     def test_spec_7_bad_request_malformed_json(self, alice, body):
-        """A body that is not entirely JSON in UTF-8 is refused (D6)."""
+        """A body that is not entirely JSON in UTF-8 is refused."""
         assert refusal(alice, body) == (400, "invalid_json")
 
     @each_row("body", NO_OBJECTS.values(), ids=NO_OBJECTS)
@@ -494,7 +494,7 @@ class Test405:
 class Test413:
     @SHARED
     def test_a_body_of_one_mebibyte_is_the_limit(self, alice, fleet):
-        """A body of 1 MiB is accepted, one more byte is refused (D6)."""
+        """A body of 1 MiB is accepted, one more byte is refused."""
         body = msgspec.json.encode({"registrations": ["AB12CDE"]}).ljust(1024 * 1024)
         assert alice.post(ADDRESS, body).status_int == 200
         assert refusal(alice, body + b" ") == (413, "body_too_large")

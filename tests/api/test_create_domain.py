@@ -185,7 +185,7 @@ class Test201:
 class Test400:
     @each_row("fault", NOT_JSON)
     def test_a_body_that_is_not_json_is_refused(self, post, world, fault):
-        """A body that is not JSON in UTF-8 gets 400, and nothing is stored (D6)."""
+        """A body that is not JSON in UTF-8 gets 400, and nothing is stored."""
         assert refused(post(NOT_JSON[fault]), 400, "invalid_json")
         assert stored(world) == []
 
@@ -203,7 +203,7 @@ class Test400:
         ],
     )
     def test_an_unknown_member_is_refused(self, post, world, members, pointer):
-        """An unknown member is refused, and nothing is stored (D6)."""
+        """An unknown member is refused, and nothing is stored."""
         assert refused(post(b"{" + members + b"}"), 400, "unknown_member", pointer)
         assert stored(world) == []
 
@@ -232,7 +232,7 @@ class Test400:
         assert stored(world) == []
 
     def test_a_name_that_is_nested_too_deeply_is_refused(self, post, world):
-        """Deep nesting is refused in known and unknown members (D6)."""
+        """Deep nesting is refused in known and unknown members."""
         assert refused(post(b'{"name": ' + NESTED_TOO_DEEPLY + b"}"), 400, "invalid_json")
         assert stored(world) == []
 

@@ -58,7 +58,7 @@ class TestServer:
         ],
     )
     def test_a_trusted_proxy_says_how_it_was_asked(self, stranger, peer, headers, url):
-        """A proxy that says nothing speaks TLS, as ours does (D53)."""
+        """A proxy that says nothing speaks TLS, as ours does."""
         assert url_told(stranger, peer, Host="api.example.com:443", **headers) == url
 
     @pytest.mark.parametrize("peer", ["127.0.0.1", "192.0.2.1", "11.0.0.1"])

@@ -1,4 +1,4 @@
-"""Every request takes a token; every answer shows the rest (D5, D7 to D9, D11)."""
+"""Every request takes a token; every answer shows the rest (D5, D7, D11)."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ class TestHeaders:
         assert [remaining(carol.get(DOMAINS)) for _ in range(4)] == [2, 1, 0, 0]
 
     def test_spec_8_2_reset_is_when_all_is_back(self, carol, stopped_clock):
-        """X-RateLimit-Reset is the Unix time at which the bucket is full again (D9)."""
+        """X-RateLimit-Reset is the Unix time at which the bucket is full again."""
         assert [reset(carol.get(DOMAINS)) - NOW for _ in range(4)] == [20, 40, 60, 60]
         stopped_clock.pass_seconds(5.5)
         assert reset(carol.get(DOMAINS)) == NOW + 60
@@ -34,7 +34,7 @@ class TestHeaders:
         assert reset(carol.get(DOMAINS)) == NOW + 21
 
     def test_a_bulk_request_takes_one_token(self, carol):
-        """A bulk request counts as one, however many registrations it has (D8)."""
+        """A bulk request counts as one, however many registrations it has."""
         body = {"registrations": ["AB12CDE"] * 5}
         assert remaining(carol.post("/v1/vehicle/bulk-insurance", body)) == 2
 
@@ -76,7 +76,7 @@ def test_the_example_of_the_documentation_holds(stopped_clock, alice):
 
 class TestAccounts:
     def test_all_keys_of_an_account_share_its_bucket(self, world, carol):
-        """A second key has no limit of its own (D8)."""
+        """A second key has no limit of its own."""
         other = world.client(create_key(world.engine, "carol")[1].text)
         assert [remaining(each.get(DOMAINS)) for each in (carol, other, carol)] == [2, 1, 0]
         assert other.get(DOMAINS).status_int == 429
@@ -133,7 +133,7 @@ class Test429:
         assert "3 requests in 60 s" in response.json["detail"]
 
     def test_retry_after_is_kept(self, carol, stopped_clock):
-        """A client is admitted after Retry-After seconds, and refused one second earlier (D9)."""
+        """A client is admitted after Retry-After seconds, and refused one second earlier."""
         use_up(carol)
         wait = int(carol.get(DOMAINS).headers["Retry-After"])
         assert wait == 20
@@ -143,7 +143,7 @@ class Test429:
         assert carol.get(DOMAINS).status_int == 200
 
     def test_a_refusal_takes_nothing(self, carol, stopped_clock):
-        """A refused account is served as soon as its token is back (D8)."""
+        """A refused account is served as soon as its token is back."""
         use_up(carol)
         for _ in range(50):
             assert carol.get(DOMAINS).status_int == 429

@@ -84,7 +84,7 @@ SAME_ID: dict[str, Any] = {
 
 
 def lasting_headers(response: TestResponse) -> dict[str, str]:
-    """Return the headers without the two that change from one request to the next (D9)."""
+    """Return the headers without the two that change from one request to the next."""
     changing = {"x-ratelimit-remaining", "x-ratelimit-reset"}
     return {name: value for name, value in response.headers.items() if name.lower() not in changing}
 

@@ -1,4 +1,4 @@
-"""Bodies that are not the JSON we accept (D6), with the members that an operation needs.
+"""Bodies that are not the JSON we accept, with the members that an operation needs.
 
 `KNOWN` stands for those members, so that each body has a single fault.
 """

@@ -179,7 +179,7 @@ def test_keyed_operation_documents_the_common_failures(operation: dict[str, Any]
 
 @each_row("operation", KEYED)
 def test_operation_with_a_body_documents_its_limits(operation: dict[str, Any]) -> None:
-    """An operation can answer 413 and 415 exactly if it takes a body (D6)."""
+    """An operation can answer 413 and 415 exactly if it takes a body."""
     documented = {"413", "415"} & set(operation["responses"])
     assert documented == ({"413", "415"} if "requestBody" in operation else set())
 

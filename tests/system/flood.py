@@ -1,4 +1,4 @@
-"""Many clients at once, and the rules that their answers must keep (D8, D9)."""
+"""Many clients at once, and the rules that their answers must keep."""
 
 import threading
 import time

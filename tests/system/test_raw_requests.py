@@ -1,4 +1,4 @@
-"""Requests byte by byte: malformed ones are refused, and none hides behind another (D40, D104)."""
+"""Requests byte by byte: malformed ones are refused, and none hides behind another."""
 
 import http.client
 import io
@@ -89,7 +89,7 @@ MALFORMED_BY_NGINX = (
 
 
 def test_a_refusal_is_like_any_other(serve):
-    """A malformed request is logged, counted and charged to its address (D105)."""
+    """A malformed request is logged, counted and charged to its address."""
     service = serve(workers=1, anonymous_limit=5)
     answers = [replies(service.bind, MALFORMED_BY_NGINX)[0] for _ in range(7)]
     assert [answer.status for answer in answers] == [400] * 5 + [429] * 2

@@ -94,7 +94,7 @@ def test_idle_connections_delay_the_end_by_the_linger_at_most(serve, number):
 
 
 def test_nginx_keeps_connections_and_closes_them_first(world):
-    """Requests after each other share a connection, which nginx closes after a second (D107)."""
+    """Requests after each other share a connection, which nginx closes after a second."""
     with closing(socket.create_server(("127.0.0.1", 0))) as upstream:
         accepted: list[socket.socket] = []
         ended = threading.Event()

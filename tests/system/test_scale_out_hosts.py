@@ -1,4 +1,4 @@
-"""Two hosts behind the shipped nginx configuration can fail, leave and return (D13)."""
+"""Two hosts behind the shipped nginx configuration can fail, leave and return."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def test_when_a_host_dies_the_other_takes_over(installation):
 
 
 def test_a_host_that_returns_gets_its_accounts_back(installation):
-    """Meanwhile their buckets are full on the other host, and later as they were (D13)."""
+    """Meanwhile their buckets are full on the other host, and later as they were."""
     dies, stays = installation.hosts
     busy, counted = (keys_by_host(installation, requests) for requests in (1_000_000, 100))
 

@@ -155,7 +155,7 @@ def test_the_access_log_can_be_switched_off(serve):
 
 @SHARED
 def test_malformed_http_gets_the_common_error_body(served):
-    """Refusals of malformed requests are problem bodies, and the service continues (D40)."""
+    """Refusals of malformed requests are problem bodies, and the service continues."""
     for request in MALFORMED.values():
         with connected(served.bind) as connection:
             connection.sendall(request)
@@ -167,7 +167,7 @@ def test_malformed_http_gets_the_common_error_body(served):
 
 @SHARED
 def test_too_long_a_request_line_gets_the_one_error_body(served):
-    """A request line of 8,190 bytes is the longest that reaches the application (D40)."""
+    """A request line of 8,190 bytes is the longest that reaches the application."""
     for path_bytes, status, code in ((8_177, 401, "unauthorized"), (8_178, 414, "uri_too_long")):
         answer = send(served.bind, "GET", "/".ljust(path_bytes, "a"))
         require_problem(answer, status, code)

@@ -439,7 +439,7 @@ def test_the_console_can_be_kept_to_a_network(serve, socket_directory, tmp_path,
 
 
 def test_the_server_for_acme_answers_challenges_and_nothing_else(tmp_path):
-    """As documented, any other request there gets no answer (D53)."""
+    """As documented, any other request there gets no answer."""
     page = (SITE.parent.parent / "docs/install.md").read_text()
     (server,) = re.findall("```nginx\n(server .*?)```", page, re.DOTALL)
     bind = f"127.0.0.1:{free_port()}"

@@ -1,4 +1,4 @@
-"""Clients that are slow, idle or in a hurry hold up nobody else, even at a single worker (D105)."""
+"""Clients that are slow, idle or in a hurry hold up nobody else, even at a single worker."""
 
 import select
 import socket

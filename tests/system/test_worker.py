@@ -40,7 +40,7 @@ def begin(service: Service, rest: str) -> socket.socket:
 
 @pytest.mark.parametrize("begun", BEGUN)
 def test_a_slow_request_is_refused(serve, begun):
-    """A request that does not arrive in time gets 400, and occupies nobody (D105)."""
+    """A request that does not arrive in time gets 400, and occupies nobody."""
     service = serve(command=IMPATIENT, workers=1)
     workers = service.workers()
     with begin(service, BEGUN[begun]) as connection:

@@ -1,4 +1,4 @@
-"""Bodies are read in full and decoded strictly (D5, D6)."""
+"""Bodies are read in full and decoded strictly (D5)."""
 
 import io
 import json
@@ -143,11 +143,11 @@ class TestJson:
 
     @each_row("fault", NOT_JSON)
     def test_a_body_that_is_not_json_is_refused(self, fault):
-        """Every text that is not JSON is refused, also what msgspec accepts (D6)."""
+        """Every text that is not JSON is refused, also what msgspec accepts."""
         assert refusal(NOT_JSON[fault]).code == "invalid_json"
 
     def test_a_body_with_an_unknown_member_is_refused(self):
-        """The first one is named, and so is the closest known one (D6)."""
+        """The first one is named, and so is the closest known one."""
         problem = refusal(b'{"name": "a", "nams": [], "z": 1}')
         assert (problem.code, problem.errors[0]["pointer"]) == ("unknown_member", "/nams")
         assert problem.detail == "The member nams is unknown; did you mean names?"

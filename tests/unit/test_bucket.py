@@ -1,4 +1,4 @@
-"""The token bucket's arithmetic, against rules and other ways to compute it (D8, D9)."""
+"""The token bucket's arithmetic, against rules and other ways to compute it."""
 
 from fractions import Fraction
 from itertools import accumulate, pairwise

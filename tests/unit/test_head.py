@@ -1,4 +1,4 @@
-"""Heads of requests: what gunicorn's own parser accepts is accepted, and nothing else (D104)."""
+"""Heads of requests: what gunicorn's own parser accepts is accepted, and nothing else."""
 
 import re
 from collections.abc import MutableMapping
@@ -184,7 +184,7 @@ TOO_MANY_FIELDS = b"A: b\r\n" * 65
     ],
 )
 def test_only_a_head_says_whose_malformed_request_it_is(fields, body, known):
-    """What nginx says counts once, and neither twice nor in a body (D105)."""
+    """What nginx says counts once, and neither twice nor in a body."""
     intake = Intake({"REMOTE_ADDR": ""})
     intake.add(b"POST / HTTP/1.1\r\n" + fields + TOO_MANY_FIELDS + b"\r\n" + body)
     with pytest.raises(Malformed):

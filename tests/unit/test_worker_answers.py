@@ -1,4 +1,4 @@
-"""What the worker makes of an answer of the application (D104)."""
+"""What the worker makes of an answer of the application."""
 
 import io
 import signal
@@ -77,7 +77,7 @@ def test_some_answers_have_no_body(status, method):
 
 @each_row("value", ["a\r\nX: b", "a\nb", "a\rb", "a\x00b"])
 def test_a_header_cannot_break_the_answer(value):
-    """An answer whose header has a line end or a control character is not sent (D104)."""
+    """An answer whose header has a line end or a control character is not sent."""
     with pytest.raises(BadAnswer):
         answered(fields=[("X-Request-ID", value)])
 

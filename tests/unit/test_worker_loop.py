@@ -1,4 +1,4 @@
-"""In which order a worker serves, takes and closes connections, and how long it waits (D105)."""
+"""In which order a worker serves, takes and closes connections, and how long it waits."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -52,7 +52,7 @@ def later(server, monkeypatch) -> Callable[[int], None]:
 
 
 def test_a_busy_worker_takes_as_many_new_connections_as_it_serves(server, monkeypatch):
-    """New clients do not wait for as many turns as there are new clients (D106)."""
+    """New clients do not wait for as many turns as there are new clients."""
     now_ns = clock.monotonic_ns()
     monkeypatch.setattr(clock, "monotonic_ns", lambda: now_ns)
     kept = [server.client() for _ in range(40)]
@@ -66,7 +66,7 @@ def test_a_busy_worker_takes_as_many_new_connections_as_it_serves(server, monkey
 
 
 def test_a_worker_accepts_for_a_short_time(server, monkeypatch):
-    """A burst of new clients does not keep those waiting that are connected (D106)."""
+    """A burst of new clients does not keep those waiting that are connected."""
     kept = [server.client() for _ in range(20)]
     for client in kept:
         server.take(client)
@@ -195,7 +195,7 @@ def test_requests_that_wait_for_their_turn_hold_no_more_memory(server):
 
 
 def test_a_client_that_reads_its_answer_after_the_stop_is_not_waited_for_longer(server):
-    """Connections that become idle when the worker already ends have as little time (D107)."""
+    """Connections that become idle when the worker already ends have as little time."""
     client = server.client()
     server.take(client, LONG_REQUEST)
     assert server.phases() == [Phase.WRITING]
@@ -300,7 +300,7 @@ def test_a_connection_that_is_left_has_no_more_time(servers):
 
 
 def test_all_who_were_left_are_answered_in_one_turn(servers):
-    """Otherwise each would wait for another long request of a new connection (D106)."""
+    """Otherwise each would wait for another long request of a new connection."""
     left, taker = servers
     clients = [left.client() for _ in range(5)]
     for client in clients:
@@ -313,7 +313,7 @@ def test_all_who_were_left_are_answered_in_one_turn(servers):
 
 
 def test_new_connections_do_not_wait_for_a_long_request_that_comes_with_them(servers):
-    """Those that were accepted together are left to other workers before it begins (D106)."""
+    """Those that were accepted together are left to other workers before it begins."""
     worker, other = servers
     kept = [worker.client() for _ in range(3)]
     for client in kept:
@@ -339,7 +339,7 @@ def test_new_connections_do_not_wait_for_a_long_request_that_comes_with_them(ser
 
 
 def test_connections_are_left_more_seldom_the_more_there_are(servers):
-    """A worker with many short changes does not spend its time leaving connections (D106)."""
+    """A worker with many short changes does not spend its time leaving connections."""
     worker, other = servers
 
     def kept() -> int:

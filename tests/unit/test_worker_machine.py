@@ -1,4 +1,4 @@
-"""Each answer is sent once, in order, to its own client, whatever clients and workers do (D104)."""
+"""Each answer is sent once, in order, to its own client, whatever clients and workers do."""
 
 import os
 import socket

@@ -169,7 +169,8 @@ def refusal_of(body: bytes, shape: type[msgspec.Struct]) -> Problem:
     if _is_nested_too_deeply(body):
         return Problem("invalid_json", _TOO_DEEP)
     try:
-        # NOTE: a Struct is decoded up to its first fault only, and the rest may be no JSON.
+        # NOTE: a Struct is decoded up to its first fault only, and the rest may be no JSON. A
+        # wrong type does not help somebody who lost a quote.
         msgspec.json.decode(body, type=msgspec.Raw)
     except msgspec.DecodeError:
         return Problem("invalid_json", syntax_fault(body))

@@ -15,7 +15,7 @@ Environ = dict[str, Any]
 """Of a WSGI request: values of any type, by name."""
 
 REFUSAL = "verifyd.refusal"
-"""Where a WSGI environment has the Problem that answers a request which cannot be read (D105), or
+"""Where a WSGI environment has the Problem that answers a request which cannot be read, or
 which came to the wrong listener (D131)."""
 
 FAILURE = "verifyd.failure"

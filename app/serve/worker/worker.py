@@ -26,9 +26,13 @@ from app.serve.worker.units import Units
 from app.setting_values import address_of
 
 LAST_SECONDS = 0.6
-"""How long requests in flight may take after the master has ended (D62)."""
+"""How long requests in flight may take after the master has ended.
+
+All processes end within a second, so that a supervisor can start the service again at once.
+"""
 LINGER_SECONDS = 2.0
 """How long a worker that ends waits for the proxy to close idle connections; nginx takes 1 s."""
+# SEC: no client may hold up others by sending or reading slowly.
 _HEAD_SECONDS_MAX = 10
 _TRANSFER_SECONDS = 30
 _BEAT_SECONDS = 1.0
@@ -39,8 +43,9 @@ _SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGU
 _log = logging.getLogger("verifyd.server")
 
 
+# PERF: gunicorn's sync worker opens a connection for each request, and takes ten times as long.
 class Worker(Base):
-    """Answers requests until a signal or the end of the master ends it (D45, D62, D104)."""
+    """Answers requests until a signal or the end of the master ends it (D45)."""
 
     _lobby: Lobby | None = None
     """One for all workers, because the first one is created before any is forked."""

@@ -37,17 +37,17 @@ _DOMAINS: tuple[Area, ...] = ("domains",)
 _VEHICLES: tuple[Area, ...] = ("vehicles",)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("/api/domains", DomainCollection, "D14 to D17", _DOMAINS),
-    Endpoint("/api/domains/{domain}", DomainItem, "D18, D93", _DOMAINS),
-    Endpoint("/v1/vehicle/{registration}/insurance", Insurance, "D19 to D21, D24", _VEHICLES),
-    Endpoint("/v1/vehicle/bulk-insurance", BulkInsurance, "D23", _VEHICLES),
+    Endpoint("/api/domains", DomainCollection, "D4", _DOMAINS),
+    Endpoint("/api/domains/{domain}", DomainItem, "D4", _DOMAINS),
+    Endpoint("/v1/vehicle/{registration}/insurance", Insurance, "D19 to D21", _VEHICLES),
+    Endpoint("/v1/vehicle/bulk-insurance", BulkInsurance, "D26", _VEHICLES),
     Endpoint("/v1/compliance/{registration}", Compliance, "D22", _VEHICLES),
     Endpoint("/v1/compliance/bulk", BulkCompliance, "D92", _VEHICLES),
     Endpoint("/v1/watches", WatchCollection, "D183", _VEHICLES),
     Endpoint("/v1/watches/{registration}", WatchItem, "D183", _VEHICLES),
     Endpoint("/v1/watches/bulk", BulkWatches, "D183", _VEHICLES),
     Endpoint("/v1/events", EventList, "D186", _VEHICLES),
-    Endpoint("/v1/account", OwnAccount, "D93", AREAS),
+    Endpoint("/v1/account", OwnAccount, "D12", AREAS),
     Endpoint("/v1/usage", OwnUsage, "D129"),
     Endpoint("/healthz", Health, "D2"),
     Endpoint("/readyz", Readiness, "D2, D29"),

@@ -1,4 +1,4 @@
-"""The errors of a sandbox: which plates and domain names provoke which one (D181).
+"""The errors of a sandbox: which plates and domain names provoke which one.
 
 Its vehicles are in `app.vehicles.sandbox`. Both tables are on the page /docs.
 """
@@ -118,6 +118,9 @@ ERRORS: Final = (
     Provoked("504", "service_unavailable", EVERY, 504),
 )
 """Every error that an operation with a plate or a name can give, as the OpenAPI document says.
+
+Generated clients meet none that they do not know. Those that a test could cause for real are here,
+too, because most clients cannot send a wrong body.
 
 Without `vehicle_not_found`, `watch_not_found` and `domain_not_found`, which any other plate and
 name provoke.

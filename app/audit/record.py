@@ -92,7 +92,7 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     """The day that the request named."""
     first_day: str | None = None
     last_day: str | None = None
-    """The period that the request named: then the plates have its verdicts (D174)."""
+    """The period that the request named: then the plates have its verdicts."""
     reason: str | None = None
     reference: str | None = None
     user: str | None = None

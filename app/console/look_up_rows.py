@@ -1,4 +1,7 @@
-"""The answers for a list of plates in short, in order and in groups (D174)."""
+"""The answers for a list of plates in short, in order and in groups.
+
+Each group has its own first rows, so that none hides another.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -235,6 +238,7 @@ def _lapses(record: Record, day: str) -> tuple[Lapse | str, list[Lapse]]:
     if lapse is None:
         return (texts.NO_END if good else texts.NOTHING_LEFT), []
     # PERF: most vehicles have no lapse soon, so that no later one is searched.
+    # All of them are named: whoever renews the insurance must not miss the MOT.
     later = list(takewhile(attrgetter("is_soon"), coming)) if lapse.is_soon else []
     return lapse, later
 

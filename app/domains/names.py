@@ -1,4 +1,4 @@
-"""The rules of domain names, and their canonical form (D14)."""
+"""The rules of domain names, and their canonical form: each name has one spelling."""
 
 import re
 

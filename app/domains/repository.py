@@ -119,8 +119,10 @@ class Domains:
         domain_id = IDENTIFIER_PREFIX + "".join(digits)
         created = HeldDomain(domain_id, name, "active", clock.now())
         with self._engine.atomic():
-            # Two creations at once would both find room (D15).
+            # Two creations at once would both find room.
             self._engine.take_advisory_lock(_CREATION_LOCK, account_id)
+            # A name is unique within its account: a refusal must not tell what others hold. It
+            # comes before the quota, because that the name is there already tells the client more.
             if self.find_domain(account_id, name):
                 raise DomainExists(name)
             if self.count_domains(account_id) >= domains_max:
@@ -143,7 +145,7 @@ class Domains:
         """Delete the account's domain of a canonical name; return False if it has none.
 
         Raises DomainSuspended: deleting and creating again would lift the suspension. A domain
-        that is suspended at the same moment is either deleted first or kept (D93).
+        that is suspended at the same moment is either deleted first or kept.
         """
         is_it = (Domain.account == account_id) & (Domain.name == name)
         with self._engine.atomic():

@@ -84,6 +84,7 @@ class DomainCollection:
         )
         page = domains[:limit]
         following = page[-1].name if len(domains) > limit else None
+        # With `limit`, `next` is always there: a loop over the pages needs no special case.
         answer(resp, DomainPageBody(list(map(_body, page)), following))
 
     on_head = on_get

@@ -28,7 +28,7 @@ def contradicted(record: Record, day: str, registers: Iterable[str]) -> Contradi
     """Return the registers that say the opposite of the answer on the day (ISO date).
 
     A register says what its rows say alone, without what the settings add. About the insurance it
-    speaks by its yes or no, and by its policies if it has the one answered (D173). About fines it
+    speaks by its yes or no, and by its policies if it has the one answered. About fines it
     speaks only if it has one that a register calls owed. What it did not know for the day, it does
     not say (D198).
 

@@ -14,7 +14,10 @@ from app import clock
 from app.storage.tables import Kind, require_columns
 
 POLICIES_MAX = 100
-"""Policies of a plate that later days are judged by."""
+"""Policies of a plate that later days are judged by: the cost must not grow with them.
+
+Of more of them nothing is guessed.
+"""
 FINES_MAX = 100
 """Fines of a plate that are counted."""
 
@@ -92,7 +95,7 @@ class PolicyFacts(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What makes it the same policy in two registers (D173)."""
+        """What makes it the same policy in two registers, which overlap."""
         return self.insurer, self.number, self.valid_from
 
 

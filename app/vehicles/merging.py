@@ -66,6 +66,7 @@ def records_of(
         its_policies, its_fines = policies.get(plate, ()), fines.get(plate, ())
         if its_policies:
             policy = policy_in(choose_policy(its_policies, day, _terms_of))
+            # The answer is computed from this policy and the vehicle rows, not from other policies.
             if newest is None or policy.updated > newest:
                 newest = policy.updated
         if newest is None:  # Nothing but a fine mentions the plate.

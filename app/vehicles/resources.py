@@ -49,7 +49,7 @@ class _Operation:
     def _record(
         self, req: Request, look_up: LookUp, answers: _Answers, told: Iterable[Told]
     ) -> None:
-        """Record what the answer tells: of the day, or of the period (D174)."""
+        """Record what the answer tells: of the day, or of the period."""
         is_of_day = look_up.question.period is None
         self._look_ups.record(req, look_up, told if is_of_day else period_verdicts(answers))
 
@@ -68,6 +68,7 @@ class _Operation:
             members = {}
             if look_up.suggested is not None:
                 members["suggestions"] = suggestion_answers(look_up.suggested)
+            # Not `unknown`, which is about vehicles: a plate that nobody mentions may be misread.
             raise Problem("vehicle_not_found", NOT_FOUND, members=members)
         return found.record
 

@@ -1,4 +1,4 @@
-"""The vehicles of a sandbox, in place of registers (D181).
+"""The vehicles of a sandbox, in place of registers.
 
 One table says what each plate shows. Its days count from today, so each plate shows the same every
 day. What is known is merged and judged as if registers had it. Plates that provoke errors are in
@@ -131,7 +131,7 @@ VEHICLES_UNKNOWN: Final = (
     Shown("TESTNOPOLICY", "a register that holds every policy has none", Car(())),
     Shown("TESTTHEN", "all is known since yesterday, and nothing for other days", _UNDATED),
 )
-"""Plates that are known only if answers tell what is not known (D198)."""
+"""Plates that exist only if answers tell what is not known: a program can see the rule by them."""
 _LESS_KNOWN: Final[Mapping[str, Mapping[str, Any]]] = {
     each.plate: ({} if each.car.is_complete else {"complete": ()})
     | ({} if each.car.has_fines else {"has_fines": False})

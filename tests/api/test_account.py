@@ -1,4 +1,4 @@
-"""GET /v1/account (D93)."""
+"""GET /v1/account."""
 
 import pytest
 

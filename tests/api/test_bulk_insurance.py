@@ -1,4 +1,4 @@
-"""POST /v1/vehicle/bulk-insurance (D23)."""
+"""POST /v1/vehicle/bulk-insurance."""
 
 from zoneinfo import ZoneInfo
 
@@ -251,7 +251,7 @@ class Test200:
 
     @pytest.mark.parametrize("rows", ["policy", "fine"])
     def test_a_plate_known_by_a_policy_or_a_fine_is_found(self, alice, world, rows):
-        """A policy or a fine makes a plate known, as in the single look-up (D24)."""
+        """A policy or a fine makes a plate known, as in the single look-up."""
         dates = {"validFrom": "2025-01-01", "validTo": "2025-12-31"}
         policy = {"registration": "AB12CDE", "number": "P-1", **dates}
         fine = {"registration": "AB12CDE", "reference": "F-1", "amount": "1"}

@@ -116,7 +116,7 @@ class Test200:
 
     @pytest.mark.parametrize("rows", [[POLICY], [FINE]], ids=["policy", "fine"])
     def test_a_plate_known_by_a_policy_or_a_fine_is_known(self, alice, world, rows):
-        """The answer is 200, with reasons for what is unknown (D24)."""
+        """The answer is 200, with reasons for what is unknown."""
         world.load(rows)
         assert compliance(alice)["compliant"] is False
 

@@ -1,4 +1,4 @@
-"""The pages of domains: lists, suspend and activate (D16, D136)."""
+"""The pages of domains: lists, suspend and activate (D136)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How old the data of an answer is, and what makes it doubtful, on the look-up page (D174)."""
+"""How old the data of an answer is, and what makes it doubtful, on the look-up page."""
 
 from zoneinfo import ZoneInfo
 

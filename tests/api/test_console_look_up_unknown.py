@@ -1,4 +1,4 @@
-"""What no register knows, on the look-up page: the third verdict, in lists, and in print (D174)."""
+"""What no register knows, on the look-up page: the third verdict, in lists, and in print."""
 
 import pytest
 

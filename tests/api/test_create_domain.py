@@ -1,4 +1,4 @@
-"""POST /api/domains (D14, D15)."""
+"""POST /api/domains."""
 
 import threading
 from collections import Counter
@@ -107,14 +107,14 @@ class Test201:
         ],
     )
     def test_a_name_is_stored_in_its_canonical_form(self, alice, world, sent, canonical):
-        """The stored and answered name is lower case, in A-labels, without a final dot (D14)."""
+        """The stored and answered name is lower case, in A-labels, without a final dot."""
         response = alice.post(PATH, {"name": sent})
         assert response.json["name"] == canonical
         assert response.headers["Location"] == f"/api/domains/{canonical}"
         assert stored(world) == [(canonical,)]
 
     def test_two_accounts_may_hold_the_same_name(self, alice, bob):
-        """Names are unique per account, so no account learns about another's (D15)."""
+        """Names are unique per account, so no account learns about another's."""
         mine, others = (client.post(PATH, {"name": "a.example"}) for client in (alice, bob))
         assert (mine.status_int, others.status_int) == (201, 201)
         assert mine.json["id"] != others.json["id"]
@@ -244,7 +244,7 @@ class Test400:
 
     @each_row("name", NO_NAMES.values(), ids=NO_NAMES)
     def test_an_invalid_domain_name_is_refused(self, alice, world, name):
-        """A name that DNS could not hold is refused (D14), and the error points at it."""
+        """A name that DNS could not hold is refused, and the error points at it."""
         assert refused(alice.post(PATH, {"name": name}), 400, "invalid_domain_name", "/name")
         assert stored(world) == []
 
@@ -328,7 +328,7 @@ class Test409:
         assert refused(alice.post(PATH, {"name": "b.example"}), 403, "domain_quota_reached")
 
     def test_simultaneous_creations_make_one(self, alice, world):
-        """Of many simultaneous creations of one name, exactly one succeeds (D15)."""
+        """Of many simultaneous creations of one name, exactly one succeeds."""
         assert at_once(world, alice.headers, ["a.example"] * 8) == {201: 1, 409: 7}
         assert stored(world) == [("a.example",)]
 

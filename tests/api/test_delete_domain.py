@@ -1,4 +1,4 @@
-"""DELETE /api/domains/{domain} (D93)."""
+"""DELETE /api/domains/{domain}."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -38,7 +38,7 @@ class Test204:
 
     @pytest.mark.parametrize("name", ["A.EXAMPLE", "a.example.", "%61.example"])
     def test_any_notation_of_the_name_is_accepted(self, alice, created, name):
-        """The name is found as in the other operations (D18)."""
+        """The name is found as in the other operations."""
         assert delete(alice, f"/api/domains/{name}") == (204, None)
 
     def test_the_name_can_be_created_again(self, alice, created):

@@ -1,4 +1,4 @@
-"""GET /api/domains/{domain} (D18)."""
+"""GET /api/domains/{domain}."""
 
 import pytest
 
@@ -63,13 +63,13 @@ class Test200:
         assert alice.get(f"/api/domains/{name}").json == created
 
     def test_a_suspended_domain_says_so(self, alice, created, world):
-        """A suspension by the operator is visible at once (D16)."""
+        """A suspension by the operator is visible at once."""
         Domains(world.engine).set_status(1, created["name"], "suspended")
         response = alice.get(f"/api/domains/{created['name']}")
         assert response.json == {**created, "status": "suspended"}
 
     def test_the_same_name_in_two_accounts_is_two_domains(self, alice, bob, created):
-        """Each account sees its own domain of a name (D15)."""
+        """Each account sees its own domain of a name."""
         other = bob.post("/api/domains", {"name": created["name"]}).json
         assert other["id"] != created["id"]
         assert alice.get(f"/api/domains/{created['name']}").json == created

@@ -1,4 +1,4 @@
-"""GET /v1/vehicle/{registration}/insurance (D19 to D21, D24)."""
+"""GET /v1/vehicle/{registration}/insurance (D19 to D21)."""
 
 import re
 from zoneinfo import ZoneInfo
@@ -222,14 +222,14 @@ class Test200:
         assert (answer["insured"], answer["policy"]) == (True, None)
 
     def test_unknown_values_are_null(self, alice, world):
-        """A plate with only a policy is known, and its description is null (D24)."""
+        """A plate with only a policy is known, and its description is null."""
         world.load([POLICY | {"insurer": None, "type": None}])
         answer = insurance(alice)
         assert answer["vehicle"] == dict.fromkeys(("make", "model", "year", "color"))
         assert (answer["policy"]["insurer"], answer["policy"]["type"]) == (None, None)
 
     def test_a_plate_known_by_a_fine_is_known(self, alice, world):
-        """A fine makes its plate known (D24)."""
+        """A fine makes its plate known."""
         world.load([{"reference": "F-1", "registration": "AB12CDE", "amount": "5"}])
         answer = insurance(alice)
         assert (answer["insured"], answer["policy"]) == (False, None)
@@ -364,7 +364,7 @@ class TestUnknown:
 
     @SHARED
     def test_an_unknown_plate_stays_404(self, alice, partial):
-        """A plate that no register mentions has no answer (D24)."""
+        """A plate that no register mentions has no answer."""
         answer = alice.get("/v1/vehicle/ZZ99ZZZ/insurance")
         assert (answer.status_int, answer.json["code"]) == (404, "vehicle_not_found")
 

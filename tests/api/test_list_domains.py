@@ -1,4 +1,4 @@
-"""GET /api/domains (D17)."""
+"""GET /api/domains."""
 
 import re
 

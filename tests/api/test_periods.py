@@ -1,4 +1,4 @@
-"""Periods, dates and all policies, over the four operations on vehicles (D172, D173)."""
+"""Periods, dates and all policies, over the four operations on vehicles (D172)."""
 
 from itertools import product
 

@@ -173,7 +173,7 @@ class TestVehicles:
 
     @SHARED
     def test_a_plate_shows_periods_dates_and_all_policies(self, tester):
-        """They are judged as in registers (D172, D173)."""
+        """They are judged as in registers (D172)."""
         today = clock.today(UTC)
         gap = INSURANCE.format("TESTGAP")
         period = tester.get(f"{gap}?from={today}&to={today + timedelta(30)}").json["period"]

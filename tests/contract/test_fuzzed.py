@@ -28,7 +28,7 @@ def test_no_request_gets_an_undocumented_answer(world, path, method):
     @settings(max_examples=settings().max_examples // 2)
     @given(case=schema[path][method].as_strategy())
     def send(case):
-        # A schema cannot describe domain names and plates in full (D14, D19).
+        # A schema cannot describe domain names and plates in full (D19).
         case.call_and_validate(headers=client.headers, excluded_checks=[positive_data_acceptance])
 
     send()

@@ -82,7 +82,7 @@ class TestDomainNames:
     @example(f"{'a' * 63}.{'b' * 63}.{'c' * 63}.{'d' * 62}")
     @example(f"{'a' * 64}.example")
     def test_in_ascii_the_pattern_is_the_rule(self, text):
-        """An ASCII text fits exactly if it is a name (D14), except for false A-labels."""
+        """An ASCII text fits exactly if it is a name, except for false A-labels."""
         if all(map(is_a_label, text.split("."))):
             assert fits("SentDomainName", text) == (canonical_domain_name(text) is not None)
         elif not fits("SentDomainName", text):

@@ -92,7 +92,7 @@ def test_schema_refuses(schema: str, value: dict[str, Any], change: dict[str, An
 
 @pytest.mark.parametrize("more", [{}, {"next": None}, {"next": "example.com"}])
 def test_a_list_of_domains_may_be_a_page(more: dict[str, Any]) -> None:
-    """`next` is absent without `limit`; with it, it is a name or, at the end, null (D17)."""
+    """`next` is absent without `limit`; with it, it is a name or, at the end, null."""
     schema = {**CLOSED, "$ref": "#/components/schemas/DomainList"}
     Draft202012Validator(schema).validate({"domains": [DOMAIN], **more})
 

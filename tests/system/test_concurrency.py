@@ -24,7 +24,7 @@ def create(service: Service, name: str) -> int:
 
 
 def test_simultaneous_creates_of_one_name_make_one_domain(serve):
-    """Of 16 clients with 4 workers one gets 201, all others 409, for each of ten names (D15)."""
+    """Of 16 clients with 4 workers one gets 201, all others 409, for each of ten names."""
     service = serve(workers=4)
     with ThreadPoolExecutor(CLIENTS) as clients:
         for number in range(NAMES):

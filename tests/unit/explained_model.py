@@ -1,4 +1,4 @@
-"""An independent model of look-ups, written from the decisions (D20 to D26, D33).
+"""An independent model of look-ups, written from the decisions (D20 to D22, D26).
 
 Plain Python over the rows of all registers: slow, and easy to check.
 """
@@ -98,7 +98,7 @@ class Model:
         return [(name, row) for name in self.order for row in held.get(name, [])]
 
     def knows(self, plate: str) -> bool:
-        """Tell whether any row mentions the plate (D24)."""
+        """Tell whether any row mentions the plate."""
         return plate in self._held
 
     def says(self, plate: str) -> dict[str, Any]:

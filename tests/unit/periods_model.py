@@ -1,4 +1,4 @@
-"""An independent model of periods and dates, which computes with intervals (D172, D173).
+"""An independent model of periods and dates, which computes with intervals (D172).
 
 The program walks from day to day on which something can change. Here, cover is merged from the
 intervals of all policies, and each paper has a last good day.

@@ -1,4 +1,4 @@
-"""`verifyd domains`: list, suspend and activate the domains of accounts (D16)."""
+"""`verifyd domains`: list, suspend and activate the domains of accounts."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_domain_is_suspended_and_set_back(acme):
 
 
 def test_the_name_is_taken_in_any_spelling(acme):
-    """Upper case and a trailing dot name the same domain (D14)."""
+    """Upper case and a trailing dot name the same domain."""
     assert acme.json("domains", "suspend", "acme", "EXAMPLE.com.")["name"] == "example.com"
 
 

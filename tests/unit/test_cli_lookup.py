@@ -95,14 +95,14 @@ class TestAnswers:
 
     @ON_SQLITE
     def test_each_spelling_is_answered(self, cli, loaded):
-        """Each given plate has one answer, in the same order (D23)."""
+        """Each given plate has one answer, in the same order."""
         plates = cli.json("lookup", "AB12CDE", "ab-12-cde", "AB12CDE")["plates"]
         assert [each["asked"] for each in plates] == ["AB12CDE", "ab-12-cde", "AB12CDE"]
         assert {each["registration"] for each in plates} == {"AB12CDE"}
 
     @pytest.mark.parametrize("row", [POLICY, FINE], ids=["policy", "fine"])
     def test_a_plate_that_no_vehicle_row_has_is_known(self, cli, world, row):
-        """A policy or a fine makes a plate known (D24); the document names its register."""
+        """A policy or a fine makes a plate known; the document names its register."""
         world.load([{"registration": "AB12CDE", **row}])
         (plate,) = cli.json("lookup", "AB12CDE")["plates"]
         assert plate["insurance"]["vehicle"]["make"] is None

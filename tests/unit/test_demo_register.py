@@ -175,7 +175,7 @@ class TestCast:
         assert book.fines[SAMPLE_PLATES["fine_settled"]]
 
     def test_one_plate_is_known_through_its_policy_alone(self, book):
-        """`policy_only` has a policy in force and no vehicle row (D24)."""
+        """`policy_only` has a policy in force and no vehicle row."""
         assert SAMPLE_PLATES["policy_only"] not in book.vehicles
         assert book.insurance(SAMPLE_PLATES["policy_only"]) == "valid"
 

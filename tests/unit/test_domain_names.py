@@ -1,4 +1,4 @@
-"""Which texts are domain names, and their canonical form (D14)."""
+"""Which texts are domain names, and their canonical form."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Domains in the database: types and errors of the domain, not of HTTP (D14 to D16)."""
+"""Domains in the database: types and errors of the domain, not of HTTP."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_a_created_domain_is_the_one_that_is_found(world, account_id):
 
 
 def test_a_name_is_held_once(world, account_id):
-    """A name that exists is its own error, even when the quota is reached (D32)."""
+    """A name that exists is its own error, even when the quota is reached."""
     domains = Domains(world.engine)
     domains.create_domain(account_id, "a.example", 1)
     with pytest.raises(DomainExists):

@@ -1,4 +1,4 @@
-"""What the console says is missing where no register knows an outcome (D174, D198)."""
+"""What the console says is missing where no register knows an outcome (D198)."""
 
 from datetime import date, timedelta
 

@@ -1,4 +1,4 @@
-"""The rows of the console's list: what lapses next, by asking every day (D174)."""
+"""The rows of the console's list: what lapses next, by asking every day."""
 
 from datetime import date, timedelta
 

@@ -1,4 +1,4 @@
-"""Periods, dates and all policies (D172, D173), compared with an independent model."""
+"""Periods, dates and all policies (D172), compared with an independent model."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -173,7 +173,7 @@ def fine(**columns: Any) -> FineRow:
 
 class TestKnown:
     def test_a_plate_that_no_register_mentions_is_unknown(self, found):
-        """The record is None, so the client gets 404 (D24)."""
+        """The record is None, so the client gets 404."""
         assert found({"native": vehicle(registration="OTHER1"), "rdw": {}}) is None
 
     def test_without_registers_nothing_is_known(self, shelf):
@@ -559,7 +559,7 @@ any_registers = st.dictionaries(
 
 
 def merged(registers: dict[str, Rows], order: tuple[str, ...], plate: str, day: str) -> Any:
-    """The reference: D20, D21, D24 and D26 in plain Python, row by row."""
+    """The reference: D20, D21 and D26 in plain Python, row by row."""
     named = [name for name in order if name in registers]
     names = named + sorted(set(registers) - set(named))
 

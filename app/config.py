@@ -198,7 +198,7 @@ class Config:
     keep_snapshots: int = setting(
         "1",
         values.whole_number(0, 30),
-        "how many earlier states of a register `imports rollback` can go back to (D71): 0 to 30; "
+        "how many earlier states of a register `imports rollback` can go back to: 0 to 30; "
         "each needs as much disk space as the register",
     )
     stale_after: Mapping[str, int] = setting(
@@ -211,7 +211,7 @@ class Config:
     unchanged_after: Mapping[str, int] = setting(
         "0",
         values.ages_or_off_by_register,
-        "time without a change of a register's content after which that is reported (D155), "
+        "time without a change of a register's content after which that is reported, "
         "although loads succeed: `7d` for all, or by register as in `rdw=2d,mid=36h,*=0`; s, m, h "
         "or d, 0 for never",
     )

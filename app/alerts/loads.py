@@ -164,7 +164,11 @@ class Freshness(NamedTuple):
     limit_seconds: int | None
     """The age that `VERIFYD_STALE_AFTER` allows; None if it does not name this register."""
     changed_at: int
-    """When a load or a rollback last changed a row (D155)."""
+    """When a load or a rollback last changed a row.
+
+    That a source answers, and that it has something new, are two facts: a dead one may deliver the
+    same file every night.
+    """
     unchanged_seconds: int
     unchanged_limit_seconds: int
     """What `VERIFYD_UNCHANGED_AFTER` allows; 0 if that is never reported."""
@@ -329,7 +333,7 @@ def _more(facts: LoadFacts) -> Iterator[str]:
 
 
 def age_conditions(ages: Iterable[Freshness], facts: Iterable[LoadFacts]) -> Iterator[Condition]:
-    """Yield a condition for each register that is stale (D51), or unchanged for too long (D155)."""
+    """Yield a condition for each register that is stale (D51), or unchanged for too long."""
     last = {each.register: each.last_loaded for each in facts}
     for each in ages:
         name, text = each.register.name, clock.duration_text

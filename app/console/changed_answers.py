@@ -1,4 +1,4 @@
-"""The plates whose answers a load changed: the form that asks for them, and the list (D159)."""
+"""The plates whose answers a load changed: the form that asks for them, and the list."""
 
 import secrets
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """What the console asks of the trail, and a process of its own does (D138).
 
-So are lists of the plates whose answers a load changed (D159), and files of watches and events
+So are lists of the plates whose answers a load changed, and files of watches and events
 (D188): the trail records them.
 """
 

@@ -1,4 +1,4 @@
-"""The words for what a load changed, in short and in full (D159)."""
+"""The words for what a load changed, in short and in full."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class Brief(NamedTuple):
     """Such as `+12 -320, 8,000 changed` or `no change`."""
     effects: tuple[str, ...] = ()
     """At most the two largest effects on answers, such as `960 lose cover`. A usual night has none:
-    each concerns over 1 % of the rows that the register held."""
+    each concerns over 1 % of the rows that the register held. What is always there is not read."""
     gains: tuple[str, ...] = ()
     """Those of the effects that are good news."""
     is_bad: bool = False

@@ -1,7 +1,8 @@
-"""Lists the plates whose answers a replace changed, while what it replaced is kept (D159).
+"""Lists the plates whose answers a replace changed, while what it replaced is kept.
 
 The rows of the load's kind come from two generations: the one that the load replaced, and the one
-that it made. All other rows are those of the registers now.
+that it made. All other rows are those of the registers now, because no
+former state of them is kept.
 """
 
 from collections.abc import Iterator, Sequence

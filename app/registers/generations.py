@@ -1,4 +1,4 @@
-"""Publishes, rolls back, drops and brings back the generations of a register (D71, D72).
+"""Publishes, rolls back, drops and brings back the generations of a register (D72).
 
 Readers see the current generation. Others wait: snapshots for a rollback, and the generation of a
 dropped register for an undrop. The register index says which is which. Each change here updates

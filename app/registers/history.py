@@ -323,6 +323,7 @@ def repeated_notes(
     same = loads.where(load.checksum == checksum)
     first = same.where(load.id > (other.id if other else 0)).order_by(load.id).first(engine)
     if first is not None:
+        # A count of loads would be wrong for loads of each hour, and dates would need a time zone.
         nights = round((clock.now() - first.finished_at) / 86_400)
         since = f", for {nights:,} {'night' if nights == 1 else 'nights'}" if nights > 0 else ""
         return [f"{_SAME}{first.id}{since}"]

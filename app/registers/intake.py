@@ -173,6 +173,7 @@ class Intake:
             return
         is_terminated = file.is_terminated()
         self._are_terminated.append(is_terminated)
+        # Some sources never end their last line.
         if not is_terminated and baseline.is_terminated and not self.request.allow_unterminated:
             raise FileFault(_UNTERMINATED, file.name)
         if not is_terminated:

@@ -3,7 +3,7 @@
 That is one value everywhere, dates of another calendar, repeated keys, exchanged columns, two dates
 of one column, or many dates that moved back by one day.
 
-A load is not refused for this.
+A load is not refused for this: rules refuse what would change answers (D157).
 """
 
 from collections.abc import Iterable

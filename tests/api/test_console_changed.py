@@ -1,4 +1,4 @@
-"""What loads changed, and the plates whose answers they changed, in the console (D159)."""
+"""What loads changed, and the plates whose answers they changed, in the console."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The pages of registers, and what can be done to one there (D71, D72, D135)."""
+"""The pages of registers, and what can be done to one there (D72, D135)."""
 
 from functools import partial
 

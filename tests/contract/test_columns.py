@@ -80,7 +80,7 @@ def test_a_record_may_be_unknown_where_a_vehicle_may():
 
 @ALL_KINDS
 def test_native_files_have_a_member_for_each_column_in_its_place(kind):
-    """A narrow row names missing columns by their positions (D66)."""
+    """A narrow row names missing columns by their positions."""
     columns = [column_of(column.label) for column in LAYOUTS[kind]().columns]
     if kind == Kind.FINES:
         # The day of settlement stands for `settled`, and a fine has no time of its own.

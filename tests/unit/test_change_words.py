@@ -1,4 +1,4 @@
-"""What a load changed, in words: short for tables, complete for pages (D159)."""
+"""What a load changed, in words: short for tables, complete for pages."""
 
 from app.registers.applying.answers import ANSWERS, Turned
 from app.registers.change import INSURERS_MAX, Change, MemberChange

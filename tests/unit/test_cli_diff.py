@@ -1,4 +1,4 @@
-"""`verifyd imports diff`: its forms, and the audit trail (D159)."""
+"""`verifyd imports diff`: its forms, and the audit trail."""
 
 import csv
 import io

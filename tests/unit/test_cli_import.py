@@ -179,7 +179,7 @@ def test_a_mistyped_register_leaves_no_lock(cli):
 
 @ON_SQLITE
 def test_rejects_go_into_the_data_directory_by_default(cli):
-    """By default rejects go to `rejects/`, in a file named after register and load (D37)."""
+    """By default rejects go to `rejects/`, in a file named after register and load."""
     file = cli.file("vehicles.csv", *NINE_GOOD_ONE_BAD)
     made = cli.json("import", file, "--max-rejects", "100%")
     assert made["rejects"] == str(cli.directory / "rejects" / "native-1.csv")

@@ -1,4 +1,4 @@
-"""`verifyd imports rollback`, `drop` and `undrop`: questions, output, refusals (D71, D72)."""
+"""`verifyd imports rollback`, `drop` and `undrop`: questions, output, refusals (D72)."""
 
 import io
 import sys

@@ -122,7 +122,7 @@ class TestMerge:
         assert len(held(world, Policy)) == 4
 
     def test_a_file_without_insurers_means_all(self, world, load, start):
-        """Without the column insurer a policy is removed whatever its insurer is (D66)."""
+        """Without the column insurer a policy is removed whatever its insurer is."""
         start(POLICIES)
         assert load("registration,number,validFrom,deleted\nA1,P-1,2026-01-01,yes\n").changed == 2
         assert keys(world, Policy, 4) == ["A1 Acme P-1 2025-01-01", "A2 Acme P-2 2026-01-01"]
@@ -297,7 +297,7 @@ class TestAround:
 class TestWords:
     @each_row("word", ["true", "TRUE", "yes", "1", "1.0", " true "])
     def test_words_for_deleted(self, word):
-        """The words for true are those of other flags (D38)."""
+        """The words for true are those of other flags."""
         native = formats_of(deleted="gone")["native-csv"]
         assert outcome(f"registration,gone\nA1,{word}\n", native) == ("A1", ())
 

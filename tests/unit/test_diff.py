@@ -1,4 +1,4 @@
-"""The plates whose answers a replace changed (D159)."""
+"""The plates whose answers a replace changed."""
 
 from datetime import UTC
 from pathlib import Path

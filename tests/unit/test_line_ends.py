@@ -1,4 +1,4 @@
-"""Truncated files, their last records and line ends (D68)."""
+"""Truncated files, their last records and line ends."""
 
 import gzip
 import io

@@ -154,7 +154,7 @@ COMMAS = (
     ],
 )
 def test_amounts_with_a_comma(mapped, written: str, cents: int) -> None:
-    """With `decimal = ","`, points and spaces separate thousands; words stay native (D121)."""
+    """With `decimal = ","`, points and spaces separate thousands; words stay native."""
     row = outcome(f"id;plate;owed\n7;A1;{written}\n", mapped(COMMAS))
     assert isinstance(row, FineRow)
     assert (row.amount_cents, row.settled) == (cents, cents <= 0)

@@ -80,7 +80,7 @@ def at_schema(engine, tmp_path, monkeypatch):
 
 
 def test_kept_states_can_still_be_rolled_back_to(engine, at_schema):
-    """A kept state keeps its entry, and on Postgres its schema gets its number (D71)."""
+    """A kept state keeps its entry, and on Postgres its schema gets its number."""
     at_schema(3)
     entry = {"name": "native", "kinds": "v", "vehicles": 1, "loaded_at": 1_900_000_000}
     for model, generation in ((KeptRegister, 1), (Register, 2)):

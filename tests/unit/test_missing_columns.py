@@ -1,4 +1,4 @@
-"""Columns that a file must have, should have, or can lack (D65)."""
+"""Columns that a file must have, should have, or can lack."""
 
 import csv
 import io

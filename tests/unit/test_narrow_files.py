@@ -1,4 +1,4 @@
-"""A merge keeps the members that a native or mapped file has no column for (D66)."""
+"""A merge keeps the members that a native or mapped file has no column for."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A load notes what suggests that a wrong column is read (D67, D123)."""
+"""A load notes what suggests that a wrong column is read (D123)."""
 
 from typing import Any
 

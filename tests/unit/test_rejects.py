@@ -1,4 +1,4 @@
-"""Records that become no rows are counted and written down (D28, D37)."""
+"""Records that become no rows are counted and written down (D28)."""
 
 import csv
 import errno

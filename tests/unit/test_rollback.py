@@ -1,4 +1,4 @@
-"""Rollbacks: how far back a register can go, and what makes them impossible (D28, D71)."""
+"""Rollbacks: how far back a register can go, and what makes them impossible (D28)."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""Files whose content comes again, and registers whose content does not change (D155)."""
+"""Files whose content comes again, and registers whose content does not change."""
 
 import pytest
 

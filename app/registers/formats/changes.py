@@ -18,9 +18,10 @@ Columns = tuple[Any, ...]
 
 
 class NarrowRow(Columns):
-    """A row of a file that lacks columns: its values, followed by `absent` (D66).
+    """A row of a file that lacks columns: its values, followed by `absent`.
 
-    A merge keeps the stored values of the absent columns.
+    A merge keeps the stored values of the absent columns: a file of new periods must not revive
+    cancelled policies.
     """
 
     __slots__ = ()
@@ -33,7 +34,7 @@ class NarrowRow(Columns):
 
 
 class RowDeletion(NarrowRow):
-    """The key of a row that a native or mapped file deletes, followed by `absent` (D66)."""
+    """The key of a row that a native or mapped file deletes, followed by `absent`."""
 
     __slots__ = ()
 

@@ -80,7 +80,10 @@ def is_like_deleted(name: str) -> bool:
 
 
 class Presence(Enum):
-    """What happens if a file lacks a column (D65)."""
+    """What happens if a file lacks a column.
+
+    If it only has another name now, a load without it would erase what is known.
+    """
 
     REQUIRED = auto()
     """The file cannot be read."""

@@ -25,7 +25,7 @@ def encoding_fault(name: str) -> str | None:
     """Return why CSV files cannot be read in an encoding, as the end of a sentence.
 
     Return None for UTF-8, and for one-byte encodings in which ASCII is ASCII. In all others,
-    separators, quotes and line ends can be parts of characters.
+    separators, quotes and line ends can be parts of characters; large files are cut at them.
     """
     if not name.isascii():  # Python 3.15 warns of such names.
         return _UNKNOWN
@@ -53,6 +53,7 @@ def require_encoding(head: bytes, encoding: str | None) -> None:
     """
     if encoding is None or codecs.lookup(encoding).name in _UTF_8 or head.isascii():
         return
+    # A source that changes to UTF-8 must not load as garbage.
     with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(head)
         raise FileFault(f"The file is UTF-8, not {encoding}; leave the encoding out.")

@@ -83,10 +83,10 @@ class Format(ABC):
         return True
 
     def ends_with_line(self, head: bytes) -> bool:
-        """Return whether a complete file ends with a line end (D68).
+        """Return whether a complete file ends with a line end.
 
-        If so, a missing line end can mean that the file is cut off. Override this for formats that
-        mark their end in another way.
+        If so, a missing line end can mean that the file is cut off: nothing else shows a cut within
+        the last field. Override this for formats that mark their end in another way.
         """
         return True
 

@@ -28,6 +28,8 @@ from app.registers.formats.json_splitter import is_ndjson, line_member_names
 from app.storage.tables import COLUMNS, FineRow, Kind, PolicyRow, Row, Shape, VehicleRow
 from app.vehicles.compliance import TAX_STATUSES
 
+# Spreadsheets and databases write yes and 1, and these words have no other meaning. Any other word
+# rejects the row: the operator makes native files, and can correct them.
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "1", "1.0"), True),
     **dict.fromkeys(("false", "no", "0", "0.0"), False),

@@ -80,6 +80,8 @@ NOTHING = TEXT_NOTHING.union("nan nat <nil> <na> (null)".split())
 DAY_NOTHING = NOTHING.union("na n/a #n/a none nil - --".split())
 """Words of other programs, in lower case, that can only mean that a value is missing: in texts; in
 flags, statuses and amounts, where `-` can be zero and `N/A` exempt; in days, times and years."""
+# `1.200` is twelve hundred in one file and a mistake in another, and nothing in it tells which. A
+# fine must not become a thousand times larger.
 AMOUNTS: Mapping[str, re.Pattern[str]] = {
     ".": re.compile(r"(-?)([0-9]+)(?:\.([0-9]{1,2}))?"),
     ",": re.compile("(-?)([0-9]+|[0-9]{1,3}(?:[. \u00a0\u202f][0-9]{3})+)(?:,([0-9]{1,2}))?"),

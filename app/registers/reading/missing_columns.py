@@ -73,7 +73,10 @@ class ColumnsSeen:
             self._rejects.note(f"{len(new):,} {columns} not read: {names}")
 
     def _note_like_deleted(self, unread: Iterable[str]) -> None:
-        """Note the first column that looks as if it marked rows to remove."""
+        """Note the first column that looks as if it marked rows to remove.
+
+        Its name alone removes none: 1.0.0 loads these rows, and it can mean something else.
+        """
         name = next((each for each in unread if is_like_deleted(each)), None)
         if name is not None:
             self._may_hint = False

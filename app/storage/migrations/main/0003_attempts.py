@@ -1,4 +1,4 @@
-"""Add to the history what each load contained, and why rows were rejected (D67 to D70)."""
+"""Add to the history what each load contained, and why rows were rejected (D69, D70)."""
 
 
 def up(migrator, db):

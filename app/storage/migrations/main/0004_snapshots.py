@@ -1,4 +1,4 @@
-"""Allow several kept generations per register (D71), and add dropped registers (D72)."""
+"""Allow several kept generations per register, and add dropped registers (D72)."""
 
 from peewee import (
     BigIntegerField,

@@ -81,7 +81,7 @@ class Config:
     keep_loaded: int = setting(
         "7d",
         values.age,
-        "how long `import --drop` keeps loaded files in `loaded/` (D74): s, m, h or d; 0 removes "
+        "how long `import --drop` keeps loaded files in `loaded/`: s, m, h or d; 0 removes "
         "them at once",
     )
     """Seconds."""
@@ -103,7 +103,7 @@ class Config:
         "20G",
         values.size_bytes,
         "how much the backups hold that `backup --keep` leaves; the oldest are removed first, the "
-        "newest always stays (D74)",
+        "newest always stays",
     )
     """Bytes."""
     timezone: tzinfo = setting(

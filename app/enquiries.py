@@ -1,4 +1,4 @@
-"""What people say about a look-up: its reason, its reference, and who they are (D124, D165)."""
+"""What people say about a look-up: its reason, its reference, and who they are (D165)."""
 
 from collections.abc import Sequence
 from typing import Final

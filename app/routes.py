@@ -48,7 +48,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/v1/watches/bulk", BulkWatches, "D183", _VEHICLES),
     Endpoint("/v1/events", EventList, "D186", _VEHICLES),
     Endpoint("/v1/account", OwnAccount, "D12", AREAS),
-    Endpoint("/v1/usage", OwnUsage, "D129"),
+    Endpoint("/v1/usage", OwnUsage, "D128"),
     Endpoint("/healthz", Health, "D2"),
     Endpoint("/readyz", Readiness, "D2, D29"),
     Endpoint("/openapi.json", OpenApiDocument, "D2, D94"),

@@ -1,4 +1,4 @@
-"""Changes what a plan wants to know about look-ups (D124), and what it shows and allows."""
+"""Changes what a plan wants to know about look-ups, and what it shows and allows."""
 
 from app.accounts.administration import require_plan, set_plan
 from app.accounts.models import UNCHANGED, Enquiry, EnquiryChange, OnOff, Plan

@@ -249,6 +249,7 @@ def set_plan(
             raise OperatorError(f"--{option} must be from {least:,} to {most:,}")
     with changing(engine):
         former = Plan.select().where(Plan.name == name).first(engine)
+        # What is not given stays: a changed rate limit must not switch the duty of a reason off.
         values: dict[str, object] = {**limits, **changed_columns(former, asking)}
         if suggest is not None:
             values["suggest"] = suggest
@@ -396,7 +397,7 @@ def require_key(engine: Engine, key_id: str) -> ApiKey:
 
 
 def end_of_day(day: date) -> int:
-    """Return the end of a day in UTC, in Unix seconds. `--expires DATE` includes the day (D41)."""
+    """Return the end of a day in UTC, in Unix seconds. `--expires DATE` includes the day."""
     return (day - date(1970, 1, 1)).days * 86_400 + 86_400
 
 

@@ -43,7 +43,7 @@ def disk_facts(
     """Return a condition if the disk has no room for another load like the last of a register.
 
     A replace needs a multiple of the register's size. A merge needs the same multiple of the share
-    of rows that its files had. Files in `loaded/` that a load may remove count as free space (D74).
+    of rows that its files had. Files in `loaded/` that a load may remove count as free space.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """

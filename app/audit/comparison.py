@@ -1,7 +1,7 @@
 """Compares the vehicles that usage counts with the plates that trails have, by account and day.
 
 A host that answered without its trail has fewer plates than usage has vehicles, and so has a trail
-that lost records. More plates are no finding: a killed process loses counts, but no record (D163).
+that lost records. More plates are no finding: a killed process loses counts, but no record.
 """
 
 from collections import Counter

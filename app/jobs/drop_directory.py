@@ -1,4 +1,4 @@
-"""The load of the drop directory as a job: all its files, one load after another (D60, D74)."""
+"""The load of the drop directory as a job: all its files, one load after another (D60)."""
 
 import logging
 import os
@@ -249,7 +249,7 @@ class DropDirectory(Job[None]):
         return kept.make_room(self.directory, Path(directory), needed_bytes, self._warn)
 
     def _prune(self, config: Config) -> None:
-        """Remove kept files that are too old, and the oldest above the size limit (D74)."""
+        """Remove kept files that are too old, and the oldest above the size limit."""
         prune, limit = partial(kept.prune, self.directory), config.drop_limit
         prune(kept.LOADED, _old(config, config.keep_loaded), limit, self._warn)
         # Without the history nobody knows which files are held.

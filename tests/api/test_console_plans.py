@@ -255,7 +255,7 @@ def test_suggestions_are_switched_on_and_shown(world, browser):
 
 
 class TestEnquiry:
-    """What look-ups must say, with the rules and sentences of `plans set` (D124)."""
+    """What look-ups must say, with the rules and sentences of `plans set`."""
 
     def test_it_is_set_and_shown(self, world, browser):
         """The form, the page of the plan, the list and the page of an account show it."""

@@ -1,4 +1,4 @@
-"""The headers in which a client says why it looks vehicles up (D124)."""
+"""The headers in which a client says why it looks vehicles up."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Keys that are restricted to operations of one area, or to networks (D178, D179)."""
+"""Keys that are restricted to operations of one area, or to networks (D178)."""
 
 import ipaddress
 import json

@@ -1,4 +1,4 @@
-"""GET /v1/usage, and what is counted for it (D128, D129)."""
+"""GET /v1/usage, and what is counted for it (D128)."""
 
 from datetime import timedelta
 from zoneinfo import ZoneInfo

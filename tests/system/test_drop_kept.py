@@ -1,4 +1,4 @@
-"""`import --drop`: markers, and the files kept in `loaded/` and `failed/` (D73, D74)."""
+"""`import --drop`: markers, and the files kept in `loaded/` and `failed/` (D73)."""
 
 import gzip
 import hashlib

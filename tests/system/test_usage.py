@@ -216,7 +216,7 @@ def test_a_killed_worker_loses_only_what_was_not_written(serve, loaded):
 def certainly_counted(service: Service, seconds: float, kill: Callable[[], object]) -> range:
     """Kill a worker or a service some time after its first answer; return what may be counted.
 
-    The first number is of answers that a killed process must have written (D163).
+    The first number is of answers that a killed process must have written.
     """
     answered_at: list[float] = []
     while not answered_at or time.monotonic() - answered_at[0] < seconds:
@@ -231,7 +231,7 @@ def certainly_counted(service: Service, seconds: float, kill: Callable[[], objec
 
 @pytest.mark.system_long
 def test_a_killed_worker_loses_at_most_a_tenth_of_its_life(serve, loaded):
-    """Answers that are older are in the database, however often workers are killed (D163)."""
+    """Answers that are older are in the database, however often workers are killed."""
     service = serve(workers=1)
     limits = range(1)
     for seconds in (0.1, 1, 2, 3, 0.5, 30):

@@ -1,4 +1,4 @@
-"""`verifyd keys`: create, list, rotate and revoke keys (D3, D41)."""
+"""`verifyd keys`: create, list, rotate and revoke keys (D3)."""
 
 from datetime import UTC, datetime
 
@@ -66,7 +66,7 @@ def test_a_key_needs_an_account(acme):
 
 
 def test_expires_includes_the_day(acme):
-    """`--expires DATE` ends the key at the end of that day in UTC (D41)."""
+    """`--expires DATE` ends the key at the end of that day in UTC."""
     made = acme.json("keys", "create", "acme", "--expires", "2999-12-31")
     assert made["expires_at"] == "3000-01-01T00:00:00Z"
 
@@ -227,7 +227,7 @@ def test_a_rotation_without_grace_ends_the_old_key_at_once(acme):
 
 
 def test_a_rotation_prolongs_nothing(acme):
-    """The new key keeps the old expiry, and the grace period does not exceed it (D41)."""
+    """The new key keeps the old expiry, and the grace period does not exceed it."""
     last_day = datetime.fromtimestamp(clock.now(), UTC).date().isoformat()
     old = acme.json("keys", "create", "acme", "--expires", last_day)
     new = acme.json("keys", "rotate", old["id"], "--grace", 30 * DAY_SECONDS)
@@ -246,7 +246,7 @@ def test_grace_has_limits(acme, grace):
 
 
 def test_a_key_that_no_longer_works_is_not_rotated(acme):
-    """Rotating must not give a revoked key access again (D41)."""
+    """Rotating must not give a revoked key access again."""
     made = acme.json("keys", "create", "acme")
     acme.run("keys", "revoke", made["id"])
     assert "no longer works" in acme.refusal("keys", "rotate", made["id"])

@@ -115,7 +115,7 @@ def test_other_plans_cannot_be_deleted(cli, name, reason):
 
 
 class TestEnquiry:
-    """What the accounts of a plan must say about a look-up (D124)."""
+    """What the accounts of a plan must say about a look-up."""
 
     def test_it_is_set_and_listed(self, cli):
         """Each reason is listed once, without the spaces around it."""

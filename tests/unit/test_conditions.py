@@ -393,7 +393,7 @@ class TestDisk:
 
     @ON_SQLITE
     def test_loaded_files_count_as_free_space(self, world, monkeypatch):
-        """Files in `loaded/` of the nightly job's drop directory count as free space (D74)."""
+        """Files in `loaded/` of the nightly job's drop directory count as free space."""
         world.load([CAR])
         drop = world.directory / "drop"
         (drop / "rdw" / "loaded").mkdir(parents=True)

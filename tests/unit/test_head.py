@@ -131,7 +131,7 @@ def test_a_head_is_read_as_gunicorn_reads_it(sent):
 
 
 def test_repeated_fields_are_noted():
-    """A comma in a value tells nothing; the environment says which fields were repeated (D124)."""
+    """A comma in a value tells nothing; the environment says which fields were repeated."""
     intake = Intake({})
     for _ in range(2):
         intake.add(b"GET / HTTP/1.1\r\nHost: x\r\nA-B: 1,2\r\nX-Y: 1\r\nx-y: 2\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Registers that a backup must hold, because no single file restores them (D74)."""
+"""Registers that a backup must hold, because no single file restores them."""
 
 import pytest
 

@@ -201,7 +201,7 @@ def test_the_former_program_refuses_restricted_keys(engine, at_schema):
 
 
 def test_plans_ask_for_nothing_and_suggest_nothing_until_they_are_told_to(engine, at_schema):
-    """So do plans that the former program creates in the new database (D124, D175)."""
+    """So do plans that the former program creates in the new database (D175)."""
     at_schema(9)
     former = {"requests": 7, "window_seconds": 60, "bulk_max": 5, "domains_max": 1}
     columns = f"name, {', '.join(former)}"

@@ -378,7 +378,7 @@ class TestFaults:
 
 class TestThread:
     def test_the_first_answer_is_written_soon(self, world, process):
-        """A process that has answered for a moment only has counted most of that (D163)."""
+        """A process that has answered for a moment only has counted most of that."""
         process.writer.start()
         process.count(5)
         until(lambda: days(world) == [("alice", "2030-06-15", 5, 5)], "the first write", seconds=5)

@@ -1,4 +1,4 @@
-"""Finds the register files in the drop directory that can be loaded, and puts them away (D60, D74).
+"""Finds the register files in the drop directory that can be loaded, and puts them away (D60).
 
 Each file in the drop directory itself is a load of its own. The files in a directory below it are
 one load of the register with that name.

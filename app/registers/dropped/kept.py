@@ -1,4 +1,6 @@
-"""Keeps the files of past loads in `loaded/` and `failed/` below the drop directory (D74).
+"""Keeps the files of past loads in `loaded/` and `failed/` below the drop directory.
+
+Nothing that grows by itself may fill the disk, so both have limits of age and size.
 
 SEC: others can write to the drop directory. No link is followed on the way to a file that is moved
 or removed.

@@ -101,6 +101,7 @@ _networks = lru_cache(_PARSED_MAX)(setting_values.networks)
 def _address_fault(address: Address | None) -> str:
     if address is None:
         return "The key may be used only from certain networks, and your address is not known."
+    # The address, because a proxy that is not trusted is the usual cause. SEC: not the networks.
     return f"The key may not be used from the address {address}."
 
 

@@ -18,7 +18,10 @@ class Enquiry(NamedTuple):
 
 
 NO_ENQUIRY = Enquiry()
-"""Of accounts whose plans ignore the headers."""
+"""Of accounts whose plans ignore the headers, as all do until they are set to ask.
+
+Clients must be told before a reason is required.
+"""
 
 
 def enquiry_of(req: Request) -> Enquiry:

@@ -1,4 +1,4 @@
-"""Add to each plan what its accounts must say about a look-up: nothing, until it is set (D124)."""
+"""Add to each plan what its accounts must say about a look-up: nothing, until it is set."""
 
 
 def up(migrator, db):

@@ -116,7 +116,7 @@ class Config:
         "",
         values.networks,
         "addresses or networks whose `X-Real-IP` (D10), `X-Request-ID` (D7) and "
-        "`X-Forwarded-Proto` (D94) are trusted, separated by commas; the peer on a Unix socket is "
+        "`X-Forwarded-Proto` are trusted, separated by commas; the peer on a Unix socket is "
         "always trusted",
     )
     anonymous_limit: int = setting(
@@ -224,7 +224,7 @@ class Config:
     missed_after: Mapping[str, int] = setting(
         "26h",
         values.ages_by_job,
-        "time without a run after which a nightly job is reported as missed (D76): `26h` for all, "
+        "time without a run after which a nightly job is reported as missed: `26h` for all, "
         "or by job as in `import=26h,backup=8d`; a job that is not named is never missed",
     )
     """Seconds by job. The key EVERY_REGISTER is for all others."""
@@ -232,7 +232,7 @@ class Config:
         "",
         values.absolute_path,
         "the TLS certificate, in PEM, whose expiry is reported when 14 days are left, or a sixth "
-        "of its lifetime if that is less (D79)",
+        "of its lifetime if that is less",
     )
     audit: bool = setting(
         "off",
@@ -282,7 +282,7 @@ class Config:
     morning_report: bool = setting(
         "off",
         values.on_or_off,
-        "send a report every morning, also when all is well (D156): `on` or `off`",
+        "send a report every morning, also when all is well: `on` or `off`",
     )
     notify_secret: bytes | None = setting(
         "",

@@ -43,7 +43,7 @@ def take_dropped() -> int:
 class LineWriter:
     """Writes whole lines to a descriptor, and drops and counts those it does not take at once.
 
-    So no client waits because the reader of the log stalls, or because the disk is full (D58).
+    So no client waits because the reader of the log stalls, or because the disk is full.
     """
 
     def __init__(self, descriptor: int) -> None:

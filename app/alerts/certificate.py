@@ -1,4 +1,4 @@
-"""When the TLS certificate expires, and for which host it is (D79)."""
+"""When the TLS certificate expires, and for which host it is."""
 
 import os
 import re
@@ -33,8 +33,9 @@ class Validity(NamedTuple):
 def validity_of(path: Path) -> Validity | None:
     """Return the validity of the first certificate in a PEM file.
 
-    Its renewal is late when 14 days are left, or a sixth of its lifetime if that is less.
-    Certificates are sold for 6 and for 45 days, too; ACME clients renew them with a third left.
+    Its renewal is late when 14 days are left, or a sixth of its lifetime if that is less. With 14
+    days alone, a certificate of 6 days would always be late, and one of 45 days in a third of its
+    time. ACME clients renew with a third left, so they have tried for some days by then.
 
     Returns None if the file does not exist: TLS may end elsewhere, and nginx itself reports a
     missing file. Raises OperatorError if the file cannot be read or is not a certificate.
@@ -112,6 +113,7 @@ def _read(path: Path, _changed_at_ns: int, _inode: int) -> Validity:
 
 def _decoded(path: Path) -> Any:
     """Return the signed part of the first certificate in a PEM file. Raises OperatorError."""
+    # The standard library has no public function for this; `cryptography` is fifty times as large.
     from pyasn1.codec.der.decoder import decode  # noqa: PLC0415
     from pyasn1.error import PyAsn1Error  # noqa: PLC0415
 

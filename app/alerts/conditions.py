@@ -1,4 +1,4 @@
-"""Finds all conditions, in one place for everything that shows them (D76).
+"""Finds all conditions, in one place for everything that shows them.
 
 `verifyd check`, `/readyz`, the log of a start and the alerts show the same conditions.
 """

@@ -1,4 +1,11 @@
-"""Delivers queued messages, and tries for days again if a destination refuses one (D78)."""
+"""Delivers queued messages, and tries for days again if a destination refuses one.
+
+A unit of its own does this: the sandbox of the others would break a setgid `sendmail`. A test goes
+the same way, because one that is sent from a shell would not meet that sandbox.
+
+Destinations with a form of their own, such as Slack, get it from a script on the page Monitoring:
+their forms change, and this program would have to follow.
+"""
 
 import base64
 import hashlib

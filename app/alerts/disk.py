@@ -1,4 +1,4 @@
-"""Whether the disk has room for the next load of each register (D57, D76)."""
+"""Whether the disk has room for the next load of each register (D57)."""
 
 import os
 from collections.abc import Iterable
@@ -121,7 +121,7 @@ _LITTLE_BYTES = 1024 * 1024
 def write_fault(engine: Engine) -> str | None:
     """Return a sentence for the operator if domains cannot be created, now or soon; otherwise None.
 
-    Look-ups work without writes, so nothing else shows this fault (D58).
+    Look-ups work without writes, so nothing else shows this fault.
 
     Raises peewee.PeeweeException if the database cannot be read.
     """

@@ -1,4 +1,4 @@
-"""The conditions of loads: one failed or is held, or a register is stale (D76, D158)."""
+"""The conditions of loads: one failed or is held, or a register is stale (D158)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,7 @@
-"""The morning report: one screen of plain text, sent also when all is well (D156).
+"""The morning report: one screen of plain text, sent also when all is well.
+
+Alerts are silent on a good night, and so is a machine that is dead: a report a day tells the two
+apart. No host needs a role for it, because the first one records it under a lock of the database.
 
 SEC: like an alert it has names, counts and ages. It has no value of a row.
 """

@@ -1,4 +1,4 @@
-"""The nightly jobs: how each run ended, and whether one was missed (D76)."""
+"""The nightly jobs: how each run ended, and whether one was missed."""
 
 import os
 import socket
@@ -51,7 +51,10 @@ class JobRun(peewee.Model):
     job = peewee.CharField(10)
     host = peewee.CharField(255)
     is_scheduled = peewee.BooleanField()
-    """Whether it ran with `--scheduled`, so that another run is expected."""
+    """Whether it ran with `--scheduled`, so that another run is expected.
+
+    A development machine has no such run, and so nothing to warn of.
+    """
     is_done = peewee.BooleanField()
     faults = peewee.TextField()
     """A JSON array of sentences about what failed; SEC: alerts send them."""

@@ -1,4 +1,4 @@
-"""Decides which conditions to report to the operator, by those reported before (D76, D77).
+"""Decides which conditions to report to the operator, by those reported before (D77).
 
 A condition is reported when it is new, when it happens again, once a week while it lasts, and
 once when it is over. Everything that is found at one moment is one message.

@@ -1,4 +1,6 @@
-"""The queue of messages, a directory below `VERIFYD_DATA_DIR` that needs no database (D78).
+"""The queue of messages, a directory below `VERIFYD_DATA_DIR` that needs no database.
+
+An alert about the database must not need it.
 
 `queue/NUMBER.json` holds a message, and all conditions that were reported by then. So one rename
 queues a message and remembers what it reported. After its delivery the newest message stays in

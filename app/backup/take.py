@@ -1,4 +1,7 @@
-"""Takes backups: each is a directory that gets its name when it is complete."""
+"""Takes backups: each is a directory that gets its name when it is complete.
+
+Half a backup must not look like a whole one.
+"""
 
 import os
 import shutil
@@ -65,7 +68,10 @@ def _last_changes(engine: Engine) -> dict[tuple[str, str], tuple[int, str]]:
 
 
 Registers = Literal["none", "merged", "all"]
-"""The registers in a backup; `merged` are those that one file cannot bring back."""
+"""The registers in a backup; `merged` are those that one file cannot bring back.
+
+All others can be loaded again.
+"""
 _LOCK = ".lock"
 
 

@@ -131,7 +131,10 @@ def _environment() -> jinja2.Environment:
 def read_document() -> dict[str, Any]:
     """Return the OpenAPI document as it is served, with the version of the program.
 
-    The parameters and responses of an operation are in it instead of references to them (D176).
+    The parameters and responses of an operation are in it instead of references to them, which some
+    generators ignore: swagger-typescript-api loses every body, openapi-python-generator every
+    parameter. Schemas stay references, because they give types their names.
+
     All callers share it: do not change it.
     """
     text = (importlib.resources.files(_PACKAGE) / "openapi.json").read_bytes()
@@ -186,6 +189,7 @@ class OpenApiDocument(_Addressed):
         resp.set_header("X-Content-Type-Options", "nosniff")
         document = read_document()
         (server,) = document["servers"]
+        # Clients use this address as it is.
         body = msgspec.json.encode(document | {"servers": [server | {"url": self._url(req)}]})
         send_document(req, resp, body, falcon.MEDIA_JSON)
 
@@ -199,6 +203,7 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
+# No path sends CORS headers either: a key in a web page is everybody's.
 _DOCS_POLICY = f"{_POLICY}; script-src 'self'"
 # SEC: the page handles API keys, so it runs and reaches only this service.
 # Swagger UI writes style attributes, hence 'unsafe-inline' for styles alone.
@@ -310,7 +315,10 @@ class OperationPage(_Addressed):
 
 
 class DocumentationMarkdown(DocumentationPage):
-    """All of it on one page as Markdown, to paste and for programs that read."""
+    """All of it on one page as Markdown, to paste and for programs that read.
+
+    It is made from the templates of the pages, so that both say the same.
+    """
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs.md."""

@@ -1,4 +1,4 @@
-"""A backup as a job (D47)."""
+"""A backup as a job."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -37,7 +37,7 @@ class Job(ABC, Generic[R]):
     """
 
     name = ""
-    """The name under which its runs are recorded, and missed ones reported (D76); or empty."""
+    """The name under which its runs are recorded, and missed ones reported; or empty."""
     is_scheduled = False
     """Whether a timer started it, so that another run is expected."""
     niceness = 0

@@ -217,7 +217,7 @@ def findings(config: Config) -> Findings:
     """
     faults, warnings, audit, tells, complete = _database_findings(config)
     faults += [*directory_faults(config), *socket_faults(config)]
-    # Look-ups do not need these directories, so the service can run (D58).
+    # Look-ups do not need these directories, so the service can run.
     warnings += data_warnings(config)
     warnings += audit_warnings(config)
     warnings += destination_warnings(config)

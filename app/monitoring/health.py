@@ -96,7 +96,8 @@ class Health:
 class Readiness:
     """Whether the service can answer.
 
-    Faults that do not affect look-ups are only warnings.
+    Faults that do not affect look-ups are only warnings: a load balancer must not remove a service
+    that answers.
     """
 
     def __init__(

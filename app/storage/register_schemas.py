@@ -93,7 +93,7 @@ class RegisterSchemas(RegisterStore):
 
     def put_aside(self, generation: int | None) -> None:
         """Rename the schema that readers use to the name of a waiting generation."""
-        # Wait for a dump in progress: pg_dump needs its tables to keep their names (D47).
+        # Wait for a dump in progress: pg_dump needs its tables to keep their names.
         with self.waiting_for_backup():
             self._engine.execute_sql('LOCK TABLE "register_kept" IN ROW EXCLUSIVE MODE')
         if generation is None:
@@ -244,7 +244,7 @@ class _NextSchema(NextGeneration):
 def hold_off_renames(engine: Engine) -> None:
     """Prevent schemas from being renamed until the transaction ends.
 
-    pg_dump needs its tables to keep their names (D47).
+    pg_dump needs its tables to keep their names.
     """
     engine.execute_sql('LOCK TABLE "register_kept" IN SHARE MODE')
 

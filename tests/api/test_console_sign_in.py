@@ -36,7 +36,7 @@ from tests.unit.held import begun
 IDLE_SECONDS = 3_600
 PLAIN, SECURE = "verifyd-console", "__Host-verifyd-console"
 BEHIND_NGINX = {"REMOTE_ADDR": ""}
-"""A request over a Unix socket; without X-Forwarded-Proto it counts as TLS (D94)."""
+"""A request over a Unix socket; without X-Forwarded-Proto it counts as TLS."""
 
 
 @pytest.fixture
@@ -433,7 +433,7 @@ class TestCookies:
         assert browser.get(ROOT).status_int == 401
 
     def test_the_scheme_of_an_untrusted_peer_does_not_count(self, application, token):
-        """X-Forwarded-Proto is believed from proxies only (D94)."""
+        """X-Forwarded-Proto is believed from proxies only."""
         headers = {**SAME_ORIGIN, "X-Forwarded-Proto": "https"}
         response = Browser(application).post(sign_in_path(token), headers=headers)
         assert response.headers["Set-Cookie"].startswith(f"{PLAIN}=")

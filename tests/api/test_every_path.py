@@ -402,7 +402,7 @@ class TestHeaders:
 
     @each_row("path", [*KNOWN, "/nothing"])
     def test_web_pages_of_others_are_not_let_in(self, alice, path):
-        """No answer has a header of CORS, whatever a browser asks (D96)."""
+        """No answer has a header of CORS, whatever a browser asks."""
         headers = {"Origin": "https://example.com", "Access-Control-Request-Method": "GET"}
         for method in ("GET", "OPTIONS"):
             response = alice.request(method, path, headers=headers)

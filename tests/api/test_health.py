@@ -207,7 +207,7 @@ class TestFreshness:
 
 
 class TestWritable:
-    """Functions that fail while look-ups work are warnings (D58)."""
+    """Functions that fail while look-ups work are warnings."""
 
     @ON_SQLITE
     def test_a_database_that_takes_no_writes_is_a_warning(self, world):
@@ -264,7 +264,7 @@ class TestWritable:
 
 
 class TestConditions:
-    """Faults that an operator must fix are warnings while look-ups work (D76)."""
+    """Faults that an operator must fix are warnings while look-ups work."""
 
     @pytest.fixture
     def troubled(self, world):

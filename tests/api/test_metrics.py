@@ -224,7 +224,7 @@ class TestDatabase:
 
 
 class TestInstallation:
-    """Metrics for watching the nightly jobs (D76)."""
+    """Metrics for watching the nightly jobs."""
 
     def test_the_last_loads_of_a_register_are_metrics(self, world, alice, monkeypatch):
         """They are the last success, the last failure, and the last load's rejects."""
@@ -274,7 +274,7 @@ class TestInstallation:
             take_away(world.engine, "native")
 
     def test_a_killed_load_is_a_failure(self, world, alice):
-        """A killed load counts as in `/readyz`, `check` and the alerts (D76)."""
+        """A killed load counts as in `/readyz`, `check` and the alerts."""
         with locked(world.engine, "rdw"):
             line = {"register": "rdw", "kind": "vehicles", "mode": "merge", "format": "rdw-csv"}
             insert_line(world.engine, files="a.csv", status="running", **line)

@@ -1,4 +1,4 @@
-"""GET /openapi.json: the address it names, and how it is cached (D94)."""
+"""GET /openapi.json: the address it names, and how it is cached."""
 
 import pytest
 

@@ -196,7 +196,7 @@ class TestTogether:
         assert sorted(told) == sorted((headers["x-request-id"], s) for s, headers, _ in answers)
 
     def test_a_full_disk_at_the_log_is_counted(self, world):
-        """Each line that was dropped counts, and the answers are sent (D58)."""
+        """Each line that was dropped counts, and the answers are sent."""
         world.load([CAR])
         logs.take_dropped()
         with ExitStack() as stack:

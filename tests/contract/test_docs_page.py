@@ -156,7 +156,7 @@ def test_every_deep_link_names_an_operation(client: webtest.TestApp, name: str) 
 def test_every_asset_is_served_under_a_name_of_its_content(
     client: webtest.TestApp, name: str, address: str
 ) -> None:
-    """An asset has its media type; its name changes with its content, so it may be kept (D97)."""
+    """An asset has its media type; its name changes with its content, so it may be kept."""
     response = client.get(address)
     assert response.content_type == MEDIA_TYPES[name.rpartition(".")[2]]
     assert response.content_length == len(response.body) > 0
@@ -447,7 +447,7 @@ class TestDocumentation:
     def test_samples_have_the_address_of_the_request(
         self, client: webtest.TestApp, path: str
     ) -> None:
-        """Whoever copies a sample reaches this service (D94)."""
+        """Whoever copies a sample reaches this service."""
         headers, environ = {"Host": "api.example.com"}, {"REMOTE_ADDR": "192.0.2.1"}
         text = client.get(path, headers=headers, extra_environ=environ).text
         assert "http://api.example.com/v1/account" in text
@@ -529,7 +529,7 @@ class TestStart:
 
 
 def test_swagger_ui_is_as_upstream_made_it() -> None:
-    """The directory has exactly the files that the manifest pins by SHA-256 (D63)."""
+    """The directory has exactly the files that the manifest pins by SHA-256."""
     found = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in SWAGGER_UI.iterdir()

@@ -1,4 +1,4 @@
-"""The OpenAPI document is what client generators and their users need (D94, D95)."""
+"""The OpenAPI document is what client generators and their users need (D95)."""
 
 import re
 

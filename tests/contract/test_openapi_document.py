@@ -245,7 +245,7 @@ def test_every_reference_resolves() -> None:
 
 
 def test_no_component_is_unused() -> None:
-    """Every component is used, in the document and in the file from which it is made (D176)."""
+    """Every component is used, in the document and in the file from which it is made."""
     written = json.loads(Path(app.documentation.__file__).with_name("openapi.json").read_bytes())
     names = [name for alternative in DOCUMENT["security"] for name in alternative]
     schemes = {f"#/components/securitySchemes/{name}" for name in names}

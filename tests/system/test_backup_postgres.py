@@ -1,4 +1,4 @@
-"""Backups of a real Postgres, with its own `pg_dump` and `pg_restore` (D47, D48)."""
+"""Backups of a real Postgres, with its own `pg_dump` and `pg_restore` (D48)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The code samples of /docs run as they are shown (D97)."""
+"""The code samples of /docs run as they are shown."""
 
 import ast
 import html

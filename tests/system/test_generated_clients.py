@@ -1,4 +1,4 @@
-"""Clients that generators write from the served OpenAPI document reach the service (D94, D95)."""
+"""Clients that generators write from the served OpenAPI document reach the service (D95)."""
 
 import html
 import json

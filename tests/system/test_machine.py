@@ -495,7 +495,7 @@ def test_a_renewed_certificate_is_taken_or_the_former_stays(behind_nginx, tmp_pa
     machine.do(f"RENEWED_LINEAGE=/root/live {hook}")
     expected = (tmp_path / "fullchain.pem").read_text().strip()
     until(lambda: served_certificate(machine) == expected, "nginx to serve the new certificate")
-    # The service reads the date of the certificate (D79), and never its key.
+    # The service reads the date of the certificate, and never its key.
     assert machine.do("stat -c '%n %G %a' /etc/verifyd/tls/*").splitlines() == [
         "/etc/verifyd/tls/fullchain.pem verifyd 640",
         "/etc/verifyd/tls/privkey.pem root 600",

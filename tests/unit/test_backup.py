@@ -1,4 +1,4 @@
-"""`verifyd backup`: what a backup holds, and what is left when it fails (D47)."""
+"""`verifyd backup`: what a backup holds, and what is left when it fails."""
 
 import fcntl
 import hashlib

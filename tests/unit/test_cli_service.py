@@ -319,7 +319,7 @@ def test_a_warning_ends_with_one_sign(cli):
 
 
 def test_check_shows_warnings(cli):
-    """Warnings are printed, and the exit status stays 0 (D76)."""
+    """Warnings are printed, and the exit status stays 0."""
     assert cli.run("import", cli.file("a.csv", "registration,make", "!,FORD")).status == 1
     ended = cli.run("check")
     assert (ended.status, ended.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""Conditions that an operator must look at, found once for all who show them (D76)."""
+"""Conditions that an operator must look at, found once for all who show them."""
 
 import errno
 import os

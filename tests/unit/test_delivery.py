@@ -1,4 +1,4 @@
-"""No destination, setting or disk hinders the delivery of alerts to others (D78)."""
+"""No destination, setting or disk hinders the delivery of alerts to others."""
 
 import errno
 import os

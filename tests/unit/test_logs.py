@@ -1,4 +1,4 @@
-"""Log lines are written whole, and never block a request (D58)."""
+"""Log lines are written whole, and never block a request."""
 
 import fcntl
 import json

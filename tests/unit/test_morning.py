@@ -1,4 +1,4 @@
-"""The morning report: what is on its one screen, and which host sends it when (D156)."""
+"""The morning report: what is on its one screen, and which host sends it when."""
 
 import errno
 import socket

@@ -1,4 +1,4 @@
-"""What the run of a nightly job reports: everything, and nothing twice (D76, D77)."""
+"""What the run of a nightly job reports: everything, and nothing twice (D77)."""
 
 from pathlib import Path
 from unittest.mock import Mock

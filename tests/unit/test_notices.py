@@ -1,4 +1,4 @@
-"""Which alerts are sent to whom, once: their state and the queue of messages (D77, D78)."""
+"""Which alerts are sent to whom, once: their state and the queue of messages (D77)."""
 
 import base64
 import errno

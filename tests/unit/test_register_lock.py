@@ -1,4 +1,4 @@
-"""Checking a register's lock does not hinder a load (D28, D76)."""
+"""Checking a register's lock does not hinder a load (D28)."""
 
 from multiprocessing import get_context
 

@@ -85,8 +85,8 @@ def scheme_of(req: falcon.Request, trusted_proxies: Sequence[Network]) -> str:
     """Return the scheme that the client used: `http` or `https`.
 
     The service itself speaks plain HTTP. A trusted proxy states its scheme in `X-Forwarded-Proto`;
-    without that header it counts as TLS, which our nginx always speaks. SEC: the header of any
-    other peer is ignored.
+    without that header it counts as TLS, which our nginx always speaks: a key that is sent in clear
+    is given away. SEC: the header of any other peer is ignored.
     """
     if not comes_from_proxy(req, trusted_proxies):
         return "http"

@@ -47,7 +47,10 @@ class Asset(NamedTuple):
 
 
 def served_name(name: str, digest: str) -> str:
-    """Return the name of a file with the first digits of its SHA-256."""
+    """Return the name of a file with the first digits of its SHA-256.
+
+    After an upgrade no browser shows an old style sheet.
+    """
     stem, _, extension = name.rpartition(".")
     return f"{stem}.{digest[:_DIGITS]}.{extension}"
 

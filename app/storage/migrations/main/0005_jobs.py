@@ -1,4 +1,4 @@
-"""Add the runs of nightly jobs, and an index to find the last loads of each register (D76)."""
+"""Add the runs of nightly jobs, and an index to find the last loads of each register."""
 
 from peewee import AutoField, BigIntegerField, BooleanField, CharField, Model, TextField
 

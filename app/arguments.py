@@ -1,6 +1,7 @@
 """Arguments and options of commands and of option files, and how a parser answers mistakes.
 
-The texts of the parser are the same on all versions of Python. No colour is used.
+The texts of the parser are the same on all versions of Python, unlike those of argparse. No colour
+is used.
 """
 
 import argparse

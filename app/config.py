@@ -128,12 +128,12 @@ class Config:
         "on", values.on_or_off, "one JSON line per request on stdout: `on` or `off`"
     )
     console: bool = setting(
-        "off", values.on_or_off, "the operator's console at `/console` (D131): `on` or `off`"
+        "off", values.on_or_off, "the operator's console at `/console`: `on` or `off`"
     )
     console_bind: str = setting(
         "",
         values.optional_address,
-        "where `serve` listens for the console alone (D131): `ADDRESS:PORT` or `unix:/PATH`; by "
+        "where `serve` listens for the console alone: `ADDRESS:PORT` or `unix:/PATH`; by "
         "default the console is where the API is",
     )
     console_url: str = setting(
@@ -166,7 +166,7 @@ class Config:
     console_limits: Mapping[str, int] = setting(
         "",
         values.plates_by_role,
-        "how many plates a person may look up in the console on a day (D192), by role as in "
+        "how many plates a person may look up in the console on a day, by role as in "
         "`clerk=500,viewer=50`: 1 to 1,000,000; a role that is not named has no limit",
     )
     """Plates by role."""
@@ -269,7 +269,7 @@ class Config:
         "",
         lookup_advice,
         "what people do next after a look-up on the console that found no plate or a vehicle that "
-        "is not insured or compliant, or not known to be (D191): one line, at most 500 characters",
+        "is not insured or compliant, or not known to be: one line, at most 500 characters",
     )
     # SEC: its URLs may hold tokens.
     notify: tuple[Destination, ...] = setting(

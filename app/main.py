@@ -166,7 +166,7 @@ def _application_type(
 ) -> Callable[..., Application]:
     """Return the factory of the application, which hands requests over to the console if it is on.
 
-    PERF: only with the console its code is imported.
+    PERF: only with the console its code is imported, so that nothing of the API gets slower.
     """
     if not config.console:
         return Application

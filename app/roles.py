@@ -1,4 +1,4 @@
-"""The roles of people in the console, and their rights (D133)."""
+"""The roles of people in the console, and their rights."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -30,4 +30,5 @@ RIGHTS: Mapping[Role, frozenset[Right]] = {
     Role.AUDITOR: frozenset({Right.LOOK_UP, Right.READ, Right.AUDIT}),
 }
 """The rights of each role. An operator cannot read the audit trail, which also holds operators to
-account; an auditor changes nothing."""
+account; an auditor changes nothing. A clerk looks plates up all day: one page is easier to learn,
+and accounts, keys and actions are not theirs to see."""

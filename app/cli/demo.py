@@ -59,7 +59,7 @@ from app.storage.versions import tells_unknown
 commands = Group()
 _ACCOUNT = "demo"
 _LIMITED = "demo-limited"
-"""The account to try 429 with, and its plan."""
+"""The account to try 429 with, and its plan: the other one must not use the limit up."""
 _LIMITED_REQUESTS, _LIMITED_SECONDS = 5, 10
 """The limit of that plan."""
 _SANDBOX = "demo-sandbox"
@@ -230,7 +230,7 @@ def _steps(*, tells: bool, is_complete: bool) -> list[_Step]:
 
 
 def _require_demo_or_empty(engine: Engine) -> None:
-    """Refuse a database of real data: no real request may get an invented vehicle (D42).
+    """Refuse a database of real data: no real request may get an invented vehicle.
 
     A database with the demo's register is the demo's, even if other registers were loaded.
     """
@@ -366,7 +366,8 @@ def _revoke_keys(engine: Engine, account: str) -> int:
 def claim(config: Config) -> Path:
     """Make sure that this process alone may serve the demo; return the path of its access log.
 
-    Nothing is created if the demo is running already, or if another program uses the address.
+    Nothing is created if the demo is running already, or if another program uses the address: a
+    second run must not revoke the key of the first.
     Raises OperatorError with what to do.
     """
     try:
@@ -387,10 +388,12 @@ def claim(config: Config) -> Path:
 
 
 def _serve(access_log: Path, show: Callable[[], None]) -> None:
-    """Serve until Ctrl-C or TERM. The terminal gets warnings and errors only.
+    """Serve until Ctrl-C or TERM.
+
+    The terminal gets warnings and errors only: JSON lines bury what a person reads.
 
     Args:
-        show: prints what to try, as soon as the demo answers. After an error nothing answers.
+        show: prints what to try, as soon as the demo answers: above an error it would scroll away.
     """
     # NOTE: not before now is the directory certainly a demo's.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC

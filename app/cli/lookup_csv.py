@@ -1,4 +1,7 @@
-"""`verifyd lookup --csv`: copies a file and adds the answer to each line."""
+"""`verifyd lookup --csv`: copies a file and adds the answer to each line.
+
+The bytes of a line stay as they are: the content of the file is not ours to change.
+"""
 
 import argparse
 import io
@@ -40,7 +43,11 @@ from app.vehicles.reader import BATCH_PLATES, VehicleReader
 from app.vehicles.records import Read
 
 BATCH_LINES = BATCH_PLATES
-"""Lines that are answered from one state of the registers."""
+"""Lines that are answered from one state of the registers.
+
+With one state for the whole file, a drop on Postgres would wait for a minute, and every look-up for
+the drop; on SQLite the log of a load could not be given back.
+"""
 _BATCH_BYTES = 4 * 1024 * 1024
 _MODE = 0o640
 """SEC: other users must not read answers about vehicles."""

@@ -1,5 +1,7 @@
 """The output of commands: text that ends with a sentence, or one JSON document with `--json`.
 
+A reader looks at the last line.
+
 Also the line about a long wait, the question before data is destroyed, and plates that are typed.
 """
 

@@ -1,4 +1,9 @@
-"""The console as an application of its own, beside the API's (D131)."""
+"""The console as an application of its own, beside the API's.
+
+No page can be reached with an API key. With a listener of its own, a firewall or the permissions of
+files can guard the console: a proxy's list of paths is only as good as both programs' idea of a
+path.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -134,7 +134,7 @@ def version_of(*shown: object) -> str:
     """Return the version of a page: another text if the page shows anything else.
 
     The page's form sends this version back. If the row has another one then, `require_version`
-    refuses the form.
+    refuses the form: two operators must not undo each other's work unseen.
     """
     return hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
 

@@ -1,4 +1,7 @@
-"""How old the data of an answer is, and what makes it doubtful (D198)."""
+"""How old the data of an answer is, and what makes it doubtful (D198).
+
+Every stale register and held load is named, because any could change the answer.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import tzinfo

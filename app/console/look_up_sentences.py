@@ -1,4 +1,4 @@
-"""The sentences of the look-up page about one plate: verdicts, what is missing, its receipt (D191).
+"""The sentences of the look-up page about one plate: verdicts, what is missing, its receipt.
 
 They are made from labels and dates of `look_up_texts`; both modules are translated together.
 """

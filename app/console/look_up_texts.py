@@ -1,4 +1,4 @@
-"""The labels, dates and plurals of the look-up page (D191).
+"""The labels, dates and plurals of the look-up page.
 
 Its sentences about one plate are in `look_up_sentences`. Two modules with the same names in another
 language are a translation. Sentences about a wrong field or an invalid plate, and why a register

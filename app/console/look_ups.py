@@ -1,4 +1,4 @@
-"""Look-ups by people: one plate, a pasted list or table, for a day or a period (D136, D191)."""
+"""Look-ups by people: one plate, a pasted list or table, for a day or a period."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
@@ -201,7 +201,7 @@ class LookUp(Resource):
     """Look-ups by people; a CSV file if the field `as` is `csv`.
 
     The answers are those of the API. No account is charged for them: people have limits of their
-    own (D192).
+    own.
 
     SEC: plates are sent with POST only, so they are in no URL, log or history of a browser.
     """
@@ -232,7 +232,7 @@ class LookUp(Resource):
         if form.needs_choice or not form.is_sound:
             self._show(req, resp, form)
             return
-        req.context.caller = PEOPLE  # Usage counts the answer (D192).
+        req.context.caller = PEOPLE  # Usage counts the answer.
         try:
             with self._limits.counted(req.session, len(form.plates)):
                 self._answer(req, resp, form)
@@ -240,7 +240,11 @@ class LookUp(Resource):
             self._refuse(req, resp, form, reached)
 
     def _require_trail(self, req: ConsoleRequest) -> None:
-        """Raise PageError if the person may not look up without the audit trail (D190)."""
+        """Raise PageError if the person may not look up without the audit trail.
+
+        Each answer to a clerk is about a person who did not ask for it, and nobody else would see
+        who looked. The other roles run the service.
+        """
         if self.services.trail is None and not req.session.may(Right.READ):
             heading, text = texts.WITHOUT_TRAIL
             raise PageError(503, heading, text.format(variable=SETTINGS["audit"].variable))

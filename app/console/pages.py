@@ -1,4 +1,7 @@
-"""The table of the console's pages, from which routes, rights and navigation are made (D133)."""
+"""The table of the console's pages, from which routes, rights and navigation are made.
+
+The tests of all roles read it, too, so that no page is forgotten in one of them.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

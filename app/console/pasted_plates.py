@@ -1,6 +1,7 @@
-"""Plates that somebody pasted: a list, or a table of which one column has the plates (D191).
+"""Plates that somebody pasted: a list, or a table of which one column has the plates.
 
-A list that seems to have a heading is a table, too: of one column.
+A list that seems to have a heading is a table, too: of one column. No rule surely finds the column
+of plates, so the page asks, also about a heading: a wrong guess would lose a plate.
 """
 
 import csv

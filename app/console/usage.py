@@ -194,6 +194,8 @@ class UsagePage(Resource):
         listing = _listing(req, asked)
         values: Values = {}
         if asked.faults:
+            # Wrong filters are no absent ones, as in other lists: somebody writes bills with this
+            # page.
             resp.status = falcon.HTTP_422
         else:
             used = usage_of_days(engine, *asked.period, asked.groups, asked.whose)

@@ -161,7 +161,7 @@ def _has_trail(config: Config) -> bool:
 
 
 def clerk_warnings(engine: Engine, config: Config) -> list[str]:
-    """Return a warning if clerks are or can be signed in who cannot look up (D190)."""
+    """Return a warning if clerks are or can be signed in who cannot look up."""
     if config.audit or not config.console:
         return []
     roles = {*config.console_groups.values(), *(each.role for each in list_sessions(engine))}

@@ -1,4 +1,4 @@
-"""How many plates people look up in the console on a day, and the limits of their roles (D192)."""
+"""How many plates people look up in the console on a day, and the limits of their roles."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,6 +83,7 @@ class PlateLimits:
         if left is not None:
             next_at = clock.start_of(today + timedelta(days=1), self._zone)
             raise LimitReached(limit, max(0, left), next_at)
+        # A full disk must not cost a day.
         try:
             yield
         except Exception:

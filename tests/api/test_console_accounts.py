@@ -1,4 +1,4 @@
-"""The pages of accounts, and with them what all lists and forms of the console do (D134)."""
+"""The pages of accounts, and with them what all lists and forms of the console do."""
 
 import pytest
 

@@ -162,7 +162,7 @@ class TestFilters:
             ({"from": "0001-01-01", "to": "9999-12-30", "by": "nobody"}, ""),
             ({"sort": "action"}, "accounts.create accounts.set-plan keys.create plans.set"),
             ({"sort": "who", "by": "ben"}, "accounts.set-plan plans.set"),
-            # What no action can have is as absent (D134).
+            # What no action can have is as absent.
             ({"action": "keys.", "from": "2030-02-30", "to": "9999-12-31", "page": "x"}, "4"),
         ],
     )

@@ -1,4 +1,4 @@
-"""What people with the role clerk can do: look plates up, and sign out (D190)."""
+"""What people with the role clerk can do: look plates up, and sign out."""
 
 import pytest
 

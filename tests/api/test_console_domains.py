@@ -1,4 +1,4 @@
-"""The pages of domains: lists, suspend and activate (D136)."""
+"""The pages of domains: lists, suspend and activate."""
 
 import pytest
 

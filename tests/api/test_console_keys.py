@@ -1,4 +1,4 @@
-"""The pages of keys: lists, a new key that is shown once, rotate and revoke (D136)."""
+"""The pages of keys: lists, a new key that is shown once, rotate and revoke."""
 
 from datetime import UTC, timedelta
 

@@ -1,4 +1,4 @@
-"""Limits of plates per person and day in the console, and the usage of people (D192)."""
+"""Limits of plates per person and day in the console, and the usage of people."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

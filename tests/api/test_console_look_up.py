@@ -1,4 +1,4 @@
-"""Look-ups in the console: a plate or a list, for a day, as a page or a CSV file (D136)."""
+"""Look-ups in the console: a plate or a list, for a day, as a page or a CSV file."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The look-up page for people who look plates up all day: form, tables, receipts (D191)."""
+"""The look-up page for people who look plates up all day: form, tables, receipts."""
 
 import pytest
 

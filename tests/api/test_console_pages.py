@@ -1,4 +1,4 @@
-"""What every page of the console has in common: headers, assets, errors, times (D131)."""
+"""What every page of the console has in common: headers, assets, errors, times."""
 
 import json
 import re

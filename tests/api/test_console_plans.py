@@ -1,4 +1,4 @@
-"""The pages of plans: list, detail with accounts, create, change and delete (D12, D81, D136)."""
+"""The pages of plans: list, detail with accounts, create, change and delete (D12, D81)."""
 
 import pytest
 

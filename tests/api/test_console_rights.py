@@ -1,4 +1,4 @@
-"""Every role at every page and method of the console (D133)."""
+"""Every role at every page and method of the console."""
 
 import pytest
 

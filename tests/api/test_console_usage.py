@@ -1,4 +1,4 @@
-"""The page of usage, its file, and the charts of the overview (D128, D137)."""
+"""The page of usage, its file, and the charts of the overview (D128)."""
 
 import csv
 import re

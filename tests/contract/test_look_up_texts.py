@@ -1,4 +1,4 @@
-"""All texts of the look-up page are in one module, so that a language can be added (D191)."""
+"""All texts of the look-up page are in one module, so that a language can be added."""
 
 import re
 from zoneinfo import ZoneInfo

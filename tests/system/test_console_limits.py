@@ -1,4 +1,4 @@
-"""Limits of plates per person and day, with several hosts, kills and a full disk (D192)."""
+"""Limits of plates per person and day, with several hosts, kills and a full disk."""
 
 import http.client
 import threading

@@ -1,4 +1,4 @@
-"""The console at an address of its own, `VERIFYD_CONSOLE_BIND` (D131), with real processes."""
+"""The console at an address of its own, `VERIFYD_CONSOLE_BIND`, with real processes."""
 
 import re
 import sys

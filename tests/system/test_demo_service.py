@@ -1,4 +1,4 @@
-"""`verifyd demo --serve`, as `make run` runs it: once at a time, and nothing is lost (D98)."""
+"""`verifyd demo --serve`, as `make run` runs it: once at a time, and nothing is lost."""
 
 import json
 import os

@@ -152,7 +152,7 @@ def test_commands_do_not_count(books):
 
 @ON_SQLITE
 def test_people_in_the_console_are_compared(books):
-    """Their records have neither account nor key, and count for no account (D192)."""
+    """Their records have neither account nor key, and count for no account."""
     UsageAccount.insert(id=0, name="console").execute(books.engine)
     books.use(5, 3, account_id=0, key_id="", operation="console")
     books.use(9, 3, account_id=0, key_id="", operation="console")

@@ -1,4 +1,4 @@
-"""`verifyd demo`: demo data to try, never among real data (D42)."""
+"""`verifyd demo`: demo data to try, never among real data."""
 
 import re
 
@@ -85,7 +85,7 @@ def test_it_says_how_it_is_known_who_has_no_policy(bare_cli, monkeypatch, rule, 
 
 
 def test_the_limited_account_has_a_small_plan(bare_cli):
-    """A run sets its plan to the few requests that are printed, whatever it was (D122)."""
+    """A run sets its plan to the few requests that are printed, whatever it was."""
     bare_cli.run("demo")
     limits = ("--requests", "9", "--window", "9", "--bulk-max", "9", "--domains-max", "9")
     bare_cli.run("plans", "set", "demo-limited", *limits)

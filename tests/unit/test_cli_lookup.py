@@ -1,4 +1,4 @@
-"""`verifyd lookup PLATE...`: the API's answers, and which rows decided them (D83)."""
+"""`verifyd lookup PLATE...`: the API's answers, and which rows decided them."""
 
 import io
 import json

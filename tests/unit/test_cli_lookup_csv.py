@@ -1,4 +1,4 @@
-"""`verifyd lookup --csv`: copies the file and adds the answer to each line (D84)."""
+"""`verifyd lookup --csv`: copies the file and adds the answer to each line."""
 
 import csv
 import errno

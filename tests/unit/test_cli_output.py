@@ -1,4 +1,4 @@
-"""What commands print for people: it ends with a sentence, and no line of it is JSON (D88)."""
+"""What commands print for people: it ends with a sentence, and no line of it is JSON."""
 
 import argparse
 import io

@@ -46,7 +46,7 @@ class TestDrop:
         assert modes == ["merge", "undrop", "drop", "merge"]
 
     def test_it_ends_with_a_sentence(self, cli):
-        """Which names the register, and how to undo a drop; nothing is logged beside it (D88)."""
+        """Which names the register, and how to undo a drop; nothing is logged beside it."""
         load(cli)
         for words, sentence in (
             (("drop", "native", "--yes"), "register native dropped; bring it back with "),

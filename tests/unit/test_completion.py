@@ -1,4 +1,4 @@
-"""`verifyd completion`: what a shell offers for the words typed so far (D89)."""
+"""`verifyd completion`: what a shell offers for the words typed so far."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The explanation of an answer (D83), compared with an independent model."""
+"""The explanation of an answer, compared with an independent model."""
 
 from collections import Counter
 from collections.abc import Iterator

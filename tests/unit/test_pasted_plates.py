@@ -1,4 +1,4 @@
-"""Pasted lists and tables: which is which, the likely column, and that no cell is lost (D191)."""
+"""Pasted lists and tables: which is which, the likely column, and that no cell is lost."""
 
 import re
 

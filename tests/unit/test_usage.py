@@ -1,4 +1,4 @@
-"""What the command line says about mistakes: short, the same on all versions of Python (D88)."""
+"""What the command line says about mistakes: short, the same on all versions of Python."""
 
 import pytest
 

@@ -79,7 +79,7 @@ def test_a_worker_accepts_for_a_short_time(server, monkeypatch):
 
 
 def test_a_connection_that_moves_keeps_its_listener():
-    """Another worker answers it with the environment of the same listener, too (D131)."""
+    """Another worker answers it with the environment of the same listener, too."""
     with ExitStack() as stack:
         lobby = new_lobby(stack, is_shared=True)
         one, other = (Server(stack, lobby, listeners=2) for _ in range(2))

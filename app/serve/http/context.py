@@ -16,13 +16,13 @@ Environ = dict[str, Any]
 
 REFUSAL = "verifyd.refusal"
 """Where a WSGI environment has the Problem that answers a request which cannot be read, or
-which came to the wrong listener (D131)."""
+which came to the wrong listener."""
 
 FAILURE = "verifyd.failure"
 """Where a WSGI environment that is answered a second time has the exception that answers it."""
 
 LISTENER = "verifyd.listener"
-"""Where a WSGI environment has the address of the listener that the request came in on (D131), if
+"""Where a WSGI environment has the address of the listener that the request came in on, if
 our worker answers it. SEC: no field of a request can have this name."""
 
 REPEATED = "verifyd.repeated"

@@ -1,4 +1,4 @@
-"""Add how many plates each person looks up on a day, for the limits of the console (D192)."""
+"""Add how many plates each person looks up on a day, for the limits of the console."""
 
 from peewee import (
     BigIntegerField,

@@ -11,7 +11,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def now() -> int:
-    """Return the current time as whole Unix seconds, as all times are stored (D34)."""
+    """Return the current time as whole Unix seconds, as both engines store all times."""
     return int(time.time())
 
 

@@ -348,7 +348,10 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 _CREDENTIALS = ("database_url", "notify_secret", "console_proxy_secret")
-"""The settings that systemd can pass as credentials of the same names."""
+"""The settings that systemd can pass as credentials of the same names.
+
+A secret is then in no environment that a unit file shows.
+"""
 
 
 def with_credentials(environ: Mapping[str, str]) -> Mapping[str, str]:

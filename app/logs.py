@@ -234,6 +234,7 @@ class CommandFormatter(logging.Formatter):
 
 def formatter() -> logging.Formatter:
     """Return the formatter of a job's log: text if stderr is a terminal, else JSON."""
+    # A person reads a terminal, and a program the journal.
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return TextFormatter() if is_terminal else JsonFormatter()
 

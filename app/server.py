@@ -255,7 +255,7 @@ class Server(BaseApplication):
         engine = open_engine(_config.database_url, is_serving=True)
         app = create_app(_config, engine)
         try:
-            # A connection needs some disk space. Take it before the disk can be full (D56).
+            # A connection needs some disk space. Take it before the disk can be full.
             find_unreadable(engine)
         except (peewee.DatabaseError, peewee.InterfaceError) as error:
             engine.recover(error)  # Requests are answered 503 until the database is back.

@@ -1,7 +1,7 @@
 """Where the rules of time zones come from, and which zone this host has.
 
 The system has them, and so has the package `tzdata`. The newer ones count; `zoneinfo` alone would
-always prefer those of the system, which can be years old (D43).
+always prefer those of the system, which can be years old, or missing on a minimal system.
 """
 
 import os

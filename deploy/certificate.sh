@@ -5,7 +5,8 @@
 #
 # DIRECTORY holds fullchain.pem and privkey.pem; certbot's deploy hook names it in RENEWED_LINEAGE.
 # Without a directory, nginx reads what is already in /etc/verifyd/tls. If nginx refuses the new
-# certificate, the former one is restored, and nginx continues with it.
+# certificate, the former one is restored, and nginx continues with it: a renewal at night must not
+# stop the service.
 set -eu
 umask 077
 

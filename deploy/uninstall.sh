@@ -3,9 +3,9 @@
 #
 #   install.sh --uninstall [--purge [--yes]] [--prefix ROOT]
 #
-# Data, settings and the user stay, so that a new installation continues with them. --purge removes
-# them too; it asks first, unless --yes is given. After an interrupted installation or removal, this
-# removes what is left.
+# Data, settings and the user stay, so that a new installation continues with them: they cannot be
+# made again. --purge removes them too; it asks first, unless --yes is given. After an interrupted
+# installation or removal, this removes what is left.
 set -eu
 
 say() { echo "verifyd: $*"; }

@@ -129,13 +129,14 @@ def _message_of(error: Exception) -> tuple[str, Mapping[str, object]]:
 
 
 def _report(args: argparse.Namespace, message: str, members: Mapping[str, object]) -> None:
-    """Report why a command failed: in a sentence, or for a job of a timer in a log line (D75).
+    """Report why a command failed: in a sentence, or for a job of a timer in a log line.
 
     With `--json` the members are a document on stdout, too.
     """
     # SEC: an argument that is repeated can be a key.
     message = without_keys(message)
     members = {**members, "reason": without_keys(str(members["reason"]))}
+    # Nobody watches a timer. When somebody types a command, the reason is its answer.
     if args.is_job and getattr(args, "scheduled", True):
         _log.error("%s", message)
     else:

@@ -50,7 +50,7 @@ class Group:
             details: more lines for its `--help`, after the summary.
             prints_data: give the command `--json`, for one JSON document on stdout.
             is_job: write log lines for programs, and the reason of a failure, too, unless the
-                command takes `--scheduled` and does not get it (D75).
+                command takes `--scheduled` and does not get it.
             sweeps: sweep the watches after the command, because it changes registers (D185). It can
                 set `args.sweeps` to False if it has changed nothing.
             option_of_words: the option that words without one are probably meant for.

@@ -85,7 +85,7 @@ class Load(Job[LoadResult]):
 
 @contextmanager
 def printed_by_command() -> Iterator[None]:
-    """Keep the failure of a load out of the log of a command that prints it anyway (D75)."""
+    """Keep the failure of a load out of the log of a command that prints it anyway."""
     loads_log.setLevel(logging.ERROR)
     try:
         yield

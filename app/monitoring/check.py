@@ -138,7 +138,7 @@ def destination_warnings(config: Config) -> list[str]:
 
 
 def time_zone_warnings(config: Config) -> list[str]:
-    """Return a warning if the system has other rules of the zone than this program (D43)."""
+    """Return a warning if the system has other rules of the zone than this program."""
     name, system = str(config.timezone), time_zones.SYSTEM
     ours, theirs = time_zones.PACKAGE.find_zone(name), system and system.find_zone(name)
     if system is None or ours is None or theirs is None:
@@ -146,6 +146,7 @@ def time_zone_warnings(config: Config) -> list[str]:
     since = time_zones.differs_from(ours, theirs)
     if since is None:
         return []
+    # It is no condition, and raises no alert: the answers follow the newer rules already.
     where, remedy = "the system", "upgrade verifyd"
     if time_zones.USED is time_zones.PACKAGE:
         where, remedy = "verifyd", "update the package tzdata of the system"

@@ -37,7 +37,7 @@ from app.storage.errors import message_of
 
 _UNOPENED = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 loads_log = logging.getLogger("verifyd.loads")
-"""How loads end. A command that prints that does not log it, too (D75)."""
+"""How loads end. A command that prints that does not log it, too."""
 
 
 class Attempt:

@@ -37,7 +37,7 @@ def open_engine(database_url: str, *, create: bool = False, is_serving: bool = F
     """Return the engine that a checked URL names. The first query opens the database.
 
     Args:
-        create: create the SQLite file if it is missing. Only `migrate` and `demo` do that (D39).
+        create: create the SQLite file if it is missing. Only `migrate` and `demo` do that.
         is_serving: limit the time of statements on Postgres to that of a request.
 
     Raises OperatorError if the URL of a Postgres database is invalid.

@@ -3,8 +3,9 @@
 The state of all registers is one short text such as `native/1/fpv,rdw/3/v`: name, generation and
 the letters of the kinds that were ever loaded, `p0` if there are no policies any more; on Postgres
 also the number of the data, as in `rdw/3/v/16412`. If answers tell what is not known (D198),
-`;unknown` follows. It is read together with the key of a request. If it has changed, the worker
-attaches the registers again.
+`;unknown` follows. It is read together with the key of a request, so a new register is used
+from the next request on, without a second query. If it has changed, the worker attaches the
+registers again.
 """
 
 from collections.abc import Callable

@@ -214,7 +214,7 @@ class PolicyRow(NamedTuple):
 
 
 class FineRow(NamedTuple):
-    """A fine on one vehicle. The amount owed is in hundredths of the currency (D34)."""
+    """A fine on one vehicle. The amount owed is in hundredths of the currency."""
 
     registration: Annotated[str, _PLATE]
     reference: Annotated[str, Member(is_key=True, is_counted=False)]

@@ -145,7 +145,7 @@ def _policy_document(policy: PolicyFacts, day: str) -> Document:
 
 
 def _fine(fine: FineFacts) -> Document:
-    # NOTE: text, as in the native format, because money is never a float (D34).
+    # NOTE: text, as in the native format, because money is never a float.
     sign, cents = "-" * (fine.amount_cents < 0), abs(fine.amount_cents)
     return {
         "reference": fine.reference,

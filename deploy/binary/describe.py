@@ -1,8 +1,9 @@
-"""Tell what dist/verifyd is made of: an SBOM (CycloneDX), and the licences of its parts (D64).
+"""Tell what dist/verifyd is made of: an SBOM (CycloneDX), and the licences of its parts.
 
     .venv-binary/bin/python deploy/binary/describe.py
 
 build.sh runs it after PyInstaller, which leaves the list of all files in build/contents.json.
+A list of the build environment would name tools that are not in the binary, and miss libraries.
 Each file must belong to a part that is known, or the build fails. Both documents depend on the
 binary and its commit alone.
 """

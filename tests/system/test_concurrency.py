@@ -65,7 +65,7 @@ def test_domains_are_created_while_an_import_runs(served, world):
 
 
 def test_domains_are_created_while_a_register_is_written(serve, world):
-    """Domains and registers are written under different locks (D35)."""
+    """Domains and registers are written under different locks."""
     world.load([CAR])
     served = serve(workers=1)
     assert served.get(PATH).status == 200
@@ -79,7 +79,7 @@ def test_domains_are_created_while_a_register_is_written(serve, world):
 
 
 def test_a_new_register_counts_from_the_next_request(served, world):
-    """Every worker attaches a new register without a restart (D36)."""
+    """Every worker attaches a new register without a restart."""
     assert {served.get(PATH).status for _ in range(8)} == {404}
     world.load([CAR])
     assert {served.get(PATH).status for _ in range(8)} == {200}

@@ -98,7 +98,7 @@ def test_a_newer_database_is_refused(serve, world, command):
 
 
 def test_an_older_database_is_migrated_at_the_start(serve, world, next_program):
-    """The next program migrates it at the start; then the old one still works (D29, D39)."""
+    """The next program migrates it at the start; then the old one still works (D29)."""
     service = serve(workers=1, **next_program())
     assert service.post("/api/domains", {"name": "example.com"}).status == 201
     messages = [line["message"] for line in service.lines("stderr")]

@@ -1,4 +1,4 @@
-"""On a full disk look-ups and commands that free space work, without a restart (D56, D57)."""
+"""On a full disk look-ups and commands that free space work, without a restart (D57)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A small disk is filled and emptied at random moments under load (D56, D57)."""
+"""A small disk is filled and emptied at random moments under load (D57)."""
 
 import json
 import random

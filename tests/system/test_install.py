@@ -436,7 +436,7 @@ class TestHttp2:
 
 
 class TestTimeZone:
-    """The first settings file has the zone of the host, and keeps it (D43)."""
+    """The first settings file has the zone of the host, and keeps it."""
 
     @pytest.fixture
     def tree(self, tree):

@@ -1,4 +1,4 @@
-"""All log lines are text if stderr is a terminal, and JSON otherwise (D75)."""
+"""All log lines are text if stderr is a terminal, and JSON otherwise."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The SBOM and the licences of the binary, for a made-up list of files (D64)."""
+"""The SBOM and the licences of the binary, for a made-up list of files."""
 
 import importlib
 import json

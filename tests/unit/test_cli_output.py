@@ -126,7 +126,7 @@ def test_a_failed_load_prints_its_reason_alone(filled):
 
 
 def test_the_log_of_a_job_is_json(filled):
-    """Why a job fails that a timer started is one JSON line if stderr is no terminal (D75)."""
+    """Why a job fails that a timer started is one JSON line if stderr is no terminal."""
     words = ("backup", filled.directory / "missing" / "backups")
     ended = filled.run(*words, "--scheduled")
     assert [line["level"] for line in ended.log] == ["error"]
@@ -134,7 +134,7 @@ def test_the_log_of_a_job_is_json(filled):
 
 
 def test_a_job_that_a_person_starts_prints_why_it_fails(filled):
-    """Without `--scheduled` the reason is a sentence, whatever stderr is (D75)."""
+    """Without `--scheduled` the reason is a sentence, whatever stderr is."""
     nowhere = filled.directory / "missing"
     for words in (("backup", nowhere / "backups"), ("import", "--drop", nowhere)):
         ended = filled.run(*words)

@@ -186,7 +186,7 @@ def test_check_prints_one_document(cli, monkeypatch):
 
 
 class TestTimeZone:
-    """`check` shows the zone, and which rules count (D43)."""
+    """`check` shows the zone, and which rules count."""
 
     @pytest.fixture(autouse=True)
     def _zone(self, cli, monkeypatch):
@@ -402,7 +402,7 @@ def test_a_test_message_tries_the_queue_out(cli, monkeypatch):
 
 @pytest.mark.parametrize("words", ["notify --deliver", "watch"])
 def test_jobs_of_timers_log_why_they_fail(cli, monkeypatch, caplog, words):
-    """Nobody watches timers, so the reason of a failure is a line of the log (D75)."""
+    """Nobody watches timers, so the reason of a failure is a line of the log."""
     monkeypatch.setenv("VERIFYD_NOTIFY", "nonsense")
     assert cli.run(*words.split()).status == 1
     assert "VERIFYD_NOTIFY: must be exec:/PATH" in caplog.text
@@ -519,7 +519,7 @@ def test_a_closed_pipe_is_no_error_message(cli, monkeypatch):
 
 
 def test_an_older_schema_is_no_fault(cli, monkeypatch):
-    """`check` accepts an older schema, because `serve` migrates it (D39)."""
+    """`check` accepts an older schema, because `serve` migrates it."""
     monkeypatch.setattr("app.storage.versions.program_schema", lambda: 9)
     assert cli.run("check").status == 0
 

@@ -283,7 +283,7 @@ def test_a_destination_is_named_once():
 
 
 def test_the_secret_can_be_a_credential(tmp_path):
-    """Secrets can be credentials, like the database's URL (D49)."""
+    """Secrets can be credentials, like the database's URL."""
     (tmp_path / "notify_secret").write_text(f"{SECRET}\n")
     credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     assert Config.from_env(credentials).notify_secret == b"x" * 24
@@ -344,7 +344,7 @@ def test_register_names(name):
 
 
 def test_the_database_url_can_be_a_credential(tmp_path):
-    """A variable overrides systemd's credential of the same setting (D49)."""
+    """A variable overrides systemd's credential of the same setting."""
     credentials = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     assert Config.from_env(credentials).database_url == "sqlite:///verifyd.db"
     (tmp_path / "database_url").write_text("sqlite:////data/a.db\n")

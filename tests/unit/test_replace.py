@@ -103,7 +103,7 @@ class TestReplace:
         assert [row[1] for row in held(world, register="other")] == ["FORD"]
 
     def test_a_worker_answers_from_the_new_rows_at_once(self, world, replace, alice):
-        """A worker attaches the next generation with its next request (D36)."""
+        """A worker attaches the next generation with its next request."""
         for make in ("FORD", "SEAT"):
             replace(f"{HEADER}AB12CDE,{make}\n")
             assert alice.get(PATH).json["vehicle"]["make"] == make

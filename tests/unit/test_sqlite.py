@@ -66,7 +66,7 @@ def test_a_statement_is_planned_once_whatever_values_it_gets(tmp_path):
 
 
 def test_dates_and_times_are_stored_as_texts(tmp_path):
-    """The driver stores no dates, so the engine turns them into ISO texts (D34, D108)."""
+    """The driver stores no dates, so the engine turns them into ISO texts (D108)."""
     engine = SqliteEngine(tmp_path / "dates.db", create=True)
     day = datetime(2026, 5, 1, 12, 30)  # noqa: DTZ001 - as Peewee's migrations write it
     assert engine.rows("SELECT ?, ?", (day.date(), day)) == [("2026-05-01", "2026-05-01 12:30:00")]
@@ -76,7 +76,7 @@ def test_dates_and_times_are_stored_as_texts(tmp_path):
 
 
 def test_sorting_needs_no_temporary_files(tmp_path):
-    """A full or read-only directory for temporary files stops no statement (D56, D108)."""
+    """A full or read-only directory for temporary files stops no statement (D108)."""
     engine = SqliteEngine(tmp_path / "sorted.db", create=True)
     assert engine.pragma("temp_store") == 2
     engine.close()

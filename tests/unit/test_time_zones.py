@@ -1,4 +1,4 @@
-"""Where the rules of time zones come from, and which zone this host has (D43)."""
+"""Where the rules of time zones come from, and which zone this host has."""
 
 import os
 import shutil

@@ -23,7 +23,8 @@ JUMP_SECONDS = 3 * 86_400
 OFF_SECONDS = 30 * 86_400
 """How long a host may be off."""
 EARLIEST = 1_577_836_800
-"""2020-01-01, before this program was made. Earlier times are those of a clock that was not set."""
+"""2020-01-01, before this program was made. Earlier times are those of a clock that was not set:
+a machine without a battery boots in 1970."""
 _FILE = "clock.json"
 _NOTED_SECONDS = 3600
 """How often a time is written."""

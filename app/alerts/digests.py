@@ -2,7 +2,8 @@
 
 There is no queue: one digest proves what all before it prove, so each destination gets the latest
 that it does not have. `digests.json` in VERIFYD_DATA_DIR says what each has. If it is missing or
-damaged, the latest digest is sent again.
+damaged, the latest digest is sent again. The unit that delivers alerts sends digests, too, because
+the sandbox of `seal` would break a setgid `sendmail`.
 """
 
 import logging

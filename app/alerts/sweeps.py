@@ -62,6 +62,7 @@ def sweep_conditions(engine: Engine, runs: LastRuns) -> Iterator[Condition]:
         return
     failed = runs.ended.get("sweep")
     yield Condition(
+        # An alert each hour for one fault would be too many: no failed sweep has one of its own.
         key="sweep:late",
         title="the watches are not swept",
         warning=(

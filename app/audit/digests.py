@@ -19,7 +19,8 @@ LINES_MAX = 250_000
 _NAMES_MAX = 5
 _NAME = b"verifyd-audit"
 _BEGIN = re.compile(rb"(?<![\w-])verifyd-audit[\s>]")
-# Mail programs break lines between two words, and quote them.
+# Mail programs break lines between two words, and quote them. No other texts of 64 digits are
+# searched for: those are common.
 _WORDS = _NAME, rb"([0-9a-f]{32})", rb"(\d{8}-\d{8}t\d\d)", rb"(\d{1,12})", rb"([0-9a-f]{64})"
 _FORM = re.compile(rb"(?<![\w-])" + rb"[\s>]{1,9}".join(_WORDS) + rb"(?!\w)")
 _FORM_BYTES = 256

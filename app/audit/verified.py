@@ -70,7 +70,10 @@ class Verified:
         return is_due
 
     def note_sound(self, path: Path) -> None:
-        """Remember that a file that was due is as expected, in the state that it had then."""
+        """Remember that a file that was due is as expected, in the state that it had then.
+
+        A file with a fault is never noted, so its alert lasts.
+        """
         self._sound[path.name] = self._marks[path.name]
 
     def _has_turn(self, name: str, day: int) -> bool:

@@ -79,6 +79,7 @@ def report_plate(
     query = Query("plate", plate, period)
     located = (islice(search(each, query, newest_first=True), ROWS_MAX + 1) for each in views)
     records = sorted(chain.from_iterable(located), key=lambda each: each.time, reverse=True)
+    # A watch can be older than the trail.
     watches = None if engine is None else _watches(engine, plate)
     events = None if engine is None else _events(engine, plate)
     now = time_of(clock.now_ns())

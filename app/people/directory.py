@@ -22,7 +22,10 @@ class Person(NamedTuple):
 
 
 class NotIdentified(Exception):
-    """A request does not say who somebody is; the message is a sentence that says why."""
+    """A request does not say who somebody is; the message is a sentence that says why.
+
+    Whoever sets the proxy up sees nothing else.
+    """
 
 
 class NoRole(Exception):

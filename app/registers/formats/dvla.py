@@ -76,6 +76,7 @@ def _last_taxed_day(text: str) -> str | None:
     """Return the last day that is paid, of the day on which the next tax falls due.
 
     Licences run from the first of a month, so a first is the day on which the next one begins.
+    Another day keeps its meaning: the mock answers of the agency have ends of months.
     """
     day = iso_date(text)
     return day_before(day) if day is not None and day.endswith("-01") else day

@@ -1,6 +1,5 @@
 """Wiring: the only module that knows every part of the application."""
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -61,6 +60,8 @@ from app.watches.watching import Watching
 class Application(falcon.App[Request, falcon.Response]):
     """The WSGI application of one process."""
 
+    measures: Measures
+    """Counts requests, and writes the counts once the server has started it."""
     usage: UsageWriter
     """Writes what the application counts, once the server has started it."""
     unit: Unit[Record]
@@ -123,7 +124,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
     engine = engine or open_engine(config.database_url, is_serving=True)
     authenticator = Authenticator(engine)
     limits = open_limits(config, engine)
-    measures = open_measures()
+    measures = Measures(endpoint.path for endpoint in ENDPOINTS)
     trail = open_trail(config, engine)
     counts = Counts({**OPERATIONS, ("/console/look-up", "POST"): CONSOLE})
     router = CompiledRouter()
@@ -148,7 +149,7 @@ def create_app(config: Config | None = None, engine: Engine | None = None) -> Ap
             Methods(SUGGESTED_PATHS, IMAGINED_PATHS),
         ],
     )
-    app.unit = unit
+    app.unit, app.measures = unit, measures
     app.usage = UsageWriter(counts, engine, config.timezone, config.data_dir)
     problems.install(app, engine, SUGGESTED_PATHS, IMAGINED_PATHS, send_lost_page)
     by_type = {type(resource): resource for resource in resources}
@@ -191,13 +192,3 @@ def open_trail(config: Config, engine: Engine) -> Trail | None:
         return None
     directory = config.audit_dir
     return Trail(directory, lambda: claimed(directory, lambda: database_id(engine)))
-
-
-def open_measures() -> Measures:
-    """Return the counters of requests. If their files cannot be created, log why."""
-    measures = Measures(endpoint.path for endpoint in ENDPOINTS)
-    try:
-        measures.renew()
-    except OSError as error:
-        logging.getLogger("verifyd.metrics").error("requests are not counted: %s", error)
-    return measures

@@ -115,8 +115,6 @@ def prepare_state(config: Config) -> None:
         metrics_files.prepare(config.state_dir)
     except OSError as error:
         raise OperatorError(f"the metrics cannot be kept: {error}") from error
-    # PERF: imported before the fork, so that the workers share its memory.
-    import prometheus_client.multiprocess  # noqa: F401, PLC0415 - its environment is set now
 
 
 def open_standard_streams() -> None:
@@ -187,18 +185,20 @@ def when_ready(server: Arbiter) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Begin to write the usage that this worker counts, and tell that the service answers."""
+    """Begin to write what this worker counts, and tell that the service answers."""
     application: Any = worker.app.callable
     application.usage.start()
+    application.measures.start()
     announce = getattr(worker.app, "announce", None)
     if announce is not None and worker.age == 1:
         announce()
 
 
 def worker_exit(_server: Arbiter, worker: Worker) -> None:
-    """Write the usage that is left when this worker ends."""
+    """Write what this worker has counted last."""
     application: Any = worker.app.callable
     if application is not None:
+        application.measures.stop()
         application.usage.stop()
 
 

@@ -2,10 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate
+from typing import Any
 
 import falcon
+import msgspec
 import peewee
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 
 from app.alerts.certificate import validity_of
 from app.alerts.disk import free_bytes_by_directory, write_fault
@@ -15,16 +24,57 @@ from app.alerts.sweeps import count_watches, held_back
 from app.audit.state import audit_state, summary_of
 from app.config import Config
 from app.errors import OperatorError, Problem
-from app.serve.http import metrics_files
 from app.serve.http.context import Request
 from app.serve.http.metrics import Measures
+from app.serve.http.metrics_files import SECONDS_BUCKETS, RequestCounts
 from app.storage.engine import Engine
 from app.storage.registers import find_unreadable
 from app.storage.tables import Kind
 from app.version import VERSION, revision
 
-if TYPE_CHECKING:
-    from prometheus_client.metrics_core import Metric
+_BOUNDS = [*map(str, SECONDS_BUCKETS), "+Inf"]
+
+
+class _Requests:
+    """What the workers have counted."""
+
+    def __init__(self, counts: RequestCounts) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of requests."""
+        counts = self._counts
+        seconds = HistogramMetricFamily(
+            "verifyd_request_seconds",
+            "Requests and how long they took, by route and status.",
+            labels=["route", "status"],
+        )
+        for (route, status), (sum_seconds, *numbers) in sorted(counts.seconds.items()):
+            buckets = list(zip(_BOUNDS, accumulate(numbers), strict=True))
+            seconds.add_metric([route, str(status)], buckets, sum_seconds)
+        limited = CounterMetricFamily(
+            "verifyd_limited_requests",
+            "Requests that were charged, by plan, and whether they were admitted.",
+            labels=["plan", "outcome"],
+        )
+        for names, number in sorted(counts.limited.items()):
+            limited.add_metric(names, number)
+        yield from (seconds, limited)
+        yield CounterMetricFamily(
+            "verifyd_authentication_failures",
+            "Requests that needed a valid key and had none.",
+            counts.authentication_failures,
+        )
+        yield CounterMetricFamily(
+            "verifyd_database_errors",
+            "Requests that failed because the database did.",
+            counts.database_errors,
+        )
+        yield CounterMetricFamily(
+            "verifyd_log_lines_dropped",
+            "Log lines that nobody read in time.",
+            counts.dropped_log_lines,
+        )
 
 
 class State:
@@ -34,7 +84,7 @@ class State:
         self._engine = engine
         self._config = config
 
-    def collect(self) -> Iterator["Metric"]:
+    def collect(self) -> Iterator[Metric]:
         """Yield the metrics; if the database does not answer, only those that do not need it."""
         try:
             ages = freshness(self._engine, self._config)
@@ -89,7 +139,7 @@ class State:
                     not audit.fault,
                 )
 
-    def _host(self) -> Iterator["Metric"]:
+    def _host(self) -> Iterator[Metric]:
         """Yield the metrics that do not need the database."""
         free = _labelled("verifyd_disk_free_bytes", "Free disk space.", "directory")
         for directory, free_bytes in free_bytes_by_directory(self._engine, self._config).items():
@@ -114,7 +164,7 @@ class State:
                 validity.late_at,
             )
 
-    def _audit(self) -> Iterator["Metric"]:
+    def _audit(self) -> Iterator[Metric]:
         yield _gauge("verifyd_audit_enabled", "Whether VERIFYD_AUDIT is on.", self._config.audit)
         summary = summary_of(self._config)
         if summary is None:
@@ -131,7 +181,7 @@ class State:
         )
 
 
-def _registers(ages: list[Freshness]) -> Iterator["Metric"]:
+def _registers(ages: list[Freshness]) -> Iterator[Metric]:
     loaded = _labelled(
         "verifyd_register_loaded_timestamp_seconds",
         "When the last load of a register ended, in Unix seconds.",
@@ -159,7 +209,7 @@ def _registers(ages: list[Freshness]) -> Iterator["Metric"]:
     yield from (loaded, changed, stale, rows)
 
 
-def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator["Metric"]:
+def _loads(facts: list[LoadFacts], ages: list[Freshness]) -> Iterator[Metric]:
     success = _labelled(
         "verifyd_register_last_success_timestamp_seconds",
         "When the last load of a register that succeeded ended, in Unix seconds.",
@@ -196,7 +246,7 @@ def _is_failure_shown(facts: LoadFacts) -> bool:
     return bool(facts.failed or facts.held) or facts.last is not facts.last_failed
 
 
-def _backup(runs: LastRuns) -> Iterator["Metric"]:
+def _backup(runs: LastRuns) -> Iterator[Metric]:
     if runs.backup_at is None:
         return
     yield _gauge(
@@ -207,21 +257,14 @@ def _backup(runs: LastRuns) -> Iterator["Metric"]:
     yield _gauge("verifyd_backup_size_bytes", "Size of that backup.", runs.backup_bytes or 0)
 
 
-def _gauge(name: str, what: str, value: float) -> "Metric":
-    from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
-
+def _gauge(name: str, what: str, value: float) -> Metric:
     return GaugeMetricFamily(name, what, value=int(value))
 
 
 def _labelled(name: str, what: str, *labels: str) -> Any:
     # NOTE: imported here, because the library reads its environment when it is imported.
-    from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415
-
     return GaugeMetricFamily(name, what, labels=labels)
 
-
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
 
 # The classic text format, which every version of Prometheus reads.
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -241,31 +284,14 @@ class MetricsPage:
         if caller is not None and caller.account not in self._accounts:
             detail = "The key's account may not read the metrics: see VERIFYD_METRICS_ACCOUNTS."
             raise Problem("forbidden", detail)
-        from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
-
-        fresh = CollectorRegistry()
-        fresh.register(self._state)
-        # If the disk has no room for its own counts, show those of other workers.
-        with suppress(OSError):
-            self._measures.renew_if_lost()
         try:
-            with metrics_files.reading():
-                counted = generate_latest(_counted(self._measures))
-        except (OSError, *metrics_files.DAMAGED):
+            counts = self._measures.total()
+        except (OSError, msgspec.MsgspecError):
             raise Problem("service_unavailable", "The metrics cannot be read.") from None
-        resp.data = counted + generate_latest(fresh)
+        registry = CollectorRegistry()
+        registry.register(_Requests(counts))
+        registry.register(self._state)
+        resp.data = generate_latest(registry)
         resp.content_type = _CONTENT_TYPE
 
     on_head = on_get
-
-
-def _counted(measures: Measures) -> "CollectorRegistry":
-    directory = metrics_files.directory()
-    if directory is None:
-        return measures.registry
-    from prometheus_client import CollectorRegistry  # noqa: PLC0415
-    from prometheus_client.multiprocess import MultiProcessCollector  # noqa: PLC0415
-
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry, str(directory))
-    return registry

@@ -92,7 +92,7 @@ def test_files_and_directories_are_nobody_elses(serve, world, command, umask):
     killed = service.workers()[0]
     os.kill(killed, signal.SIGKILL)
     counts = above / "it" / "state" / "metrics" / str(service.process.pid)
-    until((counts / "histogram_0.db").exists, "the counts of the worker to be kept")
+    until((counts / "0.counts").exists, "the counts of the worker to be kept")
     service.wait_ready()
     made = [above, *above.rglob("*")]
     assert len(made) > 8

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.conftest import SHARED
-from tests.system.processes import connected
+from tests.system.processes import connected, until
 from tests.system.raw_requests import MALFORMED, NOTHING, Expected, rows
 from tests.system.test_metrics import counted
 
@@ -101,7 +101,7 @@ def test_a_refusal_is_like_any_other(serve):
     assert request_id == json.loads(first.body)["request_id"] != GIVEN_ID
     (line,) = [line for line in service.lines("stdout") if line["request_id"] == request_id]
     assert (line["method"], line["route"], line["key"]) == ("(other)", None, None)
-    assert counted(service, route="(none)", status="400") == 5
+    until(lambda: counted(service, route="(none)", status="400") == 5, "the counts of all workers")
     assert "verifyd_authentication_failures_total 0.0" in service.get("/metrics").body.decode()
 
 

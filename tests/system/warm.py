@@ -31,8 +31,8 @@ from typing import Any
 _ROOT = Path(__file__).parents[2]
 _REQUEST_BYTES_MAX = 200_000
 _NUMBER_BYTES = 4
-# They read the environment when they are imported, so each process imports them itself.
-_NOT_WARM = {"app.server", "prometheus_client"}
+# It reads the environment when it is imported, so each process imports it itself.
+_NOT_WARM = {"app.server"}
 
 
 class WarmProcess:

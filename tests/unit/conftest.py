@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.cli import main
-from app.serve.http.metrics_files import ENVIRONMENT as METRICS_DIRECTORY
+from app.serve.http import metrics_files
 from tests.stores import Store, Template
 
 
@@ -91,8 +91,8 @@ def bare_cli(
     umask = os.umask(0o022)
     yield command_line
     os.umask(umask)
-    # A command that starts the service sets it for its process.
-    os.environ.pop(METRICS_DIRECTORY, None)
+    # A command that starts the service makes its process a master.
+    metrics_files._own = None
 
 
 @pytest.fixture

@@ -1,46 +1,49 @@
-"""The files in which workers count: reserved, folded, removed, and never blocking."""
+"""The files with what workers have counted: written, added up, folded, removed, never blocking."""
 
 import fcntl
 import os
 
+import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
-from prometheus_client.mmap_dict import MmapedDict, mmap_key
-from prometheus_client.multiprocess import MultiProcessCollector
 
 from app.serve.http import metrics_files
+from app.serve.http.metrics import Measures
+from app.serve.http.metrics_files import RequestCounts
 from tests.unit.limit_files import file_size_limit
+
+DAMAGED = pytest.mark.parametrize(
+    "content", [b"", b"\xff" * 9, msgspec.msgpack.encode({"seconds": 1})]
+)
 
 
 @pytest.fixture
 def directory(tmp_path, monkeypatch):
     """The directory of this process as a master."""
-    monkeypatch.setenv(metrics_files.ENVIRONMENT, "")
+    monkeypatch.setattr(metrics_files, "_own", None)
     metrics_files.prepare(tmp_path)
     return tmp_path / "metrics" / str(os.getpid())
 
 
-def count(directory, pid, amount, path="/x"):
-    """Count like the worker with this number."""
-    values = MmapedDict(str(directory / f"counter_{pid}.db"))
-    key = mmap_key("asked", "asked_total", ["path"], [path], "What was asked.")
-    values.write_value(key, values.read_value(key)[0] + amount, 0.0)
-    values.close()
+def count(directory, pid, amount, route="/x"):
+    """Leave the file of the worker with this number."""
+    counts = RequestCounts(database_errors=amount)
+    counts.timed(route, 200)[:2] = [amount / 2, amount]
+    counts.limited["free", "admitted"] = amount
+    (directory / f"{pid}.counts").write_bytes(msgspec.msgpack.encode(counts))
 
 
-def told(directory):
-    """Return what all workers have counted, by path."""
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry, str(directory))
-    return {
-        sample.labels["path"]: sample.value
-        for family in registry.collect()
-        for sample in family.samples
-    }
+def told():
+    """Return the requests that all workers have counted, by route."""
+    total = metrics_files.total(RequestCounts())
+    by_route = {route: numbers[1] for (route, _), numbers in total.seconds.items()}
+    assert sum(by_route.values()) == total.database_errors
+    assert total.limited.get(("free", "admitted"), 0) == total.database_errors
+    assert sum(numbers[0] for numbers in total.seconds.values()) == total.database_errors / 2
+    return by_route
 
 
 def files(directory):
-    return sorted(path.name for path in directory.glob("*.db"))
+    return sorted(path.name for path in directory.glob("*.counts"))
 
 
 def test_a_start_empties_the_directory(directory, tmp_path):
@@ -48,7 +51,6 @@ def test_a_start_empties_the_directory(directory, tmp_path):
     count(directory, 7, 5)
     metrics_files.prepare(tmp_path)
     assert files(directory) == []
-    assert os.environ[metrics_files.ENVIRONMENT] == str(directory)
 
 
 def test_a_start_removes_what_ended_masters_left(directory, tmp_path):
@@ -61,12 +63,12 @@ def test_a_start_removes_what_ended_masters_left(directory, tmp_path):
 
 
 def test_the_end_removes_only_its_own(directory, monkeypatch):
-    """A master removes its directory; a process that inherits the name does not."""
-    monkeypatch.setenv(metrics_files.ENVIRONMENT, str(directory.parent / "1"))
-    (directory.parent / "1").mkdir()
-    metrics_files.remove()
+    """A master removes its directory; a process that was forked from it does not."""
+    with monkeypatch.context() as patched:
+        patched.setattr(metrics_files, "_own", directory.parent / "1")
+        (directory.parent / "1").mkdir()
+        metrics_files.remove()
     assert (directory.parent / "1").exists()
-    monkeypatch.setenv(metrics_files.ENVIRONMENT, str(directory))
     metrics_files.remove()
     assert not directory.exists()
 
@@ -75,15 +77,15 @@ def test_folding_keeps_every_count(directory):
     """Counts of ended workers are added up in one file; running workers keep theirs."""
     for pid, amount in ((7, 5), (8, 2), (9, 1)):
         count(directory, pid, amount)
-    count(directory, 8, 10, path="/y")
-    before = told(directory)
+    count(directory, 6, 10, route="/y")
+    before = told()
     metrics_files.fold({9})
-    assert files(directory) == ["counter_0.db", "counter_9.db", "histogram_0.db"]
-    assert told(directory) == before == {"/x": 8, "/y": 10}
-    count(directory, 9, 1)
+    assert files(directory) == ["0.counts", "9.counts"]
+    assert told() == before == {"/x": 8, "/y": 10}
+    count(directory, 9, 2)
     metrics_files.fold(())
-    assert files(directory) == ["counter_0.db", "histogram_0.db"]
-    assert told(directory) == {"/x": 9, "/y": 10}
+    assert files(directory) == ["0.counts"]
+    assert told() == {"/x": 9, "/y": 10}
 
 
 def test_many_workers_leave_few_files(directory):
@@ -91,8 +93,8 @@ def test_many_workers_leave_few_files(directory):
     for pid in range(100, 200):
         count(directory, pid, 1)
         metrics_files.fold({pid})
-    assert files(directory) == ["counter_0.db", "counter_199.db", "histogram_0.db"]
-    assert told(directory) == {"/x": 100}
+    assert files(directory) == ["0.counts", "199.counts"]
+    assert told() == {"/x": 100}
 
 
 def test_folding_waits_for_nobody(directory):
@@ -101,21 +103,21 @@ def test_folding_waits_for_nobody(directory):
     with open(directory / "lock", "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
         metrics_files.fold(())
-        assert files(directory) == ["counter_7.db"]
+        assert files(directory) == ["7.counts"]
     metrics_files.fold(())
-    assert told(directory) == {"/x": 5}
-    assert "counter_7.db" not in files(directory)
+    assert told() == {"/x": 5}
+    assert files(directory) == ["0.counts"]
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xff\xff\x7f" * 4, b"\x40\0\0\0" * 4])
+@DAMAGED
 def test_a_damaged_file_is_dropped(directory, caplog, content):
     """A damaged file is logged and removed; all other counts stay."""
     count(directory, 8, 2)
-    (directory / "counter_7.db").write_bytes(content)
+    (directory / "7.counts").write_bytes(content)
     metrics_files.fold(())
-    assert "counter_7.db is damaged" in caplog.text
-    assert files(directory) == ["counter_0.db", "histogram_0.db"]
-    assert told(directory) == {"/x": 2}
+    assert "7.counts is damaged" in caplog.text
+    assert files(directory) == ["0.counts"]
+    assert told() == {"/x": 2}
 
 
 def test_a_full_disk_does_not_end_the_master(directory, caplog):
@@ -124,32 +126,49 @@ def test_a_full_disk_does_not_end_the_master(directory, caplog):
     with file_size_limit(8):
         metrics_files.fold(())
     assert "counts of an ended worker cannot be added" in caplog.text
-    assert told(directory) == {"/x": 5}
+    assert files(directory) == ["7.counts"]
+    assert told() == {"/x": 5}
 
 
-def test_a_workers_space_is_reserved(directory):
-    """Blocks are allocated before a file is mapped, so a full disk cannot kill a worker."""
-    metrics_files.reserve()
-    for kind, size_bytes in (("counter", 64 * 1024), ("histogram", 256 * 1024)):
-        found = (directory / f"{kind}_{os.getpid()}.db").stat()
-        assert found.st_size == size_bytes
-        assert found.st_blocks * 512 >= size_bytes
-    count(directory, os.getpid(), 3)
-    assert told(directory) == {"/x": 3}
+def test_a_full_disk_stops_the_numbers_and_loses_none(directory, caplog):
+    """What cannot be written is kept in memory; what is told stands still, and then goes on."""
+    measures = Measures(["/x"])
+    measures._counts.database_errors = 1
+    assert measures.total().database_errors == 1
+    measures._counts.database_errors = 2
+    with file_size_limit(8):
+        assert [measures.total().database_errors for _ in range(2)] == [1, 1]
+    assert set(os.listdir(directory)) == {"lock", f"{os.getpid()}.counts"}
+    assert caplog.text.count("counts of requests are not written") == 1
+    measures._counts.database_errors = 3
+    assert measures.total().database_errors == 3
 
 
-def test_without_room_nothing_is_reserved(directory):
-    """A full disk is reported before anything is mapped."""
-    with file_size_limit(8), pytest.raises(OSError, match="File too large"):
-        metrics_files.reserve()
-    assert os.listdir(directory) == ["lock"]
+def test_a_removed_directory_loses_nothing_of_this_worker(directory):
+    """The next write makes the directory again, with all that the worker has counted."""
+    measures = Measures(["/x"])
+    measures._counts.database_errors = 7
+    assert measures.total().database_errors == 7
+    for path in directory.iterdir():
+        path.unlink()
+    directory.rmdir()
+    assert measures.total().database_errors == 7
+
+
+def test_the_thread_writes_and_ends_with_the_last_counts(directory):
+    """What was counted after the last write is written when the worker ends."""
+    measures = Measures(["/x"])
+    measures.start()
+    measures._counts.database_errors = 5
+    measures.stop()
+    assert metrics_files.total(RequestCounts()).database_errors == 5
 
 
 def test_alone_there_are_no_files(monkeypatch):
     """A process without a master counts in its own memory."""
-    monkeypatch.delenv(metrics_files.ENVIRONMENT, raising=False)
-    metrics_files.reserve()
+    monkeypatch.setattr(metrics_files, "_own", None)
     metrics_files.fold(())
     metrics_files.remove()
-    with metrics_files.reading():
-        assert metrics_files.directory() is None
+    measures = Measures(["/x"])
+    measures._counts.database_errors = 1
+    assert measures.total() is measures._counts

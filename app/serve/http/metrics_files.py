@@ -1,111 +1,144 @@
-"""The files with the counts of workers: one directory per master.
+"""What workers have counted, in files: one directory per master, one file per worker.
 
-Each worker writes its own files, which it maps into memory. `/metrics` adds them up. The files of
-ended workers are added to one total file, so that the number of files does not grow.
+`/metrics` adds the files up. The counts of ended workers are added to one file, so that the number
+of files does not grow.
 """
 
 import logging
 import os
 import shutil
-import struct
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
+from operator import add
 from pathlib import Path
+from typing import Final
+
+import msgspec
 
 from app.storage.file_lock import locked, make_directory, tried
-from app.storage.files import opened
+from app.storage.files import read_bytes
 
-ENVIRONMENT = "PROMETHEUS_MULTIPROC_DIR"
-_KINDS = {"counter": 64 * 1024, "histogram": 256 * 1024}
-"""The files of a worker and the bytes reserved for each, several times what they need."""
-DAMAGED = (RuntimeError, ValueError, struct.error)
-"""What the library raises for a damaged file."""
+SECONDS_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""The upper bounds of the buckets of request times; the last bucket has none."""
+_NOT_TIMED: Final = (0.0,) * (len(SECONDS_BUCKETS) + 2)
 _ENDED = 0  # No process has this number.
+_SUFFIX = ".counts"
 _LOCK = "lock"
 _log = logging.getLogger("verifyd.metrics")
 
 
+class RequestCounts(msgspec.Struct):
+    """What workers have counted."""
+
+    seconds: dict[tuple[str, int], list[float]] = {}
+    """By route and status: the sum of the seconds, then the number of requests in each bucket."""
+    limited: dict[tuple[str, str], int] = {}
+    """Charged requests, by plan and outcome."""
+    authentication_failures: int = 0
+    database_errors: int = 0
+    dropped_log_lines: int = 0
+
+    def timed(self, route: str, status: int) -> list[float]:
+        """Return the times of a route and status, to be added to."""
+        return self.seconds.setdefault((route, status), list(_NOT_TIMED))
+
+    def add(self, other: "RequestCounts") -> None:
+        """Add what others have counted."""
+        for labels, numbers in other.seconds.items():
+            self.seconds[labels] = list(map(add, self.timed(*labels), numbers))
+        for names, number in other.limited.items():
+            self.limited[names] = self.limited.get(names, 0) + number
+        self.authentication_failures += other.authentication_failures
+        self.database_errors += other.database_errors
+        self.dropped_log_lines += other.dropped_log_lines
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(RequestCounts).decode
+_own: Path | None = None
+"""The directory of this process, or of the master that it was forked from."""
+
+
 def prepare(state_dir: Path) -> None:
-    """Create an empty directory for this master and its workers; remove those of ended masters."""
+    """Create an empty directory for this master and its workers; remove those of ended masters.
+
+    Raises OSError.
+    """
+    global _own  # noqa: PLW0603 - workers are forked after it
     parent = state_dir / "metrics"
     for old in parent.glob("*"):
         if old.name == str(os.getpid()) or not Path("/proc", old.name).is_dir():
             shutil.rmtree(old, ignore_errors=True)
-    own = parent / str(os.getpid())
-    _make(own)
-    os.environ[ENVIRONMENT] = str(own)
+    _own = parent / str(os.getpid())
+    _make(_own)
 
 
 def remove() -> None:
     """Remove the directory of this master when it ends."""
-    own = Path(os.environ.get(ENVIRONMENT, ""))
-    if own.name == str(os.getpid()):
-        shutil.rmtree(own, ignore_errors=True)
+    if _own is not None and _own.name == str(os.getpid()):
+        shutil.rmtree(_own, ignore_errors=True)
 
 
-def directory() -> Path | None:
-    """Return the directory of the workers' files, or None if this process counts in memory."""
-    path = os.environ.get(ENVIRONMENT)
-    return Path(path) if path else None
+def write(counts: RequestCounts) -> None:
+    """Write what this worker has counted, if it has a master.
 
-
-def reserve() -> None:
-    """Allocate the disk space of this worker's files. Raises OSError if the disk is full.
-
-    The library would map a file without allocated blocks. On a full disk, writing to such memory
-    would kill the worker (SIGBUS).
+    Raises OSError; then what was written before stays.
     """
-    own = directory()
-    if own is None:
-        return
-    _make(own)
-    for kind, size_bytes in _KINDS.items():
-        path = own / f"{kind}_{os.getpid()}.db"
-        # The file gets its name when it is complete, because the library cannot read an empty one.
-        new = path.with_suffix(".new")
-        with opened(new, os.O_RDWR | os.O_CREAT) as descriptor:
-            try:
-                os.posix_fallocate(descriptor, 0, size_bytes)
-                new.replace(path)
-            finally:
-                new.unlink(missing_ok=True)
+    if _own is not None:
+        # The directory can have been removed, as all of /run is in some containers.
+        _make(_own)
+        _replace(_file_of(_own, os.getpid()), counts)
 
 
-def is_lost() -> bool:
-    """Tell whether the files of this worker were removed."""
-    own = directory()
-    return own is not None and not (own / f"counter_{os.getpid()}.db").exists()
+def total(counts: RequestCounts) -> RequestCounts:
+    """Return what all workers have written.
+
+    Without a master, or on a full disk from which the directory was removed, that is nothing:
+    then it is what this process has counted.
+
+    Raises OSError; or msgspec.MsgspecError if a file is damaged.
+    """
+    if _own is None or not (_own / _LOCK).exists():
+        return counts
+    added = RequestCounts()
+    # `fold` must not run meanwhile, or something would be counted twice.
+    with locked(_own / _LOCK, shared=True, create=False):
+        for path in _own.glob(f"*{_SUFFIX}"):
+            added.add(_decode(read_bytes(path)))
+    return added
 
 
 def fold(living: Collection[int]) -> None:
-    """Add the files of ended workers to the total file, and remove them.
+    """Add the counts of ended workers to those of earlier ones, and remove their files.
 
     The master calls this and must survive it: a failure is logged, and the next call tries again.
     """
-    own = directory()
-    if own is None:
+    if _own is None:
         return
     try:
-        with tried(own / _LOCK, create=False) as is_locked:
+        with tried(_own / _LOCK, create=False) as is_locked:
             # Otherwise a worker is reading, and the files stay until the next worker ends.
             if is_locked:
-                for kind in _KINDS:
-                    _fold_kind(own, kind, living)
+                _fold(_own, living)
     except Exception as error:
         _log.warning(
             "counts of an ended worker cannot be added: %s: %s", type(error).__name__, error
         )
 
 
-@contextmanager
-def reading() -> Iterator[None]:
-    """Keep `fold` from running while files are read, so that nothing is counted twice."""
-    own = directory()
-    if own is None:
-        yield
-        return
-    with locked(own / _LOCK, shared=True, create=False):
-        yield
+def _fold(own: Path, living: Collection[int]) -> None:
+    total_file = _file_of(own, _ENDED)
+    ended = [each for each in own.glob(f"*{_SUFFIX}") if int(each.stem) not in living]
+    added = RequestCounts()
+    for path in ended:
+        try:
+            added.add(_decode(read_bytes(path)))
+        except msgspec.MsgspecError as error:
+            # If the file stayed, /metrics would fail.
+            _log.warning("%s is damaged, and its counts are lost: %s", path, error)
+    _replace(total_file, added)
+    for path in ended:
+        if path != total_file:
+            path.unlink(missing_ok=True)
 
 
 def _make(own: Path) -> None:
@@ -113,40 +146,16 @@ def _make(own: Path) -> None:
     (own / _LOCK).touch(0o600)
 
 
-def _fold_kind(own: Path, kind: str, living: Collection[int]) -> None:
-    from prometheus_client.mmap_dict import MmapedDict  # noqa: PLC0415 - see app.serve.http.metrics
-
-    total = own / f"{kind}_{_ENDED}.db"
-    ended = [path for path in own.glob(f"{kind}_*.db") if _pid(path) not in {*living, _ENDED}]
-    values: dict[str, float] = {}
-    for path in [total, *ended] if total.exists() else ended:
-        try:
-            for key, value, *_ in MmapedDict.read_all_values_from_file(str(path)):
-                values[key] = values.get(key, 0.0) + value
-        except DAMAGED as error:
-            # If the file stayed, /metrics would fail.
-            _log.warning("%s is damaged, and its counts are lost: %s", path, error)
-    new = total.with_suffix(".new")
-    new.touch(0o600)
-    new.write_bytes(_packed(values))
-    new.replace(total)
-    for path in ended:
-        path.unlink(missing_ok=True)
+def _file_of(own: Path, pid: int) -> Path:
+    return own / f"{pid}{_SUFFIX}"
 
 
-def _packed(values: dict[str, float]) -> bytes:
-    """Return the bytes of a file in the library's format.
-
-    The format is private to the library. setup.cfg pins the version, and test_metrics_format
-    checks the bytes.
-    """
-    entries = b""
-    for key, value in values.items():
-        encoded = key.encode()
-        padded = encoded + b" " * (8 - (len(encoded) + 4) % 8)
-        entries += struct.pack(f"i{len(padded)}sdd", len(encoded), padded, value, 0.0)
-    return struct.pack("ii", 8 + len(entries), 0) + entries
-
-
-def _pid(path: Path) -> int:
-    return int(path.stem.partition("_")[2])
+def _replace(path: Path, counts: RequestCounts) -> None:
+    """Write a file at once or not at all; after a crash of the host nobody needs it."""
+    new = path.with_suffix(".new")
+    try:
+        new.touch(0o600)
+        new.write_bytes(_encode(counts))
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

@@ -79,6 +79,12 @@ def shared_served(shared_serve: Serve) -> Service:
 
 
 @pytest.fixture
+def suite() -> str:
+    """The release of Debian that machines have; `parametrize` names others."""
+    return "bookworm"
+
+
+@pytest.fixture
 def drop(world: World) -> Drop:
     """An empty drop directory."""
     return Drop(world)

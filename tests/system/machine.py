@@ -52,11 +52,12 @@ class Machine:
     Args:
         directory: for what the machine writes.
         packages: names of Debian packages that it has beside those of each machine.
+        suite: the release of Debian.
     """
 
-    def __init__(self, directory: Path, *packages: str) -> None:
-        name = "-".join(("debian-bookworm", *packages))
-        root = debian_root(name, "bookworm", ",".join((_PACKAGES, *packages)))  # It has no Python.
+    def __init__(self, directory: Path, *packages: str, suite: str = "bookworm") -> None:
+        name = "-".join((f"debian-{suite}", *packages))
+        root = debian_root(name, suite, ",".join((_PACKAGES, *packages)))  # It has no Python.
         self._boot = subprocess.Popen([_BOOT, root, directory], start_new_session=True)
         self._init: int | None = None
 

@@ -47,9 +47,9 @@ def prepare_state(config: Config) -> None:
 
 
 @pytest.fixture
-def machine(binary, tmp_path, socket_directory) -> Iterator[Machine]:
+def machine(suite, binary, tmp_path, socket_directory) -> Iterator[Machine]:
     """A machine with the release in root's home: binary, deploy folder, certificate."""
-    with Machine(socket_directory) as machine:
+    with Machine(socket_directory, suite=suite) as machine:
         bring(machine, binary)
         make_certificate(tmp_path)
         shutil.copy(tmp_path / "fullchain.pem", machine.path("/root/fullchain.pem"))
@@ -64,11 +64,12 @@ def installed(machine) -> Machine:
     return machine
 
 
-@pytest.mark.sample
+@pytest.mark.parametrize("suite", [pytest.param("bookworm", marks=pytest.mark.sample), "trixie"])
 def test_the_commands_of_the_page_are_ten_and_work(machine):
     """The commands of `deploy/docs/install.md` lead from a bare machine to an answer over TLS.
 
-    What is installed here is no archive, which test_release.py builds.
+    nginx warns of nothing in the site. What is installed here is no archive, which test_release.py
+    builds.
     """
     block = first_block("deploy/docs/install.md", "Install it")
     packages, *commands, ask = block.splitlines()
@@ -83,6 +84,7 @@ def test_the_commands_of_the_page_are_ten_and_work(machine):
     assert '"make":"FORD"' in answer
     assert '"code":"unauthorized"' in machine.do("curl -sk https://localhost/nothing")
     assert "Couldn't connect" in machine.run("curl -sS http://localhost/v1/vehicle/X/x").stderr
+    assert "[warn]" not in machine.run("nginx -t").stderr
     seen = machine.do("cat /proc/[0-9]*/cmdline; cat /var/log/nginx/*; journalctl --no-pager")
     assert "AB12CDE" not in seen
     assert key not in seen

@@ -43,10 +43,10 @@ MAILERS = {
 
 
 @pytest.fixture
-def mailing(request, binary, socket_directory) -> Iterator[Machine]:
+def mailing(request, suite, binary, socket_directory) -> Iterator[Machine]:
     """A machine whose alerts go to the mailbox of a user; the parameter names its mailer."""
     mailer = MAILERS[request.param]
-    with Machine(socket_directory, *mailer.packages) as machine:
+    with Machine(socket_directory, *mailer.packages, suite=suite) as machine:
         bring(machine, binary)
         machine.do(f"echo 127.0.0.1 localhost >/etc/hosts; useradd -m ops; {mailer.commands}")
         machine.do("deploy/install.sh --binary verifyd")
@@ -54,6 +54,7 @@ def mailing(request, binary, socket_directory) -> Iterator[Machine]:
         yield machine
 
 
+@pytest.mark.parametrize("suite", ["bookworm", "trixie"])
 @pytest.mark.parametrize("mailing", sorted(MAILERS), indirect=True)
 def test_a_mailer_delivers_to_a_mailbox_in_home(mailing):
     """A test and the alert of a failed load arrive, both from the sandbox of the unit."""

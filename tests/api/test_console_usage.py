@@ -240,6 +240,22 @@ class TestPeriod:
         assert totals == ["17", "8", "7", "2", "0", "170", "0"]
 
     @ON_SQLITE
+    @each_row(
+        ("query", "told"),
+        [
+            ("from=2026-11-21&to=2026-11-22", "All answers were given on 21 Nov."),
+            ("from=2026-10-01&to=2026-10-31", "All answers were given on 31 Oct."),
+            ("from=2025-11-01&to=2026-10-31", "All answers were given in Oct 2026."),
+        ],
+    )
+    def test_one_column_is_a_sentence(self, month, browser, query, told):
+        """A chart of it would say less; of a single day nothing needs to be said."""
+        page = browser.get(f"{USAGE}?{query}")
+        assert told in page.text
+        assert not page.html.select("svg.chart")
+        assert "were given" not in browser.get(f"{USAGE}?from=2026-11-21&to=2026-11-21").text
+
+    @ON_SQLITE
     def test_many_days_are_months(self, month, browser):
         """With more than 93 days the chart has a column for each month."""
         titles = browser.get(f"{USAGE}?from=2026-08-22").html.select("svg.wide title")

@@ -695,7 +695,9 @@ def test_labels_of_charts_can_be_read(world, visit):
     use(world, "customer 03", 40, ago=1)  # One hour or day alone is a sentence.
     visitor = visit("light", True, is_tested=False)
     sign_in(world, visitor, Role.OPERATOR)
-    for path in (ROOT, f"{ROOT}/usage"):
+    today = clock.today(world.config.timezone)
+    days = f"from={today - timedelta(1)}&to={today}"  # Yesterday may be in another month.
+    for path in (ROOT, f"{ROOT}/usage?{days}"):
         visitor.open(path)
         for width in WIDTHS:
             visitor.page.set_viewport_size({"width": width, "height": 800})

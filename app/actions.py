@@ -320,11 +320,15 @@ def recorded(row: Row) -> Recorded:
 
 
 def members_of(action: Recorded) -> list[Member]:
-    """Return the members that an action changed, without those that were and stay empty."""
+    """Return the members that an action changed, without those that were and stay empty.
+
+    The rows that a register holds are called `rows`, because only loads are held.
+    """
     states = [action.before or {}, action.after or {}]
     members = []
     for name in states[0] | states[1]:
         values = tuple(state[name] for state in states if name in state)
         if values not in ((None,), ([],)):
-            members.append(Member(name, values, name not in states[1]))
+            is_of_rows = name == "held" and action.subject_kind == "register"
+            members.append(Member("rows" if is_of_rows else name, values, name not in states[1]))
     return members

@@ -87,8 +87,11 @@ class TestRow:
         }
 
     def test_values_are_readable(self, world, browser):
-        """Times are in the operator's zone, numbers have groups, what was removed is struck out."""
-        before, after = {"rows": 12_000, "note": ""}, {"rows": 1, "note": "x", "on": True}
+        """Times are in the operator's zone, numbers have groups, what was removed is struck out.
+
+        A register has rows: only loads are held.
+        """
+        before, after = {"held": 12_000, "note": ""}, {"held": 1, "note": "x", "on": True}
         dropped = Subject("register", "native")
         record(world.engine, BEN, "imports.drop", dropped, {"rows": 12_000}, None)
         record(world.engine, BEN, "imports.load", dropped, before, after)

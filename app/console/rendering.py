@@ -1,5 +1,6 @@
 """The context of each request of the console, and how templates become pages."""
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
@@ -214,6 +215,12 @@ def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Mark
         return text  # In a record: somebody changed it.
 
 
+def with_moments(text: str, zone: tzinfo = UTC) -> Markup:
+    """Return a sentence as HTML whose times in UTC are shown like those of the page."""
+    parts = _ISO_UTC.split(text)
+    return Markup("").join(iso_moment(part, zone) for part in parts)
+
+
 def number(value: int | None) -> Markup | str:
     """Return a number with groups of three digits; a dash for None."""
     return _DASH if value is None else f"{value:,}"
@@ -223,6 +230,7 @@ def _restrictions(key: ApiKey, *, shows_all: bool = False) -> str:
     return Restrictions.of(key.only, key.networks).in_words(shows_all=shows_all)
 
 
+_ISO_UTC = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 _DASH = Markup('<span aria-hidden="true">&ndash;</span><span class="hidden">none</span>')
 _GLOBALS: Mapping[str, object] = {
     "assets": {
@@ -268,6 +276,7 @@ def _environment(zone: tzinfo) -> jinja2.Environment:
         "moment": partial(moment, zone=zone),
         "time_in_zone": partial(time_in_zone, zone=zone),
         "iso_moment": partial(iso_moment, zone=zone),
+        "with_moments": partial(with_moments, zone=zone),
         "recorded": partial(look_up_texts.recorded, zone=zone),
         "recorded_moment": partial(iso_moment, zone=zone, clock_form="%H:%M:%S"),
     }

@@ -169,10 +169,20 @@ class TestOverview:
         assert "Look-ups cannot be recorded" in finding.text
 
     def test_a_failed_load_is_linked_with_its_reason(self, world, browser):
-        """Its rows are those of `imports list`: what was read, and what it changed."""
+        """Its rows are those of `imports list`: what was read, and what it changed.
+
+        What is wrong names no command in place of the link, and all times in one form.
+        """
         refused = {"status": "failed", "reason": "too many rejects", "rows": 3_000}
         what = {"register": "fleet", "kind": "vehicles", "mode": "merge", "format": "x"}
-        load_id = insert_line(world.engine, **what, **refused, files="a.csv")
+        ended = {"finished_at": 1_900_065_600}
+        load_id = insert_line(world.engine, **what, **refused, **ended, files="a.csv")
+        for path in (ROOT, f"{ROOT}/registers"):
+            told = browser.get(path).html.select_one(".findings p").text
+            assert told == (
+                "The last load of the register fleet failed, at 18 Mar 2030, 12:00 UTC "
+                f"(load {load_id})."
+            )
         page = browser.get(ROOT)
         link = page.html.select_one(".findings a")
         assert link["href"] == f"console/loads/{load_id}"

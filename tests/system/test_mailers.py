@@ -35,10 +35,9 @@ _MSMTP = (
 MAILERS = {
     "exim": Mailer(("exim4-daemon-light", "msmtp"), _EXIM),
     "msmtp": Mailer(("exim4-daemon-light", "msmtp"), _MSMTP),
-    "opensmtpd": Mailer(("opensmtpd",), "systemctl restart opensmtpd"),
-    "postfix": Mailer(
-        ("postfix",), "postconf -e home_mailbox=Maildir/; systemctl restart postfix@-"
-    ),
+    # In Debian 13 it does not start without the certificates that it only recommends.
+    "opensmtpd": Mailer(("opensmtpd", "ca-certificates"), "systemctl restart opensmtpd"),
+    "postfix": Mailer(("postfix",), "postconf -e home_mailbox=Maildir/; postfix reload"),
 }
 
 

@@ -4,7 +4,7 @@ It shows recorded counts, and counts no rows of registers.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta, tzinfo
 from typing import NamedTuple
@@ -14,7 +14,7 @@ import falcon
 from app import clock
 from app.alerts.conditions import REFUSED, conditions_of
 from app.alerts.disk import free_bytes_by_directory, write_fault
-from app.alerts.loads import Freshness, freshness, held_key, load_facts
+from app.alerts.loads import Freshness, freshness
 from app.alerts.message import Condition
 from app.config import Config
 from app.console.charts import Series, chart_of_hours
@@ -23,8 +23,7 @@ from app.console.resources import Resource, view
 from app.monitoring import check
 from app.monitoring.health import obstacles
 from app.registers.attempts import PastLoad, past_load, states_of_loads
-from app.registers.history import RegisterLoad, list_loads
-from app.registers.holds import HeldLoad
+from app.registers.history import RegisterLoad, find_load, list_loads
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 from app.storage.versions import versions
@@ -39,7 +38,7 @@ class Health(NamedTuple):
 
     faults: list[str]
     """Sentences: why the service is not ready, or will not start again."""
-    conditions: Sequence[tuple[Condition, RegisterLoad | HeldLoad | None]]
+    conditions: Sequence[tuple[Condition, RegisterLoad | None]]
     """Problems that do not stop look-ups; each with the load concerned."""
     warnings: list[str]
     """Further sentences of `verifyd check`."""
@@ -82,17 +81,8 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
     conditions = [
         each for each in conditions_of(engine, config, ages=ages).conditions if each.key != REFUSED
     ]
-    loads = (
-        _failed_loads(engine) if any(each.kind in ("load", "held") for each in conditions) else {}
-    )
-    return Health(faults, [(each, loads.get(each.key)) for each in conditions], warnings)
-
-
-def _failed_loads(engine: Engine) -> Mapping[str, RegisterLoad | HeldLoad]:
-    """Return the loads that conditions are about, by the keys of these."""
-    facts = load_facts(engine)
-    failed = {f"load:{each.register}": each.failed[0] for each in facts if each.failed}
-    return failed | {held_key(held): held for each in facts for held in each.held}
+    loads = [find_load(engine, each.load) if each.load else None for each in conditions]
+    return Health(faults, list(zip(conditions, loads, strict=True)), warnings)
 
 
 def latest_loads(engine: Engine) -> list[PastLoad]:

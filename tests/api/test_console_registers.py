@@ -11,7 +11,7 @@ from app.console.rendering import ROOT
 from app.jobs.job import queue_alert
 from app.jobs.register_tasks import RegisterTask, Tasks
 from app.registers.generations import is_being_loaded, locked
-from app.registers.history import History, RegisterLoad, insert_line, list_loads
+from app.registers.history import MERGE, History, RegisterLoad, insert_line, list_loads
 from app.registers.undo import drop_register, roll_back
 from app.roles import Role
 from app.storage.engine import close_quietly, open_engine
@@ -455,24 +455,30 @@ class TestAcceptance:
             again = browser.get(f"{REGISTERS}/fleet/{decision}/2")
             assert (again.status_int, "was rejected before, by ann" in again.text) == (409, True)
 
+    def _hold_another(self, world, **columns):
+        """Hold a load like the last line, whose file has another name."""
+        line = list_loads(world.engine)[0]
+        (world.directory / "drop" / "fleet" / "failed" / "other.csv").touch()
+        names = ("kind", "mode", "format", "files", "reason", "broken", "checksum")
+        same = {each: getattr(line, each) for each in names} | columns
+        hold = str(line.hold).replace("next.csv", "other.csv")
+        ended = {"status": "failed", "finished_at": 1}
+        insert_line(world.engine, **same, **ended, register="fleet", hold=hold)
+
+    def test_the_overview_has_the_reason_of_the_load_to_decide_first(self, world, browser):
+        """Of two held merges that is the first one, which the warning names."""
+        held_load(world)
+        RegisterLoad.update(mode=MERGE).where(RegisterLoad.id == 2).execute(world.engine)
+        self._hold_another(world, reason="other rules")
+        (finding,) = browser.get(ROOT).html.select(".findings li")
+        assert "Load 2, a merge of policies" in finding.text
+        assert "Rows: " in finding.text
+        assert "ther rules" not in finding.text
+
     def test_of_two_held_loads_both_can_be_rejected(self, world, browser, do):
         """The second form is not taken for the first one again."""
         held_load(world)
-        line = list_loads(world.engine)[0]
-        hold = str(line.hold).replace("next.csv", "other.csv")
-        (world.directory / "drop" / "fleet" / "failed" / "other.csv").touch()
-        columns = {each: getattr(line, each) for each in ("kind", "mode", "format", "files")}
-        insert_line(
-            world.engine,
-            **columns,
-            register="fleet",
-            status="failed",
-            reason=line.reason,
-            broken=line.broken,
-            checksum=line.checksum,
-            hold=hold,
-            finished_at=1,
-        )
+        self._hold_another(world)
         for number in (2, 3):
             do(f"{REGISTERS}/fleet/reject/{number}")
         actions = [each.after for each in list_actions(world.engine)[:2]]

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import peewee
 
-from app import clock, processes
+from app import clock
 from app.accounts.administration import require_account, require_plan
 from app.accounts.models import Account
 from app.audit.comparison import comparison_of
@@ -29,7 +29,7 @@ from app.csv_cells import csv_line
 from app.jobs.plate_report import PlateReport, render_plate, report_plate
 from app.jobs.recorded_file import Note, Write, recorded_file
 from app.jobs.results import BYTE_ORDER_MARK, KEPT_SECONDS, RESULT, LimitedFile, Question, Results
-from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
+from app.jobs.tasks import DONE, AnyTask, TaskModel, TaskTable
 from app.registers.diff import (
     CSV_HEADING,
     Turn,
@@ -109,19 +109,14 @@ class Found(NamedTuple):
     """How long it takes to find all; an estimate if not all were found."""
 
 
-def _start(task_id: int, descriptor: int) -> None:
-    """Start the command that carries a task out."""
-    processes.start("audit", "carry-out", str(task_id), kept=descriptor)
-
-
 class AuditTasks(TaskTable[Task]):
     """The tasks of an installation. Each reads the trail of the host where it was asked for."""
 
+    _model, _task, _command = AuditTask, Task, "audit"
+
     def __init__(self, engine: Engine, config: Config) -> None:
         directory = config.state_dir / "audit-tasks"
-        super().__init__(
-            engine, AuditTask, Task, directory, lambda: range(clock.now() - KEPT_SECONDS)
-        )
+        super().__init__(engine, directory, lambda: range(clock.now() - KEPT_SECONDS))
         self._config = config
         self.results = Results(config.data_dir)
 
@@ -138,7 +133,7 @@ class AuditTasks(TaskTable[Task]):
         is_theirs = (AuditTask.asked_by == asked_by) & AuditTask.kind.in_(list(kinds))
         return is_theirs & self._is_kept()
 
-    def begin(self, wanted: Wanted, question: Question, start: Start = _start) -> Task:
+    def begin(self, wanted: Wanted, question: Question) -> Task:
         """Create a task and start its process, once, however often it is asked for.
 
         If the person has a task of this kind that runs, return that one: it may ask something else.
@@ -149,16 +144,11 @@ class AuditTasks(TaskTable[Task]):
         is_theirs = (AuditTask.kind == wanted.kind) & (AuditTask.asked_by == wanted.asked_by)
         is_here = AuditTask.host == self.host
         is_done = (AuditTask.seen == wanted.seen) & (AuditTask.status == DONE) & self._is_kept()
-
-        def asked(task_id: int, descriptor: int) -> None:
-            task = self.find(task_id)
-            assert task is not None  # noqa: S101 - it was just created
-            self.results.ask(task, question)
-            start(task_id, descriptor)
-
-        self.results.remove_old()
         alone = is_theirs & is_here
-        return self._begin(wanted, alone, alone & is_done, asked)
+        self.results.remove_old()
+        return self._begin(
+            wanted, alone, alone & is_done, prepare=lambda task: self.results.ask(task, question)
+        )
 
     def _do(self, task: Task) -> None:
         question = self.results.find_question(task)

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 import peewee
 
-from app import processes
 from app.actions import Actor
 from app.clock_steps import old_times
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.decisions import accept
-from app.jobs.tasks import DONE, AnyTask, Start, TaskModel, TaskTable
+from app.jobs.tasks import DONE, AnyTask, TaskModel, TaskTable
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, PURGE, ROLLBACK, UNDROP
 from app.registers.holds import reject
@@ -68,18 +67,15 @@ class Task(AnyTask, frozen=True):
 _KEPT_SECONDS = 400 * 86_400
 
 
-def _start(task_id: int, descriptor: int) -> None:
-    """Start the command that carries a task out."""
-    processes.start("imports", "carry-out", str(task_id), kept=descriptor)
-
-
 class Tasks(TaskTable[Task]):
     """The tasks of an installation."""
+
+    _model, _task, _command = RegisterTask, Task, "imports"
 
     def __init__(self, engine: Engine, config: Config) -> None:
         self._config = config
         old = partial(old_times, config.data_dir, _KEPT_SECONDS)
-        super().__init__(engine, RegisterTask, Task, config.state_dir / "tasks", old)
+        super().__init__(engine, config.state_dir / "tasks", old)
 
     def latest(self, register: str, limit: int) -> list[Task]:
         """Return the latest tasks of a register, latest first."""
@@ -89,9 +85,7 @@ class Tasks(TaskTable[Task]):
         """Return the task that added a line to the history, None if a command did."""
         return next(self._select(RegisterTask.load_id == load_id), None)
 
-    def begin(
-        self, wanted: Wanted, require_current: Callable[[], object], start: Start = _start
-    ) -> Task:
+    def begin(self, wanted: Wanted, require_current: Callable[[], object]) -> Task:
         """Create a task and start its process, once, however often it is asked for.
 
         If the register has a task that runs, return that one. If the same form was sent before and
@@ -109,13 +103,7 @@ class Tasks(TaskTable[Task]):
         is_done = is_of_register & is_same & (RegisterTask.status == DONE)
         # A drop frees space, so it can begin on a full disk, too (D57).
         return reserve.with_reserve(
-            self._engine,
-            self._begin,
-            wanted,
-            is_of_register,
-            is_done,
-            start,
-            require_current,
+            self._engine, self._begin, wanted, is_of_register, is_done, require_current
         )
 
     def _do(self, task: Task) -> None:

@@ -7,14 +7,14 @@ the worker that starts it: if it is killed, its task is `interrupted`.
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 import peewee
 
-from app import clock
+from app import clock, processes
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import NICENESS, Job
@@ -27,9 +27,6 @@ from app.storage.session import opened_database
 RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
 _START_SECONDS = 60
 """How long a task of another host may take to begin: its process cannot be seen from here."""
-
-Start = Callable[[int, int], object]
-"""Starts the process of a task; takes its number, and the descriptor that the process must keep."""
 
 
 class TaskModel(peewee.Model):
@@ -75,23 +72,19 @@ class TaskTable(ABC, Generic[T]):
     """The tasks of one table.
 
     Args:
-        task: a struct whose members are columns of the model.
         directory: has a lock file for each task that runs on this host.
         old_times: returns the times whose tasks are removed, in Unix seconds.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        model: type[TaskModel],
-        task: type[T],
-        directory: Path,
-        old_times: Callable[[], range],
-    ) -> None:
+    _model: type[TaskModel]
+    _task: type[T]
+    """A struct whose members are columns of the model."""
+    _command: str
+    """Its `carry-out` carries a task out."""
+
+    def __init__(self, engine: Engine, directory: Path, old_times: Callable[[], range]) -> None:
         self._engine = engine
-        self._model = model
-        self._task = task
-        self._columns = [getattr(model, name) for name in task.__struct_fields__]
+        self._columns = [getattr(self._model, name) for name in self._task.__struct_fields__]
         self._directory = directory
         self._old_times = old_times
         self.host = socket.gethostname()
@@ -138,8 +131,8 @@ class TaskTable(ABC, Generic[T]):
         wanted: Any,
         alone: peewee.Expression,
         done: peewee.Expression,
-        start: Start,
         require_current: Callable[[], object] = lambda: None,
+        prepare: Callable[[T], object] = lambda _: None,
     ) -> T:
         """Create a task and start its process, once, however often it is asked for.
 
@@ -149,6 +142,7 @@ class TaskTable(ABC, Generic[T]):
                 too. If one runs, it is returned. One that was killed is ended.
             done: the condition of those tasks that have already done this.
             require_current: raises if it must not be done any more.
+            prepare: stores what the process needs. If it raises OSError, the task has failed.
 
         Raises what `require_current` raises, and OSError if there can be no lock file.
         """
@@ -162,19 +156,21 @@ class TaskTable(ABC, Generic[T]):
                     require_current()
                     task_id = self._insert(wanted)
                     # Before the commit: whoever sees the task sees that it runs.
-                    descriptor = held.enter_context(self._lock(task_id))
+                    make_directory(self._directory)
+                    lock = locked(self._path(task_id), waits=False)
+                    descriptor = held.enter_context(lock)
             except peewee.IntegrityError:  # On Postgres, somebody else was faster.
                 running = next(self._select(runs_alone), None)
                 if running is None:
                     raise
                 return running
+            is_it = self._model.id == task_id
             try:
-                start(task_id, descriptor)
+                prepare(next(self._select(is_it)))
+                processes.start(self._command, "carry-out", str(task_id), kept=descriptor)
             except OSError as error:
                 self._end(task_id, FAILED, reason=f"its process cannot be started: {error}")
-        task = self.find(task_id)
-        assert task is not None  # noqa: S101 - tasks are kept for a while
-        return task
+        return next(self._select(is_it))
 
     def _running(self, runs_alone: peewee.Expression) -> T | None:
         """Return the task that runs. End one that was killed."""
@@ -235,10 +231,6 @@ class TaskTable(ABC, Generic[T]):
                 return not is_free
         except OSError as error:
             return not isinstance(error, FileNotFoundError)
-
-    def _lock(self, task_id: int) -> AbstractContextManager[int]:
-        make_directory(self._directory)
-        return locked(self._path(task_id), waits=False)
 
     def _path(self, task_id: int) -> Path:
         return self._directory / f"{task_id}.lock"

@@ -97,7 +97,9 @@ def _audit_task_of(world, kind):
     found = AuditTask.select(AuditTask.id).where(AuditTask.kind == kind)
     if not found.count(world.engine):
         tasks = AuditTasks(world.engine, world.config)
-        task = tasks.begin(Wanted(kind, "x", "ann"), Question(), lambda _id, _descriptor: None)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("app.processes.start", lambda *_, kept: None)
+            task = tasks.begin(Wanted(kind, "x", "ann"), Question())
         AuditTask.update(status="done").execute(world.engine)
         tasks.results.path(task, "csv").write_text("time\n")
     return found.scalar(world.engine)

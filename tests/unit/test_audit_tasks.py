@@ -63,20 +63,21 @@ def trail(world, directory):
 
 
 @pytest.fixture
-def tasks(world, trail):
+def tasks(world, trail, process):
     return AuditTasks(world.engine, world.config)
 
 
 class Process:
-    """A process that is started, and does nothing until `end`."""
+    """A process that does nothing until `end`, in place of that of a task."""
 
     def __init__(self):
         self.started = []
         self._kept = []
 
-    def __call__(self, task_id, descriptor):
-        self.started.append(task_id)
-        self._kept.append(os.dup(descriptor))
+    def __call__(self, *words, kept):
+        assert words[:2] == ("audit", "carry-out")
+        self.started.append(int(words[2]))
+        self._kept.append(os.dup(kept))
 
     def end(self):
         while self._kept:
@@ -84,20 +85,17 @@ class Process:
 
 
 @pytest.fixture
-def process():
+def process(monkeypatch):
     process = Process()
+    monkeypatch.setattr("app.processes.start", process)
     yield process
     process.end()
 
 
 def done(tasks, wanted=WANTED, question=PLATE):
     """Ask, and let the process do it; return the task."""
-    process = Process()
-    task = tasks.begin(wanted, question, process)
-    try:
-        tasks.carry_out(task.id)
-    finally:
-        process.end()
+    task = tasks.begin(wanted, question)
+    tasks.carry_out(task.id)
     return tasks.find(task.id)
 
 
@@ -110,30 +108,30 @@ def searched(tasks, **criteria):
 class TestBegin:
     def test_a_second_click_finds_the_first_task(self, tasks, process):
         """While it runs, whatever is asked; after that, if the same is asked."""
-        task = tasks.begin(WANTED, PLATE, process)
-        assert tasks.begin(WANTED, PLATE, process) == task
-        assert tasks.begin(WANTED._replace(seen="other"), PLATE, process) == task
+        task = tasks.begin(WANTED, PLATE)
+        assert tasks.begin(WANTED, PLATE) == task
+        assert tasks.begin(WANTED._replace(seen="other"), PLATE) == task
         tasks.carry_out(task.id)
-        assert tasks.begin(WANTED, PLATE, process).id == task.id
+        assert tasks.begin(WANTED, PLATE).id == task.id
         assert process.started == [task.id]
-        assert tasks.begin(WANTED._replace(seen="other"), PLATE, process).id != task.id
+        assert tasks.begin(WANTED._replace(seen="other"), PLATE).id != task.id
 
-    def test_other_people_and_kinds_do_not_wait(self, tasks, process):
+    def test_other_people_and_kinds_do_not_wait(self, tasks):
         """Each person has one task of each kind at a time."""
         wanted = [WANTED, WANTED._replace(asked_by="ben"), WANTED._replace(kind=VERIFY)]
-        begun = {tasks.begin(each, PLATE, process).id for each in wanted}
+        begun = {tasks.begin(each, PLATE).id for each in wanted}
         assert len(begun) == 3
 
     def test_a_killed_one_is_interrupted_and_can_be_asked_again(self, tasks, process):
         """Its row says so at once, and its files are not shown."""
-        task = tasks.begin(WANTED, PLATE, process)
+        task = tasks.begin(WANTED, PLATE)
         process.end()
         assert tasks.find(task.id).status == INTERRUPTED
-        assert tasks.begin(WANTED, PLATE, process).id != task.id
+        assert tasks.begin(WANTED, PLATE).id != task.id
 
-    def test_nobody_else_finds_it(self, tasks, process):
+    def test_nobody_else_finds_it(self, tasks):
         """A result was recorded for the person who asked."""
-        task = tasks.begin(WANTED, PLATE, process)
+        task = tasks.begin(WANTED, PLATE)
         assert tasks.find_of(task.id, "ann", OF_TRAIL) == task
         assert tasks.find_of(task.id, "ben", OF_TRAIL) is None
         assert tasks.find_of(task.id, "ann", [DIFF]) is None
@@ -141,11 +139,11 @@ class TestBegin:
 
     def test_one_of_another_host_is_left_to_that(self, world, tasks, process):
         """Each host reads its own trail, so the same question begins a task here."""
-        task = tasks.begin(WANTED, PLATE, process)
+        task = tasks.begin(WANTED, PLATE)
         AuditTask.update(host="other").execute(world.engine)
         process.end()
         assert tasks.find(task.id).is_running
-        assert tasks.begin(WANTED, PLATE, process).id != task.id
+        assert tasks.begin(WANTED, PLATE).id != task.id
 
 
 @ON_SQLITE  # The rest is in files.
@@ -169,11 +167,9 @@ class TestCarryOut:
         """A search, an export and a report fail, and leave no file; a verification works."""
         monkeypatch.setattr(Trail, "append", refuse)
         for kind in (SEARCH, EXPORT, REPORT):
-            process = Process()
-            task = tasks.begin(Wanted(kind, "seen", "ann"), PLATE_AS_CSV, process)
+            task = tasks.begin(Wanted(kind, "seen", "ann"), PLATE_AS_CSV)
             with pytest.raises(OperatorError, match="full"):
                 tasks.carry_out(task.id)
-            process.end()
             ended = tasks.find(task.id)
             assert (ended.status, ended.reason) == (FAILED, "the disk is full")
             assert [path.suffix for path in files_of(tasks, task)] == [".question"]
@@ -229,11 +225,9 @@ class TestCarryOut:
     def test_an_export_leaves_room_on_the_disk(self, tasks, monkeypatch):
         """One that is too large fails, and its file is removed."""
         monkeypatch.setattr("app.jobs.results._EXPORT_BYTES_MAX", 100)
-        process = Process()
-        task = tasks.begin(WANTED._replace(kind=EXPORT), Question(form="csv"), process)
+        task = tasks.begin(WANTED._replace(kind=EXPORT), Question(form="csv"))
         with pytest.raises(OperatorError, match="larger than 1 GB; choose a shorter period"):
             tasks.carry_out(task.id)
-        process.end()
         assert [path.suffix for path in files_of(tasks, task)] == [".question"]
 
     def test_a_report_is_a_page_and_its_figures(self, tasks, world):
@@ -279,11 +273,9 @@ class TestCarryOut:
         other = json.dumps({**json.loads(text), "database": "e" * 32})
         for content, reason in ((other, "trail of another database"), (None, "no audit trail")):
             owner.unlink() if content is None else owner.write_text(content)
-            process = Process()
-            task = tasks.begin(WANTED, PLATE, process)
+            task = tasks.begin(WANTED, PLATE)
             with pytest.raises(OperatorError, match=reason):
                 tasks.carry_out(task.id)
-            process.end()
             assert reason in tasks.find(task.id).reason
         assert not owner.exists()
 
@@ -310,9 +302,9 @@ class TestFiles:
         assert not tasks.results.path(task, "question").exists()
         assert AuditTask.select().count(world.engine) == 1
 
-    def test_a_damaged_question_is_a_failure(self, tasks, process):
+    def test_a_damaged_question_is_a_failure(self, tasks):
         """The person is asked to ask again."""
-        task = tasks.begin(WANTED, PLATE, process)
+        task = tasks.begin(WANTED, PLATE)
         tasks.results.path(task, "question").write_text("{")
         with pytest.raises(OperatorError, match="ask again"):
             tasks.carry_out(task.id)

@@ -404,8 +404,9 @@ class TestRemoval:
 
         assert left(remove) == ([2, 2], [1, 1])
 
-    def test_the_history_of_loads(self, host, left, world):
+    def test_the_history_of_loads(self, host, left, world, monkeypatch):
         """Lines stay, and so do the console's tasks that added some of them."""
+        monkeypatch.setattr("app.processes.start", lambda *_, kept: None)
         for _ in range(9):
             note_refused(
                 world.engine, "no such file", register="native", mode="merge", files="a.csv"
@@ -416,7 +417,7 @@ class TestRemoval:
 
         def remove():
             prune_history(world.engine, host.data_dir)
-            Tasks(world.engine, world.config).begin(WANTED, lambda: None, lambda *_: None)
+            Tasks(world.engine, world.config).begin(WANTED, lambda: None)
             tasks = RegisterTask.select().where(RegisterTask.status == "done")
             return len(list(list_loads(world.engine))), tasks.count(world.engine)
 

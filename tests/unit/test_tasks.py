@@ -30,7 +30,7 @@ def outdated():
 
 
 @pytest.fixture
-def tasks(world):
+def tasks(world, alive):
     """The tasks of a register that can be rolled back from load 2 to load 1."""
     for make in ("FORD", "SEAT"):
         loaded(world, vehicles(make))
@@ -38,35 +38,37 @@ def tasks(world):
 
 
 @pytest.fixture
-def alive():
-    """`alive(TASK_ID, DESCRIPTOR)` starts a process that does nothing; `alive.end()` ends it."""
+def alive(monkeypatch):
+    """A process that does nothing, in place of that of a task; `alive.end()` ends it."""
 
     class Alive:
         def __init__(self):
             self.started = []
             self._kept = []
 
-        def __call__(self, task_id, descriptor):
-            self.started.append(task_id)
-            self._kept.append(os.dup(descriptor))  # As a process does that inherits it.
+        def __call__(self, *words, kept):
+            assert words[:2] == ("imports", "carry-out")
+            self.started.append(int(words[2]))
+            self._kept.append(os.dup(kept))  # As a process does that inherits it.
 
         def end(self):
             while self._kept:
                 os.close(self._kept.pop())
 
     process = Alive()
+    monkeypatch.setattr("app.processes.start", process)
     yield process
     process.end()
 
 
-def begun(tasks, start, wanted=ROLLBACK, require=lambda: None):
-    return tasks.begin(wanted, require, start)
+def begun(tasks, wanted=ROLLBACK, require=lambda: None):
+    return tasks.begin(wanted, require)
 
 
 class TestBegin:
     def test_a_task_runs_from_the_first_moment(self, tasks, alive):
         """Its row says who asked, for what, where and when."""
-        task = begun(tasks, alive)
+        task = begun(tasks)
         assert task.is_running
         assert (task.register, task.action, task.to_load, task.seen) == ROLLBACK[:4]
         assert (task.asked_by, task.host) == ("ann", socket.gethostname())
@@ -76,19 +78,19 @@ class TestBegin:
 
     def test_a_second_click_finds_the_running_one(self, tasks, alive):
         """Whatever is asked of the register meanwhile, nothing else begins."""
-        task = begun(tasks, alive)
-        assert begun(tasks, alive, require=outdated) == task
-        assert begun(tasks, alive, Wanted("native", "drop", None, "other", "ben")) == task
+        task = begun(tasks)
+        assert begun(tasks, require=outdated) == task
+        assert begun(tasks, Wanted("native", "drop", None, "other", "ben")) == task
         assert alive.started == [task.id]
 
-    def test_a_form_that_is_sent_again_finds_what_it_did(self, tasks, alive):
+    def test_a_form_that_is_sent_again_finds_what_it_did(self, tasks):
         """After the end, the same form leads to the same task, although the register differs."""
-        task = begun(tasks, alive)
+        task = begun(tasks)
         tasks.carry_out(task.id)
-        again = begun(tasks, alive, require=outdated)
+        again = begun(tasks, require=outdated)
         assert (again.id, again.status) == (task.id, "done")
         with pytest.raises(Outdated):
-            begun(tasks, alive, ROLLBACK._replace(seen="older"), require=outdated)
+            begun(tasks, ROLLBACK._replace(seen="older"), require=outdated)
         assert RegisterTask.select().count(tasks._engine) == 1
 
     def test_many_at_once_begin_one(self, world, tasks, alive):
@@ -99,7 +101,7 @@ class TestBegin:
             engine = open_engine(world.config.database_url)
             own = Tasks(engine, world.config)
             ready.wait()
-            found.append(begun(own, alive).id)
+            found.append(begun(own).id)
             close_quietly(engine)
 
         threads = [threading.Thread(target=ask) for _ in range(5)]
@@ -113,27 +115,29 @@ class TestBegin:
     def test_an_older_form_begins_nothing(self, tasks, alive):
         """If the form is refused, there is no task."""
         with pytest.raises(Outdated):
-            begun(tasks, alive, require=outdated)
+            begun(tasks, require=outdated)
         assert tasks.latest("native", 5) == alive.started == []
 
-    def test_a_process_that_cannot_start_is_a_failure(self, tasks, alive):
+    def test_a_process_that_cannot_start_is_a_failure(self, tasks, alive, monkeypatch):
         """The task says so, and the next one can begin."""
 
-        def start(_task_id, _descriptor):
+        def start(*_words, kept):
             raise OSError("no memory")
 
-        task = begun(tasks, start)
+        monkeypatch.setattr("app.processes.start", start)
+        task = begun(tasks)
         assert (task.status, task.reason) == (FAILED, "its process cannot be started: no memory")
-        assert begun(tasks, alive).id != task.id
+        monkeypatch.setattr("app.processes.start", alive)
+        assert begun(tasks).id != task.id
 
-    def test_old_tasks_are_removed(self, world, tasks, alive):
+    def test_old_tasks_are_removed(self, world, tasks):
         """They are kept for 400 days, as loads are; a running one stays."""
-        done = begun(tasks, alive)
+        done = begun(tasks)
         tasks.carry_out(done.id)
-        running = begun(tasks, alive, Wanted("native", "drop", None, "next", "ann"))
+        running = begun(tasks, Wanted("native", "drop", None, "next", "ann"))
         long_ago = done.asked_at - 401 * 86_400
         RegisterTask.update(asked_at=long_ago).execute(world.engine)
-        begun(tasks, alive, Wanted("other", "drop", None, "seen", "ann"))
+        begun(tasks, Wanted("other", "drop", None, "seen", "ann"))
         assert tasks.find(done.id) is None
         assert tasks.find(running.id).is_running
 
@@ -141,27 +145,27 @@ class TestBegin:
 class TestKilled:
     def test_it_is_interrupted_and_can_be_asked_for_again(self, tasks, alive):
         """A task whose process is gone is interrupted at once, without anybody writing that."""
-        task = begun(tasks, alive)
+        task = begun(tasks)
         alive.end()
         assert tasks.find(task.id).status == INTERRUPTED
         assert tasks.running() == []
-        again = begun(tasks, alive)
+        again = begun(tasks)
         assert again.is_running
         assert again.id > task.id
         assert tasks.find(task.id).status == INTERRUPTED
 
     def test_one_that_was_given_up_does_nothing_any_more(self, world, tasks, alive):
         """If its process was only slow, its change is not committed."""
-        task = begun(tasks, alive)
+        task = begun(tasks)
         alive.end()
-        begun(tasks, alive)
+        begun(tasks)
         with pytest.raises(OperatorError, match=f"no task {task.id} that waits"):
             tasks.carry_out(task.id)
         assert makes(world) == ["SEAT"]
 
-    def test_a_task_that_ends_meanwhile_takes_its_change_with_it(self, world, tasks, alive):
+    def test_a_task_that_ends_meanwhile_takes_its_change_with_it(self, world, tasks):
         """The change and the end of the task are one commit."""
-        task = begun(tasks, alive)
+        task = begun(tasks)
         find = tasks.find
 
         def find_then_end(task_id):
@@ -177,7 +181,7 @@ class TestKilled:
 
     def test_a_process_of_another_host_is_given_time(self, world, tasks, alive):
         """It cannot be seen from here, so it counts as running for a minute, or while it locks."""
-        task = begun(tasks, alive)
+        task = begun(tasks)
         alive.end()
         RegisterTask.update(host="other").execute(world.engine)
         assert tasks.find(task.id).is_running
@@ -188,9 +192,9 @@ class TestKilled:
 
 
 class TestCarryOut:
-    def test_the_task_names_the_line_of_the_history(self, world, tasks, alive):
+    def test_the_task_names_the_line_of_the_history(self, world, tasks):
         """When the register has changed, the task is done."""
-        task = begun(tasks, alive)
+        task = begun(tasks)
         tasks.carry_out(task.id)
         done = tasks.find(task.id)
         assert (done.status, done.load_id, done.reason) == ("done", 3, None)
@@ -202,17 +206,17 @@ class TestCarryOut:
         assert tasks.of_load(2) is None
         assert not list((world.config.state_dir / "tasks").iterdir())
 
-    def test_it_is_done_once(self, world, tasks, alive):
+    def test_it_is_done_once(self, world, tasks):
         """A second process for the same task is refused."""
-        task = begun(tasks, alive)
+        task = begun(tasks)
         tasks.carry_out(task.id)
         with pytest.raises(OperatorError, match=f"no task {task.id} that waits"):
             tasks.carry_out(task.id)
         assert RegisterLoad.select().count(world.engine) == 3
 
-    def test_the_reason_of_a_failure_is_kept(self, world, tasks, alive):
+    def test_the_reason_of_a_failure_is_kept(self, world, tasks):
         """What the command would print is in the task, and the register stays as it was."""
-        task = begun(tasks, alive)
+        task = begun(tasks)
         other = open_engine(world.config.database_url)
         with locked(other, "native"), pytest.raises(OperatorError, match="another load"):
             tasks.carry_out(task.id)
@@ -222,23 +226,23 @@ class TestCarryOut:
         assert failed.reason.startswith("another load of the register native is running")
         assert makes(world) == ["SEAT"]
 
-    def test_an_unexpected_error_is_not_quoted(self, tasks, alive, monkeypatch):
+    def test_an_unexpected_error_is_not_quoted(self, tasks, monkeypatch):
         """Its message can hold a record, so the task has only its type."""
 
         def fail(*_arguments, **_options):
             raise RuntimeError("AB12CDE")
 
         monkeypatch.setattr("app.jobs.register_tasks.roll_back", fail)
-        task = begun(tasks, alive)
+        task = begun(tasks)
         with pytest.raises(RuntimeError):
             tasks.carry_out(task.id)
         assert tasks.find(task.id).reason == "unexpected RuntimeError; see the log"
 
-    def test_drop_undrop_and_purge(self, world, tasks, alive):
+    def test_drop_undrop_and_purge(self, world, tasks):
         """Each action does what the command of its name does."""
         ask = partial(Wanted, "native", to_load=None, asked_by="ann")
         for seen, action in enumerate(("drop", "undrop", "drop", "purge")):
-            task = begun(tasks, alive, ask(action=action, seen=str(seen)))
+            task = begun(tasks, ask(action=action, seen=str(seen)))
             tasks.carry_out(task.id)
             done = tasks.find(task.id)
             assert done.status == "done"
@@ -248,10 +252,10 @@ class TestCarryOut:
         modes = [line.mode for line in list_loads(world.engine, limit=4)]
         assert modes == ["purge", "drop", "undrop", "drop"]
 
-    def test_a_purge_that_finds_nothing_is_done(self, world, tasks, alive):
+    def test_a_purge_that_finds_nothing_is_done(self, world, tasks):
         """If somebody else has purged it, there is nothing left to do, and no line of its own."""
         drop_register(world.engine, "native")
         wanted = Wanted("native", "purge", None, "seen", "ann")
-        task = begun(tasks, alive, wanted)
+        task = begun(tasks, wanted)
         tasks.carry_out(task.id)
         assert tasks.find(task.id).status == "done"

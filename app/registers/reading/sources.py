@@ -83,17 +83,15 @@ _SPREADSHEETS = {
 _NAMES_SHOWN = 5
 
 
-def open_zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO, zipfile.ZipInfo]]:
+def _zip_members(file: BinaryIO, zip_name: str) -> Iterator[tuple[str, BinaryIO, zipfile.ZipInfo]]:
     """Yield the name, the stream and the directory entry of each data member of a zip.
 
     Members of the DVSA come sorted by the date in their names, others in the order of the zip.
-    Raises FileFault.
+    Raises FileFault and CONTAINER_FAULTS.
     """
-    with raising_file_faults(path):
-        archive = zipfile.ZipFile(file)
-    with archive:
-        for info in _data_members(archive.infolist(), path):
-            name = printable(f"{path}: {info.filename}")
+    with zipfile.ZipFile(file) as archive:
+        for info in _data_members(archive.infolist(), zip_name):
+            name = f"{zip_name}: {printable(info.filename)}"
             if info.flag_bits & _IS_ENCRYPTED:
                 raise FileFault("The member is encrypted.", name)
             try:
@@ -113,20 +111,20 @@ def open_zip_members(file: BinaryIO, path: str) -> Iterator[tuple[str, BinaryIO,
                 yield name, cast(BinaryIO, member), info
 
 
-def unpacked_zip_bytes(file: BinaryIO, path: str, packed_magic: bytes) -> int | None:
+def unpacked_zip_bytes(file: BinaryIO, packed_magic: bytes) -> int | None:
     """Return the total size of the data members.
 
     Return None if any of them begins with `packed_magic`, because the zip then has only its
     compressed size. Raises FileFault and CONTAINER_FAULTS.
     """
     with zipfile.ZipFile(file) as archive:
-        infos = _data_members(archive.infolist(), path)
+        infos = _data_members(archive.infolist(), "")
         starts = (archive.open(info).read(len(packed_magic)) for info in infos)
         is_known = all(start != packed_magic for start in starts)
     return sum(info.file_size for info in infos) if is_known else None
 
 
-def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipInfo]:
+def _data_members(infos: list[zipfile.ZipInfo], zip_name: str) -> list[zipfile.ZipInfo]:
     """Return the members whose names end like data files, or the only member if there is just one.
 
     SEC: a name is only compared and shown. It is never used as a path.
@@ -139,14 +137,14 @@ def _data_members(infos: list[zipfile.ZipInfo], path: str) -> list[zipfile.ZipIn
         return files
     found = _spreadsheet(files)
     if found and not data:
-        raise FileFault(f"The file is {found}; save it as CSV.", printable(path))
+        raise FileFault(f"The file is {found}; save it as CSV.", zip_name)
     if not data:
         shown = ", ".join(printable(info.filename) for info in files[:_NAMES_SHOWN])
         endings = ", ".join(_DATA_ENDINGS)
         raise FileFault(
             f"The zip has no member that ends in {endings}, with or without .gz. "
             f"It has {len(files)} files{': ' if shown else ''}{shown}.",
-            printable(path),
+            zip_name,
         )
     return sorted_by_date(data, lambda info: info.filename)
 
@@ -232,29 +230,24 @@ def open_members(
     if path == STANDARD_INPUT:
         yield _piped(cast(BinaryIO, sys.stdin.buffer), "standard input", on_data)
         return
-    with raising_file_faults(path):
-        file = open_file(path, is_trusted=is_trusted)
-    with file:
+    name = printable(path)
+    with raising_file_faults(name), open_file(path, is_trusted=is_trusted) as file:
         if not file.seekable():
-            yield _piped(file, printable(path), on_data)
+            yield _piped(file, name, on_data)
             return
-        with raising_file_faults(path):
-            before = size, _ = _state(file)
-            start = file.peek(len(ZIP_MAGIC[0]))
+        before = size, _ = _state(file)
 
         def bytes_read() -> int:
             return size if file.closed else file.tell()
 
-        if start.startswith(ZIP_MAGIC):
-            for name, member, info in open_zip_members(file, path):
-                guarded = GuardedStream(member, name, partial(int, info.compress_size))
+        if file.peek(len(ZIP_MAGIC[0])).startswith(ZIP_MAGIC):
+            for member_name, member, info in _zip_members(file, name):
+                guarded = GuardedStream(member, member_name, partial(int, info.compress_size))
                 yield _input_file(guarded, size, bytes_read, on_data, info.file_size)
         else:
-            guarded = GuardedStream(file, printable(path))
-            yield _input_file(guarded, size, bytes_read, on_data, size)
-        with raising_file_faults(path):
-            if _state(file) != before:
-                raise FileFault("The file was changed while it was read.", printable(path))
+            yield _input_file(GuardedStream(file, name), size, bytes_read, on_data, size)
+        if _state(file) != before:
+            raise FileFault("The file was changed while it was read.", name)
 
 
 def open_file(path: str | Path, *, is_trusted: bool) -> io.BufferedReader:
@@ -285,7 +278,7 @@ def unpacked_bytes_of(path: str, *, is_trusted: bool = True) -> int | None:
         with open_file(path, is_trusted=is_trusted) as file:
             start = file.peek(len(ZIP_MAGIC[0]))
             if start.startswith(ZIP_MAGIC):
-                return unpacked_zip_bytes(file, path, _GZIP_MAGIC)
+                return unpacked_zip_bytes(file, _GZIP_MAGIC)
             return None if start.startswith(_GZIP_MAGIC) else size
     except (FileFault, *CONTAINER_FAULTS):  # Reading the file reports the fault.
         return None

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from app.errors import Hindered
-from app.printable import printable
 from app.registers.formats.columns import FileFault
 from app.storage.file_lock import user_name
 
@@ -42,7 +41,7 @@ def raising_file_faults(name: str) -> Iterator[None]:
     """Turn errors of the operating system and of containers into FileFault.
 
     Args:
-        name: the name of the file in the message.
+        name: the name of the file in the message, printable.
 
     Raises Hindered if the cause is not the file.
     """
@@ -50,8 +49,8 @@ def raising_file_faults(name: str) -> Iterator[None]:
         yield
     except CONTAINER_FAULTS as error:
         if isinstance(error, OSError) and error.errno in _TRANSIENT:
-            raise Hindered(f"{printable(name)} cannot be read: {error.strerror}") from error
-        raise FileFault(_reason(error), printable(name)) from error
+            raise Hindered(f"{name} cannot be read: {error.strerror}") from error
+        raise FileFault(_reason(error), name) from error
 
 
 def _reason(error: Exception) -> str:

@@ -162,18 +162,23 @@ def sweep_all(engine: Engine, config: Config) -> list[Swept]:
     settings = f"{','.join(config.register_order)} {dict(config.mot_first_years)}"
     said = {"operation": SWEEP, **said_by_command()}
     with recording(engine, config, said) as recorded:
-        tell = _teller(engine, config, recorded)
-        sweep = Sweep(engine, readers.__getitem__, settings, tell, records=recorded.is_on)
-        accounts = accounts_to_sweep(engine)
-        due = [each for each in accounts if sweep.is_due(each) or sweep.lacks_records(each)]
+        tell, records = _teller(engine, config, recorded), recorded.is_on
+
+        def sweeps() -> list[Sweep]:
+            return [
+                Sweep(engine, readers[each.is_sandbox], each, settings, tell, records=records)
+                for each in accounts_to_sweep(engine)
+            ]
+
+        due = [each for each in sweeps() if each.is_due or each.lacks_records]
         while due:
-            for account in due:
+            for sweep in due:
                 if store_of(engine, _HOLD_OFF_LOCK).is_locked():
                     return swept
-                swept.append(sweep.run(account))
+                swept.append(sweep.run())
                 _note(swept[-1])
             # NOTE: not `lacks_records`, because a host without a trail can add states all the time.
-            due = list(filter(sweep.is_due, accounts_to_sweep(engine)))
+            due = [each for each in sweeps() if each.is_due]
     return swept
 
 

@@ -101,11 +101,15 @@ def accounts_to_sweep(engine: Engine) -> list[AccountToSweep]:
     ]
 
 
+class _LoadEnded(Exception):
+    """A load, rollback or drop has ended since the sweep began."""
+
+
 class Sweep:
-    """Sweeps the watches of accounts.
+    """The sweep of one account, a few watches at a time.
 
     Args:
-        reader: of an account, given whether it is a sandbox.
+        reader: that of the registers, or that of a sandbox if the account is one.
         settings: what else decides answers, as text; a difference counts as that of a load.
         tell: records events and new states before they can be read.
         records: whether `tell` has an audit trail. Then it gets each state that this one lacks,
@@ -115,132 +119,80 @@ class Sweep:
     def __init__(
         self,
         engine: Engine,
-        reader: Callable[[bool], VehicleReader],
+        reader: VehicleReader,
+        account: AccountToSweep,
         settings: str,
         tell: Tell,
         *,
         records: bool = False,
     ) -> None:
         self._engine = engine
+        self._watches = Watches(engine)
         self._reader = reader
+        self._account = account
         self._settings = settings
         self._tell = tell
-        self._records = records
+        self._records = records and not account.is_sandbox
+        self._events = 0
 
-    def is_due(self, account: AccountToSweep) -> bool:
-        """Tell whether the day or the registers have changed since the account's last sweep."""
-        return account.swept != self.state(account)
+    @property
+    def is_due(self) -> bool:
+        """Whether the day or the registers have changed since the account's last sweep."""
+        return self._account.swept != self._state()
 
-    def lacks_records(self, account: AccountToSweep) -> bool:
-        """Tell whether the trail lacks states that were stored without it (D187)."""
-        return self._records and account.has_unrecorded and not account.is_sandbox
+    @property
+    def lacks_records(self) -> bool:
+        """Whether the trail lacks states that were stored without it (D187)."""
+        return self._records and self._account.has_unrecorded
 
-    def state(self, account: AccountToSweep) -> str:
-        """Return what a sweep of the account depends on: the day, the registers, the settings."""
-        today = self._reader(account.is_sandbox).day(None)
-        if account.is_sandbox:
+    def _state(self) -> str:
+        """Return what the sweep depends on: the day, the registers, the settings."""
+        today = self._reader.day(None)
+        if self._account.is_sandbox:
             return today
         return " ".join([today, self._settings, loads_of(self._engine)])
 
-    def run(self, account: AccountToSweep) -> Swept:
-        """Sweep the watches of one account.
+    def run(self) -> Swept:
+        """Sweep the watches of the account.
 
         A load that ends meanwhile ends the sweep, because it may be one of many that belong
         together. Then the account is still due.
 
         Raises what the engine, the reader and `tell` raise. What was committed before stays.
         """
+        engine, account = self._engine, self._account
         # NOTE: this waits for requests that store a state of before the last load, on Postgres.
-        with changing_watches(self._engine, account.id):
-            state = self.state(account)
-        reader, records = self._reader(account.is_sandbox), self._records and not account.is_sandbox
-        one = _AccountSweep(self._engine, reader, account, self._tell, records=records)
-        waiting: list[str] = []
-        try:
-            for piece in one.pieces():
-                waiting += one.sweep(piece, reports_loads=False)
-            accepted = f"{_ACCEPTED}{state}"
-            if account.swept == accepted or not _is_suspicious(len(waiting), one.watches):
-                while waiting:
-                    some, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
-                    one.sweep(one.find(some), reports_loads=True)
-        except _LoadEnded:
-            return Swept(account.name, one.watches, one.events, 0)
-        self._note(account.id, state, len(waiting))
-        return Swept(account.name, one.watches, one.events, len(waiting))
-
-    def _note(self, account_id: int, state: str, held: int) -> None:
-        now = clock.now()
-        held_at = fn.COALESCE(WatchFeed.held_at, now) if held else None
-        with changing_watches(self._engine, account_id):
-            update = WatchFeed.update(swept=state, swept_at=now, held=held, held_at=held_at)
-            update.where(WatchFeed.account == account_id).execute(self._engine)
-
-
-def accept_held(engine: Engine, account_id: int) -> None:
-    """Have the next sweep of an account report what it holds back. Needs a transaction.
-
-    This counts only for the day and the registers of the last sweep, which somebody has seen: after
-    midnight or another load, changes are judged, and may be held back, again.
-    """
-    update = WatchFeed.update(swept=_ACCEPTED + WatchFeed.swept).where(
-        WatchFeed.account == account_id, WatchFeed.held > 0, ~WatchFeed.swept.startswith(_ACCEPTED)
-    )
-    update.execute(engine)
-
-
-def is_accepted(swept: str | None) -> bool:
-    """Tell whether a next sweep is to report what is held back, given `WatchFeed.swept`."""
-    return swept is not None and swept.startswith(_ACCEPTED)
-
-
-def _is_suspicious(changed: int, watches: int) -> bool:
-    """Tell whether a load has changed so many watches of an account that it may be a bad one."""
-    return changed >= HELD_MIN and changed > HELD_SHARE * watches
-
-
-class _LoadEnded(Exception):
-    """A load, rollback or drop has ended since the sweep began."""
-
-
-class _AccountSweep:
-    """The sweep of one account, a few watches at a time."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        reader: VehicleReader,
-        account: AccountToSweep,
-        tell: Tell,
-        *,
-        records: bool,
-    ) -> None:
-        self._engine = engine
-        self._watches = Watches(engine)
-        self._reader = reader
-        self._account = account
-        self._tell = tell
-        self._records = records
-        self._today = reader.day(None)
+        with changing_watches(engine, account.id):
+            state = self._state()
+        # Not before, because it can take hours until an account's turn comes.
+        self._today = self._reader.day(None)
         ahead = date.fromisoformat(self._today) + timedelta(_AHEAD_DAYS)
         self._last_sound_day = ahead.isoformat()
         self._loads = loads_of(engine)
-        self.watches = 0
-        self.events = 0
+        watches, after, waiting = 0, "", list[str]()
+        try:
+            while piece := self._watches.list_watches(account.id, after, PIECE_WATCHES):
+                watches, after = watches + len(piece), piece[-1].terms.registration
+                waiting += self._sweep(piece, reports_loads=False)
+            accepted = f"{_ACCEPTED}{state}"
+            if account.swept == accepted or not _is_suspicious(len(waiting), watches):
+                while waiting:
+                    some, waiting = waiting[:PIECE_WATCHES], waiting[PIECE_WATCHES:]
+                    self._sweep(self._find_watches(some), reports_loads=True)
+        except _LoadEnded:
+            return Swept(account.name, watches, self._events, 0)
+        held, now = len(waiting), clock.now()
+        held_at = fn.COALESCE(WatchFeed.held_at, now) if held else None
+        with changing_watches(engine, account.id):
+            update = WatchFeed.update(swept=state, swept_at=now, held=held, held_at=held_at)
+            update.where(WatchFeed.account == account.id).execute(engine)
+        return Swept(account.name, watches, self._events, held)
 
-    def pieces(self) -> Iterator[Sequence[HeldWatch]]:
-        """Yield the account's watches by plate, some at a time."""
-        after = ""
-        while piece := self._watches.list_watches(self._account.id, after, PIECE_WATCHES):
-            after = piece[-1].terms.registration
-            self.watches += len(piece)
-            yield piece
-
-    def find(self, plates: Sequence[str]) -> list[HeldWatch]:
+    def _find_watches(self, plates: Sequence[str]) -> list[HeldWatch]:
         """Return the account's watches of these plates."""
         return list(self._watches.find_watches(self._account.id, plates).values())
 
-    def sweep(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> list[str]:
+    def _sweep(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> list[str]:
         """Sweep some watches; return the plates whose changes by loads were not reported."""
         waiting: list[str] = []
         while watches:
@@ -249,7 +201,7 @@ class _AccountSweep:
             overtaken = self._write(changed) if changed else set()
             held = (each.watch.terms.registration for each in outcomes if each.found.is_held)
             waiting += (plate for plate in held if plate not in overtaken)
-            watches = self.find([*overtaken])
+            watches = self._find_watches([*overtaken])
         return waiting
 
     def _has_changed(self, outcome: Outcome) -> bool:
@@ -321,9 +273,28 @@ class _AccountSweep:
             told = [each for each in same if each.found.changes or self._is_unrecorded(each)]
             if told:
                 self._tell(account, told)
-                self.events += add_events(engine, account.id, told)
+                self._add_events(told)
             self._store(same)
         return overtaken
+
+    def _add_events(self, outcomes: Sequence[Outcome]) -> None:
+        """Add events to the feed of the account."""
+        engine, account_id = self._engine, self._account.id
+        is_it = WatchFeed.account == account_id
+        number = WatchFeed.select(WatchFeed.last_event).where(is_it).scalar(engine)
+        at, rows = clock.now(), []
+        for watch, found, *_ in outcomes:
+            terms = watch.terms
+            for change in found.changes:
+                number += 1
+                states = (body_of(change.before), body_of(change.after))
+                about = (change.type, terms.registration, terms.reference)
+                rows.append((account_id, number, at, *about, *states))
+        columns = "account_id, number, at, type, registration, reference, before, after"
+        places = ", ".join([engine.param] * len(columns.split(", ")))
+        engine.run_many(f"INSERT INTO watch_event ({columns}) VALUES ({places})", rows)  # noqa: S608 - ours
+        WatchFeed.update(last_event=number).where(is_it).execute(engine)
+        self._events += len(rows)
 
     def _store(self, outcomes: Sequence[Outcome]) -> None:
         """Delete the watches that have ended, and store the states of the others."""
@@ -346,23 +317,26 @@ class _AccountSweep:
         engine.run_many(update, states)
 
 
-def add_events(engine: Engine, account_id: int, outcomes: Sequence[Outcome]) -> int:
-    """Add the events of an account, and return how many. Needs `changing_watches`."""
-    is_it = WatchFeed.account == account_id
-    number = WatchFeed.select(WatchFeed.last_event).where(is_it).scalar(engine)
-    at, rows = clock.now(), []
-    for watch, found, *_ in outcomes:
-        terms = watch.terms
-        for change in found.changes:
-            number += 1
-            states = (body_of(change.before), body_of(change.after))
-            about = (change.type, terms.registration, terms.reference)
-            rows.append((account_id, number, at, *about, *states))
-    columns = "account_id, number, at, type, registration, reference, before, after"
-    places = ", ".join([engine.param] * len(columns.split(", ")))
-    engine.run_many(f"INSERT INTO watch_event ({columns}) VALUES ({places})", rows)  # noqa: S608 - ours
-    WatchFeed.update(last_event=number).where(is_it).execute(engine)
-    return len(rows)
+def accept_held(engine: Engine, account_id: int) -> None:
+    """Have the next sweep of an account report what it holds back. Needs a transaction.
+
+    This counts only for the day and the registers of the last sweep, which somebody has seen: after
+    midnight or another load, changes are judged, and may be held back, again.
+    """
+    update = WatchFeed.update(swept=_ACCEPTED + WatchFeed.swept).where(
+        WatchFeed.account == account_id, WatchFeed.held > 0, ~WatchFeed.swept.startswith(_ACCEPTED)
+    )
+    update.execute(engine)
+
+
+def is_accepted(swept: str | None) -> bool:
+    """Tell whether a next sweep is to report what is held back, given `WatchFeed.swept`."""
+    return swept is not None and swept.startswith(_ACCEPTED)
+
+
+def _is_suspicious(changed: int, watches: int) -> bool:
+    """Tell whether a load has changed so many watches of an account that it may be a bad one."""
+    return changed >= HELD_MIN and changed > HELD_SHARE * watches
 
 
 _PRUNED_EVENTS = 10_000

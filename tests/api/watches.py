@@ -40,9 +40,9 @@ def sweep(world: World, *, records: bool = False) -> None:
     """Sweep the watches of all accounts; `records` counts new states as recorded."""
     config = world.config
     readers = readers_for_watches(world.engine, config)
-    job = Sweep(world.engine, readers.__getitem__, "", lambda *_: None, records=records)
     for account in accounts_to_sweep(world.engine):
-        job.run(account)
+        reader = readers[account.is_sandbox]
+        Sweep(world.engine, reader, account, "", lambda *_: None, records=records).run()
 
 
 def refusal(response) -> tuple[int, str, str | None]:

@@ -60,11 +60,10 @@ class Days:
 
     def sweep(self) -> None:
         """Sweep all accounts that need it, and compare the events and the states."""
-        sweeper = self.watched.sweeper
         due = {each.name: each for each in accounts_to_sweep(self.engine)}
         assert due.keys().isdisjoint(self.suspended)
         for account in due.values():
-            if sweeper.state(account) == account.swept:
+            if not self.watched.sweep_of(account).is_due:
                 continue
             expected = self._sweep(account)
             self.seen.update(each.type for each in expected)
@@ -76,7 +75,7 @@ class Days:
 
     def _sweep(self, account: AccountToSweep) -> list[Event]:
         """Sweep an account, compare its events and holds with the model's, and return them."""
-        swept = self.watched.sweeper.run(account)
+        swept = self.watched.sweep_of(account).run()
         accepts = is_accepted(account.swept)
         expected, held = self.models[account.name].sweep(
             self.registers.judge, self.day, accepts=accepts

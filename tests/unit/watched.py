@@ -12,7 +12,14 @@ from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from app.watches.feed import Event, Feed
 from app.watches.repository import Edit, Terms, Watches
-from app.watches.sweep import WANTED, Sweep, Swept, accept_held, accounts_to_sweep
+from app.watches.sweep import (
+    WANTED,
+    AccountToSweep,
+    Sweep,
+    Swept,
+    accept_held,
+    accounts_to_sweep,
+)
 from app.watches.told import Told, told_by_plate
 
 
@@ -37,7 +44,6 @@ class Watched:
         self.watches = Watches(engine)
         self.told: list[tuple[str, str, str]] = []
         """What was recorded: account, plate and type."""
-        self.sweeper = Sweep(engine, lambda _: self.reader, "", self._tell, records=True)
         self._feed = Feed(engine)
         self._cursors: dict[str, str] = {}
 
@@ -66,9 +72,13 @@ class Watched:
         """Remove watches."""
         self.watches.remove_watches(self.ids[account], plates)
 
+    def sweep_of(self, account: AccountToSweep) -> Sweep:
+        """Return the sweep of an account."""
+        return Sweep(self.engine, self.reader, account, "", self._tell, records=True)
+
     def sweep(self) -> list[Swept]:
         """Sweep all accounts, due or not."""
-        return [self.sweeper.run(each) for each in accounts_to_sweep(self.engine)]
+        return [self.sweep_of(each).run() for each in accounts_to_sweep(self.engine)]
 
     def accept(self, account: str = "alice") -> None:
         """Let the next sweep report what the last one held back."""

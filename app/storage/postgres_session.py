@@ -94,7 +94,7 @@ def _require_kept(one: Any, other: Any) -> None:
     # that looks at the same time, each connection could seem to have its own.
     for number in random.sample((0, 1) * _ASKED_TIMES, 2 * _ASKED_TIMES):
         pids[number].update(_first((one, other)[number], "SELECT pg_backend_pid()"))
-    if len(pids[0] | pids[1]) != 2 or len(pids[0]) != 1:
+    if pids[0] & pids[1] or len(pids[0] | pids[1]) != 2:
         raise OperatorError(_NOT_KEPT)
 
 

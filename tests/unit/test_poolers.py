@@ -1,5 +1,6 @@
 """PgBouncer between verifyd and Postgres: what holds in session mode, and no other mode (D45)."""
 
+import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from app.registers.generations import locked
 from app.storage import postgres_session
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.errors import connection_state
-from app.storage.postgres_session import begin_session, named_options
+from app.storage.postgres_session import _ASKED_TIMES, begin_session, named_options
 from tests.conftest import ON_POSTGRES
 from tests.pgbouncer import Pooler, hold_sessions
 from tests.postgres import changed_url, connect
@@ -142,6 +143,26 @@ class TestOtherModes:
                 held.execute("BEGIN")
                 held.execute("SELECT 1")
         assert NOT_KEPT in cli.refusal("check")
+
+    def test_a_backend_that_only_one_session_keeps_is_found(self, cli, pooled, monkeypatch):
+        """Another client may hold the shared backend until one session has seen only another."""
+        pooler = pooled(pool_mode="transaction")
+        asked = []
+
+        def first(*words: object) -> list[str | None]:
+            asked.append(words)
+            if len(asked) == 2:  # The first statement was about the settings.
+                holder.execute("BEGIN")
+                holder.execute("SELECT 1")
+            if len(asked) == 3 * _ASKED_TIMES // 2:
+                holder.execute("COMMIT")
+            return real(*words)
+
+        real = postgres_session._first
+        monkeypatch.setattr(postgres_session, "_first", first)
+        monkeypatch.setattr(random, "sample", lambda numbers, _: sorted(numbers))
+        with connect(pooler.url) as holder:
+            assert NOT_KEPT in cli.refusal("check")
 
     def test_a_mode_that_was_changed_since_a_check_is_found(self, cli, pooled):
         """Each command looks again."""

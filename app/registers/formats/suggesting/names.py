@@ -37,29 +37,19 @@ def _words() -> Mapping[str, Mapping[str, int]]:
     return words
 
 
-@cache
-def _parts() -> Sequence[tuple[str, str]]:
-    """Return the words that count in longer names, and their members."""
-    return [
-        (word, member)
-        for word, means in _words().items()
-        for member, rank in means.items()
-        if rank > VAGUE and (member == OTHER or len(word) >= _PART_CHARACTERS_MIN)
-    ]
-
-
 def meanings(name: str) -> Mapping[str, int]:
     """Return the members that a column's name can mean, and how sure each is."""
     compact = _compact(name)
     # PERF: this takes 0.1 ms, and to look up all parts of a long name ten times as much.
-    parts = {member: PART for word, member in _parts() if word in compact}
+    parts = {
+        member: PART
+        for word, means in _words().items()
+        if word in compact
+        for member, rank in means.items()
+        if rank > VAGUE and (member == OTHER or len(word) >= _PART_CHARACTERS_MIN)
+    }
     found = _whole(compact) or ({OTHER: PART} if OTHER in parts else parts)
     return {**found, WITHOUT: PART} if WITHOUT in parts else found
-
-
-def _whole(compact: str) -> Mapping[str, int]:
-    # An umlaut is written with and without an e.
-    return _words().get(compact) or _words().get(_UMLAUT.sub("", compact), {})
 
 
 def plate_columns(header: Sequence[str]) -> list[int]:
@@ -71,6 +61,11 @@ def plate_columns(header: Sequence[str]) -> list[int]:
     means = [_whole(_compact(name)) for name in header]
     first = [at for at, each in enumerate(means) if _FIRST in each]
     return first or [at for at, each in enumerate(means) if each.get("registration", 0) > VAGUE]
+
+
+def _whole(compact: str) -> Mapping[str, int]:
+    # An umlaut is written with and without an e.
+    return _words().get(compact) or _words().get(_UMLAUT.sub("", compact), {})
 
 
 def _compact(name: str) -> str:

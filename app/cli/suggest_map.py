@@ -4,8 +4,8 @@ import argparse
 import os
 import re
 import shlex
-import stat
 import sys
+import tomllib
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -14,13 +14,10 @@ from app.config import Config
 from app.errors import OperatorError
 from app.own_command import run_anywhere
 from app.registers.formats import FORMATS, FileFault
-from app.registers.formats.suggesting.suggestion import (
-    SAMPLE_BYTES,
-    Suggestion,
-    read_sample,
-    suggest,
-)
-from app.registers.formats.suggesting.toml_text import MappingText, mapping_text
+from app.registers.formats.mapping_file import questions_of
+from app.registers.formats.suggesting.sample import SAMPLE_BYTES, Sample
+from app.registers.formats.suggesting.suggestion import suggest
+from app.registers.formats.suggesting.toml_text import mapping_text
 from app.registers.reading.sources import STANDARD_INPUT, open_members
 from app.storage.tables import Kind
 
@@ -35,15 +32,32 @@ def suggest_map(args: argparse.Namespace) -> None:
     CSV with a header, or if the mapping has questions.
     """
     (file,) = args.files
-    found = _suggestion(file, Kind(args.kind) if args.kind else None, args.encoding)
+    found = suggest(_sample(file, args.encoding), Kind(args.kind) if args.kind else None)
     register = args.register or _register_of(file)
     target = _output_file()
-    command = _command(file, target or f"{register}.toml")
-    made = mapping_text(found, _shown(file), register, command)
-    print_item(args, _document(found, made), text=made.text.removesuffix("\n").split("\n"))
-    if made.questions:
-        lines = [f"line {line} ({member})" for member, line in made.questions.items()]
-        raise OperatorError(f'answer each "?" of the mapping: {", ".join(lines)}')
+    # SEC: a line break in a name must not begin a line of the mapping.
+    is_shown = file != STANDARD_INPUT and file.isprintable()
+    config, _ = Config.read()
+    command = (
+        f"{run_anywhere(config)} import {shlex.quote(file) if is_shown else 'FILE'} "
+        f"--map {shlex.quote(target or f'{register}.toml')}"
+    )
+    text = mapping_text(found, Path(file).name, register, command)
+    asked = questions_of(tomllib.loads(text))
+    document = {
+        "kind": found.kind.value,
+        "columns": {member: column.name for member, column in found.settled.items()},
+        "questions": {
+            member: [column.name for column in candidates]
+            for member, candidates in found.questions.items()
+        },
+        "unused": [column.name for column in found.unused],
+        "incomplete": [each.removeprefix("columns.") for each in asked],
+        "mapping": text,
+    }
+    print_item(args, document, text=text.removesuffix("\n").split("\n"))
+    if asked:
+        raise OperatorError(f'answer each "?" of the mapping: {", ".join(asked)}')
     if target and not args.json:
         # The mapping itself is not on the screen.
         print(
@@ -52,63 +66,25 @@ def suggest_map(args: argparse.Namespace) -> None:
         )
 
 
-def _command(file: str, mapping: str) -> str:
-    """Return the line that loads a file with a mapping.
-
-    SEC: a line break in a name must not begin a line of the mapping.
-    """
-    source = "- <" if file == STANDARD_INPUT else ""
-    name = "FILE" if file == STANDARD_INPUT or not file.isprintable() else shlex.quote(file)
-    config, _ = Config.read()
-    return f"{run_anywhere(config)} import {source}{name} --map {shlex.quote(mapping)}"
-
-
-def _output_file() -> str | None:
-    """Return the path of the file that stdout is redirected to, None if stdout is no file."""
-    with suppress(OSError):
-        descriptor = sys.stdout.fileno()
-        path = os.readlink(f"/proc/self/fd/{descriptor}")
-        found = os.fstat(descriptor)
-        is_it = stat.S_ISREG(found.st_mode) and os.path.samestat(os.stat(path), found)
-        if is_it and path.isprintable():
-            return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
-    return None
-
-
-def _suggestion(file: str, kind: Kind | None, encoding: str | None) -> Suggestion:
+def _sample(file: str, encoding: str | None) -> Sample:
     with closing(open_members(file)) as members:
-        for member in members:
-            try:
-                sample = read_sample(member.stream.read(SAMPLE_BYTES), encoding)
-            except FileFault as fault:
-                raise FileFault(fault.reason, member.name) from None
-            if not sample.has_header:
-                raise FileFault(
-                    "The first line does not look like names of columns. Make the names of the "
-                    "columns the first line.",
-                    member.name,
-                )
-            return suggest(sample, kind)
-    raise FileFault("It contains no file.", file)
+        member = next(members)
+        try:
+            sample = Sample(member.stream.read(SAMPLE_BYTES), encoding)
+            if sample.header_fault:
+                raise FileFault(sample.header_fault)
+        except FileFault as fault:
+            raise FileFault(fault.reason, member.name) from None
+        return sample
 
 
-def _document(found: Suggestion, made: MappingText) -> dict[str, object]:
-    header = found.sample.header
-    return {
-        "kind": found.kind.value,
-        "columns": {member: column.name for member, column in found.settled.items()},
-        "questions": {
-            member: [each.name for each in candidates]
-            for member, candidates in found.questions.items()
-        },
-        "unused": [header[number] for number in found.unused],
-        "incomplete": list(made.questions),
-        "mapping": made.text,
-    }
-
-
-def _shown(file: str) -> str:
-    return "standard input" if file == STANDARD_INPUT else Path(file).name
+def _output_file() -> str:
+    """Return the path of the file that stdout is redirected to, empty if stdout is no file."""
+    with suppress(OSError):
+        path = os.path.realpath(f"/proc/self/fd/{sys.stdout.fileno()}")
+        if os.path.isfile(path) and path.isprintable():
+            return os.path.relpath(path)
+    return ""
 
 
 def _register_of(file: str) -> str:

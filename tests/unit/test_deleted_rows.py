@@ -349,11 +349,11 @@ class TestMapped:
         ]
 
     def test_a_suggested_mapping_asks(self, cli):
-        """It does not guess what removes rows, and says how to name the column."""
+        """It does not guess what removes rows, and says what the column could be."""
         made = cli.run(
             "import", "--suggest-map", cli.file("a.csv", "Plate,Make,Deleted", "A1,KIA,1")
         )
-        assert '"Deleted": if it is true in the rows to remove, name it as deleted' in made.stdout
+        assert '"Deleted": could be deleted\n' in made.stdout
         assert "deleted =" not in made.stdout
 
     def test_a_file_of_deletions_needs_no_other_column(self, world, load, start, mapped):

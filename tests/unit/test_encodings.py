@@ -11,7 +11,8 @@ from app.registers.formats import FORMATS, FileFault, formats_of
 from app.registers.formats.encodings import encoding_fault
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping_file import MappingFault, read_mapping
-from app.registers.formats.suggesting.suggestion import read_sample, suggest
+from app.registers.formats.suggesting.sample import Sample
+from app.registers.formats.suggesting.suggestion import suggest
 from app.registers.formats.suggesting.toml_text import mapping_text
 from app.registers.reading import reader
 from app.storage.tables import Kind
@@ -144,7 +145,7 @@ class TestContradictions:
         padding = "x" * (64 * 1024 - len(f"{HEADER}\nAB1,ŠŠ,".encode(encoding)) - cut)
         data = f"{HEADER}\nAB1,ŠŠ,{padding}ŠŠ\n".encode(encoding)
         with pytest.raises(FileFault, match="The file is UTF-8, not cp1250; leave"):
-            read_sample(data, "cp1250")
+            Sample(data, "cp1250")
 
     def test_letters_behind_much_ascii(self):
         """The head of a file is not all that is compared with its encoding."""
@@ -234,17 +235,17 @@ class TestSuggestions:
     def test_a_named_encoding_is_in_the_mapping(self, tmp_path):
         """The mapping reads what was suggested from."""
         data = "Kennzeichen;Marke\nAB12CDE;Škoda\n".encode("cp1250")
-        found = suggest(read_sample(data, "cp1250"))
+        found = suggest(Sample(data, "cp1250"))
         path = tmp_path / "map.toml"
-        path.write_text(mapping_text(found, "f.csv", "fleet", "command").text, encoding="utf-8")
+        path.write_text(mapping_text(found, "f.csv", "fleet", "command"), encoding="utf-8")
         assert 'encoding = "cp1250"' in path.read_text(encoding="utf-8")
         assert tuple(read(data, MappedCsv(read_mapping(path))).changes[0])[1] == "Škoda"
 
     @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
     def test_a_file_that_is_not_utf_8(self, encoding):
         """A comment asks for its encoding; UTF-8 needs none."""
-        found = suggest(read_sample("Kennzeichen;Marke\nAB12CDE;Citroën\n".encode(encoding)))
-        text = mapping_text(found, "f.csv", "fleet", "command").text
+        found = suggest(Sample("Kennzeichen;Marke\nAB12CDE;Citroën\n".encode(encoding)))
+        text = mapping_text(found, "f.csv", "fleet", "command")
         assert ("--encoding windows-1250" in text) == (encoding != "utf-8")
 
 

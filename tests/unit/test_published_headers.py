@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.registers.formats.csv_format import likely_separator
-from app.registers.formats.suggesting.suggestion import missing_members, read_sample, suggest
-from app.registers.formats.suggesting.toml_text import MappingText, mapping_text
+from app.registers.formats.mapping_file import questions_of
+from app.registers.formats.suggesting.sample import Sample
+from app.registers.formats.suggesting.suggestion import missing_members, suggest
+from app.registers.formats.suggesting.toml_text import mapping_text
 from app.storage.tables import Kind
 from tests.rows import each_row
 
@@ -50,10 +52,10 @@ def _header(paragraph: str) -> tuple[str, Header]:
 HEADERS = read_headers()
 
 
-def suggested(header: Header, kind: Kind | None = None) -> MappingText:
+def suggested(header: Header, kind: Kind | None = None) -> str:
     """Return the suggested mapping, after the operator has named the kind if it is asked for."""
-    made = mapping_text(suggest(read_sample(header.file.encode()), kind), "f.csv", "own", "import")
-    is_asked = tomllib.loads(made.text)["kind"] == "?"
+    made = mapping_text(suggest(Sample(header.file.encode()), kind), "f.csv", "own", "import")
+    is_asked = tomllib.loads(made)["kind"] == "?"
     return suggested(header, header.kind) if is_asked else made
 
 
@@ -68,19 +70,19 @@ def test_each_header_is_right_or_asks(title):
     """A certain name settles its member; all other columns of members, and lacking keys, ask."""
     header = HEADERS[title]
     made = suggested(header)
-    document = tomllib.loads(made.text)
+    document = tomllib.loads(made)
     settled = {each: name for each, name in document["columns"].items() if name != "?"}
     asked = document["columns"].keys() - settled.keys()
     assert (document["kind"], settled) == (header.kind, header.settled)
     assert asked >= header.asked.keys() | set(missing_members(header.kind, settled))
-    assert asked <= made.questions.keys()
+    assert {f"columns.{each}" for each in asked} <= set(questions_of(document))
 
 
 @each_row("title", [each for each in HEADERS if HEADERS[each].asked])
 def test_the_right_column_is_a_candidate(title):
     """The comments above a question name the column that the operator will choose."""
     header = HEADERS[title]
-    lines = suggested(header).text.splitlines()
+    lines = suggested(header).splitlines()
     for member, name in header.asked.items():
         at = lines.index(f'{member} = "?"')
         above = [line for line in lines[:at] if line.startswith("#")]
@@ -91,7 +93,7 @@ def test_the_right_column_is_a_candidate(title):
 def test_no_value_is_shown(title):
     """A suggestion has names of columns, forms and known words only (D99)."""
     header = HEADERS[title]
-    text = suggested(header).text
+    text = suggested(header)
     values = {
         value
         for row in header.file.splitlines()[1:]

@@ -23,9 +23,10 @@ from hypothesis import strategies as st
 
 from app.registers.formats import FileFault
 from app.registers.formats.mapped import MappedCsv
-from app.registers.formats.mapping_file import MappingFault, read_mapping
-from app.registers.formats.suggesting.suggestion import SAMPLE_BYTES, read_sample, suggest
-from app.registers.formats.suggesting.toml_text import MappingText, mapping_text
+from app.registers.formats.mapping_file import MappingFault, questions_of, read_mapping
+from app.registers.formats.suggesting.sample import SAMPLE_BYTES, Sample
+from app.registers.formats.suggesting.suggestion import suggest
+from app.registers.formats.suggesting.toml_text import mapping_text
 from app.storage.tables import Kind, PolicyRow, VehicleRow
 from tests.conftest import ON_SQLITE
 from tests.rows import each_row
@@ -63,29 +64,36 @@ def day(form: str, year: int, month: int, number: int) -> str:
     return form
 
 
-def suggested(text: str | bytes, kind: Kind | None = None) -> MappingText:
+def suggested(text: str | bytes, kind: Kind | None = None) -> str:
     """Return the mapping of a file."""
     data = text.encode() if isinstance(text, str) else text
-    return mapping_text(suggest(read_sample(data), kind), "file.csv", "own", "verifyd import")
+    return mapping_text(suggest(Sample(data), kind), "file.csv", "own", "verifyd import")
+
+
+def questions(made: str) -> list[str]:
+    """Return what a mapping asks."""
+    return questions_of(tomllib.loads(made))
 
 
 def document(text: str | bytes, kind: Kind | None = None) -> dict[str, Any]:
     """Return the mapping of a file, as TOML is read."""
-    return tomllib.loads(suggested(text, kind).text)
+    return tomllib.loads(suggested(text, kind))
 
 
 def answered(text: str | bytes, kind: Kind | None = None) -> str:
     """Return the mapping of a file after an operator took the first answer to each question."""
     data = text.encode() if isinstance(text, str) else text
-    found = suggest(read_sample(data), kind)
+    found = suggest(Sample(data), kind)
     made = mapping_text(found, "file.csv", "own", "verifyd import")
-    lines = made.text.splitlines()
-    for key, number in made.questions.items():
-        at = number - 1
-        candidates = found.questions.get(key)
-        first = candidates[0].name if candidates else lines[at].partition("# ")[2].split(" or ")[0]
+    lines = made.splitlines()
+    for at, line in enumerate(lines):
+        key, is_question, told = line.partition(' = "?"')
+        if not is_question or line.startswith("#"):
+            continue
+        candidates, told = found.questions.get(key), told.partition("# ")[2]
+        first = candidates[0].name if candidates and not told else told.split(" or ")[0]
         answer = {"kind": found.kind, "timezone": "Europe/Rome"}.get(key, first)
-        lines[at] = f"{key.removeprefix('times.')} = {json.dumps(answer)}" if answer else ""
+        lines[at] = f"{key} = {json.dumps(answer)}" if answer else ""
     return "\n".join(lines) + "\n"
 
 
@@ -149,33 +157,30 @@ class TestValues:
             "k1;k2;Policy number;k3\nAB12CDE;28.02.2027;P-1;01.03.2026\n"
             "B-XY 12;31.12.2027;P-2;01.01.2027\n"
         )
-        found = suggest(read_sample(text.encode()))
+        found = suggest(Sample(text.encode()))
         settled = {member: column.name for member, column in found.settled.items()}
         asked = {each: [one.name for one in found.questions[each]] for each in found.questions}
         assert settled == {"number": "Policy number"}
         assert asked == {"registration": ["k1"], "validFrom": ["k2", "k3"], "validTo": ["k2", "k3"]}
         assert (
-            "# validFrom? Every row needs it, or move it to [constants]. It could be:\n"
+            "# validFrom? Every row needs it. It could be:\n"
             '#   "k2" (DD.MM.YYYY; 2 of 2 differ)\n'
             '#   "k3" (DD.MM.YYYY; 2 of 2 differ)\n'
             'validFrom = "?"\n'
-        ) in suggested(text).text
+        ) in suggested(text)
 
     def test_names_of_other_members_are_candidates_last(self):
         """Of dates with other names, the begin is the least likely end."""
         header = "VRM;Start date;Something;Renewal;Policy number\n"
-        found = suggest(read_sample(f"{header}A1;2026-01-01;2026-12-31;2027-01-01;P\n".encode()))
+        found = suggest(Sample(f"{header}A1;2026-01-01;2026-12-31;2027-01-01;P\n".encode()))
         asked = [column.name for column in found.questions["validTo"]]
         assert asked == ["Renewal", "Something", "Start date"]
 
     def test_an_empty_column_is_no_candidate_by_its_values(self):
         """Without a name or a value, nothing makes a column a candidate."""
         made = suggested("VRM;a;b\nA1;;\n", Kind.POLICIES)
-        assert (
-            "# validFrom? Every row needs it, or move it to [constants]. No column looks"
-            in made.text
-        )
-        assert "no values" not in made.text
+        assert "# validFrom? Every row needs it. No column looks like it." in made
+        assert "no values" not in made
 
     def test_most_registrations_differ(self):
         """A certain name asks if most of its values repeat, or if none is there."""
@@ -187,7 +192,7 @@ class TestValues:
     def test_a_second_column_of_plates_asks(self):
         """A council's own plates, with a name for registrations, make a certain name doubtful."""
         text = "Plate Number,Registration\n{},AB12CDE\n{},CD34EFG\n"
-        asked = suggest(read_sample(text.format("H101", "H102").encode())).questions
+        asked = suggest(Sample(text.format("H101", "H102").encode())).questions
         assert [each.name for each in asked["registration"]] == ["Registration", "Plate Number"]
         told = document(text.format("x", "x"), Kind.VEHICLES)
         assert told["columns"] == {"registration": "Registration"}
@@ -195,15 +200,15 @@ class TestValues:
     def test_the_form_of_a_value_is_shown(self):
         """A form has the kinds of characters of the most frequent values, and no more (D99)."""
         made = suggested("Fleet No;Reg Mark\n10;AB12CDE\n11;CD34EFG\n12;ef 5\n")
-        assert '#   "Reg Mark" (AA99AAA; 3 of 3 differ)\n' in made.text
-        assert "AB12CDE" not in made.text
+        assert '#   "Reg Mark" (AA99AAA; 3 of 3 differ)\n' in made
+        assert "AB12CDE" not in made
 
     def test_a_certain_name_with_other_values_asks(self):
         """The column is not left out: its question says what is wrong with its values."""
         made = suggested("Kenteken;Make;Year\nAB12CDE;FORD;old\nCD34EFG;OPEL;new\n")
         assert (
-            '#   "Year" (aaa; 2 of 2 differ): most of its values are no years\nyear = "?"\n'
-        ) in made.text
+            '#   "Year" (aaa; 2 of 2 differ): most of its values are no year\nyear = "?"\n'
+        ) in made
 
     @each_row("member", ["cancelledOn", "cancelled_on"])
     def test_words_for_nothing_do_not_hide_a_column(self, member):
@@ -215,8 +220,8 @@ class TestValues:
             for number, word in enumerate([*nothing, "2026-05-13"])
         )
         made = suggested(header + rows)
-        assert made.questions == {}
-        assert "words" not in tomllib.loads(made.text)
+        assert questions(made) == []
+        assert "words" not in tomllib.loads(made)
         with tempfile.TemporaryDirectory() as directory:
             changes = loaded(header + rows, Path(directory)).changes
         days = [PolicyRow._make(each).cancelled_on for each in changes]
@@ -225,22 +230,20 @@ class TestValues:
     def test_words_for_nothing_in_flags_are_left_to_the_operator(self):
         """`-` can be no, and `N/A` exempt; what databases write for NULL cannot."""
         made = suggested("VRM;insured\n" + "A1;yes\n" * 9 + "A2;-\nA3;\\N\n", Kind.VEHICLES)
-        words = made.text.partition("[words.insured]")[2]
-        assert words.startswith("              # 1 other word in 1 row: add lines here")
-        assert tomllib.loads(made.text)["words"]["insured"] == {}
+        assert '[words.insured]\n# Add lines "WORD" = VALUE for 1 other word in 1 row.' in made
+        assert tomllib.loads(made)["words"]["insured"] == {}
 
     def test_words_for_nothing_in_amounts_are_left_to_the_operator(self):
         """`-` can be zero, so the load refuses it until a line says what it means."""
         made = suggested("PCN;VRM;amount\n" + "R-1;A1;1.00\n" * 9 + "R-2;A2;-\nR-3;A3;\\N\n")
-        told = '1 other word in 1 row: add lines here, "WORD" = "0.00" or ""'
-        assert f"[words.amount]               # {told}\n" in made.text
+        assert '[words.amount]\n# Add lines "WORD" = VALUE for 1 other word in 1 row.' in made
 
     @each_row("end", ["", "null", "Infinity", "NaT"])
     def test_open_ends_are_offered(self, end):
         """A line that only needs its `#` removed says that such policies have no end."""
         text = f"VRM;Policy Number;validFrom;validTo\nA1;P-1;2026-03-01;{end}\n"
         made = answered(text + "A2;P-2;2026-03-01;2027-02-28\n")
-        assert "[words.validTo]              # 1 row would be rejected; remove the #" in made
+        assert "[words.validTo]\n# If these policies have no end, remove the #:\n# " in made
         line = f'"{end.lower()}" = "9999-12-31"\n'
         with tempfile.TemporaryDirectory() as directory:
             mapping = Path(directory) / "map.toml"
@@ -249,11 +252,13 @@ class TestValues:
         assert [PolicyRow._make(each).valid_to for each in changes] == ["9999-12-31"]
 
     def test_the_first_day_without_is_offered(self, tmp_path):
-        """Where a name says so, a line that only needs its `#` removed makes it the day before."""
+        """Where a name says so, a remark names the line that makes it the day before."""
         text = "VRM;Policy Number;validFrom;Renewal Date\nA1;P-1;2026-03-02;2027-03-01\n"
-        made = answered(text).replace("# first_day_without", "first_day_without")
+        made = answered(text)
+        line = 'first_day_without = ["validTo"]'
+        assert f"if it is the first day without, add {line} above [columns]" in made
         mapping = tmp_path / "map.toml"
-        mapping.write_text(made)
+        mapping.write_text(f"{line}\n{made}")
         (row,) = read(text, MappedCsv(read_mapping(mapping))).changes
         assert PolicyRow._make(row).valid_to == "2027-02-28"
         assert "first_day_without" not in answered(text.replace("Renewal", "Expiry"))
@@ -274,16 +279,16 @@ class TestValues:
         dates = zip(begins.split("|"), ends.split("|"), strict=True)
         rows = "".join(f"A{at};P-{at};{';'.join(each)}\n" for at, each in enumerate(dates))
         made = suggested(f"VRM;Policy Number;validFrom;validTo\n{rows}")
-        assert ('# first_day_without = ["validTo"]' in made.text) == is_asked
-        assert ("validTo" in made.questions) == (is_asked or ends == "offen")
+        assert ('first_day_without = ["validTo"]' in made) == is_asked
+        assert ("columns.validTo" in questions(made)) == (is_asked or ends == "offen")
 
     def test_times_of_day_in_days_are_asked_for(self, tmp_path):
         """What a time means at the end is a question; at a beginning it can only be left out."""
         header = "VRM;Policy Number;validFrom;validTo\n"
         text = f"{header}A1;P-1;13/03/2026 09:00;28/02/2027 23:59\n"
         made = suggested(text)
-        assert 'validFrom = "cut"\nvalidTo = "?"                # cut or end?\n' in made.text
-        assert "times.validTo" in made.questions
+        assert 'validFrom = "cut"\nvalidTo = "?"                # cut or end?\n' in made
+        assert questions(made) == ["times.validTo"]
         (row,) = loaded(text, tmp_path).changes
         assert PolicyRow._make(row)[3:5] == ("2026-03-13", "2027-02-28")
         assert "times" not in document(text.replace("09:00", "00:00").replace("23:59", "00:00"))
@@ -301,8 +306,8 @@ class TestValues:
         """Days up to 12 do not show which number is the month."""
         header = "VRM;policy number;validFrom;validTo;cancelledOn\n"
         made = suggested(f"{header}A1;P;01/02/2026;12/03/2026;\n")
-        assert 'date_format = "?"            # DD/MM/YYYY or MM/DD/YYYY?\n' in made.text
-        assert list(made.questions) == ["date_format"]
+        assert 'date_format = "?"            # DD/MM/YYYY or MM/DD/YYYY?\n' in made
+        assert questions(made) == ["date_format"]
         told = document(f"{header}A1;P;01/02/2026;01/31/2027;\n")
         assert told["date_format"] == "MM/DD/YYYY"
         told = document(f"{header}A1;P;2026-02-01;2027-01-31;01/02/2026\n")
@@ -312,8 +317,8 @@ class TestValues:
     def test_a_decimal_separator_that_is_not_sure_is_asked_for(self, amount):
         """A point before three digits separates thousands, or was meant as a decimal point."""
         made = suggested(f"PCN;VRM;amount due\nR-1;A1;{amount}\n", Kind.FINES)
-        assert ('decimal = "?"                # , or .?\n' in made.text) == ("." in amount)
-        assert ("decimal" in made.questions) == ("." in amount)
+        assert ('decimal = "?"                # , or .?\n' in made) == ("." in amount)
+        assert ("decimal" in questions(made)) == ("." in amount)
 
     def test_what_spreadsheets_add_is_seen_through(self):
         """Years and flags with decimals, and days with midnight, are what they look like."""
@@ -338,8 +343,8 @@ class TestValues:
     def test_dates_that_no_mapping_can_read_are_marked(self):
         """A mapping knows no years of two digits."""
         made = suggested("plate;policy;validFrom;end\nA1;P;1.2.26;3.4.27\n", Kind.POLICIES)
-        told = ": most of its values are no dates that a mapping can read\n"
-        assert f'#   "validFrom" (9.9.99; 1 of 1 differ){told}' in made.text
+        told = ": most of its values are no validFrom\n"
+        assert f'#   "validFrom" (9.9.99; 1 of 1 differ){told}' in made
 
     def test_days_and_months_of_one_digit_are_read(self, tmp_path):
         """Spreadsheets write the first of March as 1.3.2026."""
@@ -403,7 +408,7 @@ class TestValues:
     def test_amounts_with_a_comma(self, tmp_path):
         """A decimal comma gets a line, and thousands with points are amounts, too."""
         text = "Aktenzeichen;Kennzeichen;Betrag\nR-1;A1;35,50\nR-2;A2;1.200,00\nR-3;A3;20\n"
-        assert 'decimal = ","\n' in suggested(text, Kind.FINES).text
+        assert 'decimal = ","\n' in suggested(text, Kind.FINES)
         found = loaded(text, tmp_path, Kind.FINES).changes
         assert [fine.amount_cents for fine in found] == [3_550, 120_000, 2_000]
 
@@ -412,17 +417,17 @@ class TestValues:
         made = suggested(
             "VRM;make;insured\n" + "".join(f"A{n};X;ja\n" for n in range(9)) + "A9;X;Schmidt\n"
         )
-        assert (
-            "[words.insured]              # 1 other word in 1 row: add lines here, "
-            '"WORD" = true or false\n"ja" = true\n'
-        ) in made.text
-        assert "Schmidt" not in made.text
+        told = (
+            '[words.insured]\n"ja" = true\n# Add lines "WORD" = VALUE for 1 other word in 1 row.\n'
+        )
+        assert told in made
+        assert "Schmidt" not in made
         words = ["versteuert", *["Schmidt"] * 8, "Meier"]
         rows = "".join(f"A{n};{word}\n" for n, word in enumerate(words))
         assert (
-            '[words.taxStatus]            # 2 other words in 9 rows: add lines here, "WORD" = '
-            '"taxed", "exempt", "sorn" or "untaxed"\n"versteuert" = "taxed"\n'
-        ) in suggested(f"VRM;taxStatus\n{rows}").text
+            '[words.taxStatus]\n"versteuert" = "taxed"\n'
+            '# Add lines "WORD" = VALUE for 2 other words in 9 rows.\n'
+        ) in suggested(f"VRM;taxStatus\n{rows}")
 
     @pytest.mark.parametrize("time", ["2026-11-0{} 08:15:00", "0{}.11.2026 08:15"])
     def test_the_zone_of_local_times_is_asked_for(self, time, tmp_path):
@@ -430,12 +435,12 @@ class TestValues:
         rows = "".join(f"A{n};{time.format(n)}\n" for n in range(1, 10)) + "A0;13.11.2026 08:15\n"
         text = f"Kennzeichen;lastUpdated\n{rows}"
         made = suggested(text, Kind.VEHICLES)
-        told = 'timezone = "?"               # zone of the times in "lastUpdated", such as'
-        assert told in made.text
-        assert list(made.questions) == ["timezone"]
+        told = 'timezone = "?"               # zone of lastUpdated, such as'
+        assert told in made
+        assert questions(made) == ["timezone"]
         vehicle = VehicleRow._make(loaded(text, tmp_path, Kind.VEHICLES).changes[0])
         assert vehicle.updated == 1_793_491_200 + 26_100
-        (tmp_path / "map.toml").write_text(made.text)
+        (tmp_path / "map.toml").write_text(made)
         with pytest.raises(MappingFault, match=re.escape('timezone: answer the "?"')):
             read_mapping(tmp_path / "map.toml")
 
@@ -449,7 +454,7 @@ class TestValues:
     def test_no_registration_is_shown(self):
         """A mapping holds names of columns and known words only."""
         rows = "".join(f"XY{n:02}ZZZ;FORD;ja;2026-01-{n + 1:02}\n" for n in range(28))
-        assert "ZZZ" not in suggested(f"Kennzeichen;Marke;Versichert;HU\n{rows}").text
+        assert "ZZZ" not in suggested(f"Kennzeichen;Marke;Versichert;HU\n{rows}")
 
 
 class TestKind:
@@ -463,9 +468,9 @@ class TestKind:
     def test_a_kind_that_is_not_sure_is_asked_for(self, header):
         """Without a certain name that only the best kind has, a person tells what the rows are."""
         made = suggested(f"{header}\n{'1,' * header.count(',')}1\n")
-        assert 'kind = "?"                   # ' in made.text
-        assert "make the mapping again with --kind\n" in made.text
-        assert "kind" in made.questions
+        assert 'kind = "?"                   # ' in made
+        assert "make the mapping again with --kind\n" in made
+        assert "kind" in questions(made)
 
 
 class TestQuestions:
@@ -473,7 +478,7 @@ class TestQuestions:
         """The load names each member that is asked for, until it is answered."""
         made = suggested("Kennzeichen;Vertrag;Beginn\nA1;P;01/02/2026\n", Kind.POLICIES)
         path = tmp_path / "map.toml"
-        path.write_text(made.text)
+        path.write_text(made)
         told = (
             'date_format, columns.number, columns.validFrom, columns.validTo: answer the "?", or '
             "remove a line that the file has nothing for."
@@ -505,20 +510,20 @@ class TestQuestions:
     def test_a_fine_needs_an_amount_or_a_day(self):
         """Either is enough."""
         both = "Reference;VRM;{}\nR1;A1;2026-01-01\n"
-        assert "amount" in suggested(both.format("issuedOn"), Kind.FINES).questions
-        assert "amount" not in suggested(both.format("settledOn"), Kind.FINES).questions
+        assert 'amount = "?"' in suggested(both.format("issuedOn"), Kind.FINES)
+        assert 'amount = "?"' not in suggested(both.format("settledOn"), Kind.FINES)
 
 
 class TestHostile:
     @each_row(
         ("data", "told"),
         [
-            (b"", "The file is empty."),
-            (b" \n\n", "The file is empty."),
-            (b"\xef\xbb\xbf", "The file is empty."),
+            (b"", "The file has no header."),
+            (b" \n\n", "The file has no header."),
+            (b"\xef\xbb\xbf", "The file has no header."),
             (b"\xff\xfeK\0;\0", "UTF-16; save it as UTF-8"),
             ("Kennzeichen;Marke\n".encode("utf-16-be"), "UTF-16; save it as UTF-8"),
-            (b"\x7fELF\0\0", "no text: it has zero bytes"),
+            (b"\x7fELF\0\0", "The file is binary"),
             (b'{"plate": "A1"}\n', "mapping files are for CSV only"),
             (b'[{"plate": "A1"}]', "mapping files are for CSV only"),
             (b"<html>", "mapping files are for CSV only"),
@@ -533,8 +538,8 @@ class TestHostile:
     @pytest.mark.parametrize("first", ["Fleet report;;", ";;Fleet"])
     def test_a_line_before_the_header_is_no_header(self, first):
         """A title names no columns."""
-        assert not read_sample(f"{first}\nPlate;Make;Model\nA1;X;Y\n".encode()).has_header
-        assert read_sample(b"Plate;Make;;\nA1;X;;\n").has_header
+        assert Sample(f"{first}\nPlate;Make;Model\nA1;X;Y\n".encode()).header_fault
+        assert not Sample(b"Plate;Make;;\nA1;X;;\n").header_fault
 
     @each_row(
         "text",
@@ -548,22 +553,19 @@ class TestHostile:
     def test_what_a_person_must_see_is_asked_for(self, text):
         """A header in two lines, values like plates, a name twice, empty columns settle no key."""
         for kind in (None, *Kind):
-            assert "registration" in suggested(text, kind).questions
+            assert 'registration = "?"' in suggested(text, kind)
 
     def test_a_header_alone(self):
         """The mapping says so, and asks which column has the registrations."""
         made = suggested("Kenteken;Make\n")
-        assert "from its header. Check each" in made.text
-        assert (
-            '#   "Kenteken" (no values; 0 of 0 differ): no values among these rows\n'
-            'registration = "?"\n'
-        ) in made.text
+        assert "from its header and 0 rows. Check each" in made
+        assert '#   "Kenteken" (no values)\nregistration = "?"\n' in made
 
     def test_a_repeated_name_is_not_used(self):
         """A load refuses a column that is there twice; so it is not suggested."""
         made = suggested("VRM;Make;vrm \nA1;X;A1\n")
-        assert list(made.questions) == ["registration"]
-        assert '#   "VRM": its name is in the header more than once' in made.text
+        assert questions(made) == ["columns.registration"]
+        assert '#   "VRM": it has no name, or one that is there more than once' in made
 
     @pytest.mark.system_long
     def test_five_thousand_columns(self, tmp_path):
@@ -571,7 +573,7 @@ class TestHostile:
         header = ",".join(["VRM", "Make", *(f"column {n}" for n in range(5_000))])
         text = f"{header}\n" + "".join(f"A{n},X{',1' * 5_000}\n" for n in range(30))
         assert len(loaded(text, tmp_path).changes) == 30
-        assert "#   and 4,800 more" in suggested(text).text
+        assert "#   and 4,800 more" in suggested(text)
 
     @pytest.mark.system_long
     def test_many_columns_of_dates(self):
@@ -586,35 +588,35 @@ class TestHostile:
     def test_a_name_that_reads_like_a_question(self):
         """The name of a column does not make its line a question."""
         header = 'VRM,make,"a = ""?""","# b"'
-        assert suggested(f"{header}\nAB12CDE,X,1,2\n").questions == {}
+        assert questions(suggested(f"{header}\nAB12CDE,X,1,2\n")) == []
 
     def test_a_time_with_control_characters(self):
         """A value that no load stores is no time."""
         made = suggested("VRM;lastUpdated\nA1;\x01\n", Kind.VEHICLES)
-        assert list(made.questions) == ["lastUpdated"]
+        assert questions(made) == ["columns.lastUpdated"]
 
     @each_row("name", ["Kenteken" * 1_250, "x" * 10_000, "מספר רכב", "\u202eKenteken", "Ⅷ", "ß"])
     def test_odd_names(self, name):
         """Long and right-to-left names are read; what would not show is escaped."""
         made = suggested(f"VRM,Make,{name}\nAB12CDE,X,1\n")
-        assert len(tomllib.loads(made.text)["columns"]) >= 1
-        assert "\u202e" not in made.text
+        assert len(tomllib.loads(made)["columns"]) >= 1
+        assert "\u202e" not in made
 
     def test_four_hundred_columns(self):
         """Of many candidates the best are shown."""
         header = ",".join(f"k{number}" for number in range(400))
         rows = "".join(",".join(f"AB{row}C{at}" for at in range(400)) + "\n" for row in range(9))
         made = suggested(f"make,{header}\n" + "".join(f"X,{row}\n" for row in rows.split()))
-        assert made.text.count("(AA9A9; 9 of 9 differ)") == 8
-        assert "#   and 392 more\n" in made.text
+        assert made.count("(AA9A9; 9 of 9 differ)") == 8
+        assert "#   and 392 more\n" in made
 
     def test_quotes_separators_and_line_breaks_in_names(self, tmp_path):
         """Names are those of the header, whatever is in them."""
         text = '"Plate ""no"", new";"Make\nor brand";"\x1b[31m"\nA1;X;1\n'
         (row,) = loaded(text, tmp_path, Kind.VEHICLES).changes
         assert row[:2] == ("A1", "X")
-        assert suggested(text).text.isascii()
-        assert "\x1b" not in suggested(text).text
+        assert suggested(text).isascii()
+        assert "\x1b" not in suggested(text)
 
     @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
     def test_separators(self, separator, tmp_path):
@@ -625,8 +627,8 @@ class TestHostile:
     def test_a_sample_that_ends_within_a_record(self):
         """Only whole records of the first megabyte are looked at."""
         data = b"Plate;Make;Note\n" + b'A1;X;"a\nb"\n' * 100_000
-        sample = read_sample(data[:SAMPLE_BYTES])
-        assert len(sample.records) == 1_000
+        sample = Sample(data[:SAMPLE_BYTES])
+        assert sample.rows == 1_000
 
     @given(
         st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=6),
@@ -640,10 +642,10 @@ class TestHostile:
             made = suggested(stream.getvalue().encode(errors="replace"))
         except FileFault:
             return
-        tomllib.loads(made.text)
+        tomllib.loads(made)
         with tempfile.NamedTemporaryFile() as file:
-            Path(file.name).write_text(made.text, encoding="utf-8")
-            with pytest.raises(MappingFault) if made.questions else nullcontext():
+            Path(file.name).write_text(made, encoding="utf-8")
+            with pytest.raises(MappingFault) if questions(made) else nullcontext():
                 read_mapping(Path(file.name))
 
 
@@ -659,15 +661,13 @@ class TestCommand:
         assert (told["loaded"], told["register"], told["format"]) == (2, "leases_2026_11", "mapped")
 
     def test_a_mapping_with_questions_is_a_failure(self, cli):
-        """It is printed, and the reason names the lines; the status is 1. The load refuses it."""
+        """It is printed, and the reason names them; the status is 1. The load refuses it."""
         file = cli.file("x.csv", "a;b", "1;2")
         made = cli.run("import", "--suggest-map", file)
         assert made.status == 1
         lines = made.stdout.splitlines()
         assert (lines[6][:10], lines[12]) == ('kind = "?"', 'registration = "?"')
-        assert made.stderr == (
-            'answer each "?" of the mapping: line 7 (kind), line 13 (registration)\n'
-        )
+        assert made.stderr == 'answer each "?" of the mapping: kind, columns.registration\n'
         told = cli.refusal("import", file, "--map", cli.file("x.toml", *lines))
         assert "kind, columns.registration: answer" in told
 
@@ -698,7 +698,7 @@ class TestCommand:
         file = cli.directory / "a\nregister = 1\n.csv"
         file.write_text("Plate;Make\nA1;X\n")
         made = cli.run("import", "--suggest-map", file).stdout
-        assert "register = 1" not in made.replace("\\u000aregister = 1", "")
+        assert "register = 1" not in made.replace("\\nregister = 1", "")
         assert "import FILE --map" in made
 
     def test_json(self, cli):

@@ -8,7 +8,8 @@ from typing import Any
 from app.registers.formats.native import LAYOUTS
 from app.registers.formats.suggesting import names
 from app.registers.formats.suggesting.names import CERTAIN, LIKELY, PART, meanings, plate_columns
-from app.registers.formats.suggesting.suggestion import Suggestion, read_sample, suggest
+from app.registers.formats.suggesting.sample import Sample
+from app.registers.formats.suggesting.suggestion import Suggestion, suggest
 from app.registers.formats.suggesting.toml_text import mapping_text
 from app.storage.tables import Kind
 from tests.rows import each_row
@@ -124,7 +125,7 @@ def parsed(export: str) -> tuple[Kind, list[tuple[str, str]]]:
 def suggestion(header: list[str], *rows: list[str], kind: Kind | None = None) -> Suggestion:
     """Return the suggestion for a CSV with these columns."""
     text = "\n".join(map(";".join, [header, *rows]))
-    return suggest(read_sample(f"{text}\n".encode()), kind)
+    return suggest(Sample(f"{text}\n".encode()), kind)
 
 
 def settled(found: Suggestion) -> dict[str, str]:
@@ -207,8 +208,8 @@ def test_a_name_for_the_first_day_without_is_asked_for():
     """A mapping reads last days with; what an agency or a renewal means is a day later (D100)."""
     found = suggestion(["Kenteken", "Vervaldatum APK"], ["AB123C", "20270513"])
     assert asked(found) == {"motExpiry": ["Vervaldatum APK"]}
-    text = mapping_text(found, "f.csv", "own", "command").text
-    remark = "can be the first day without; if so, use first_day_without above"
+    text = mapping_text(found, "f.csv", "own", "command")
+    remark = 'if it is the first day without, add first_day_without = ["motExpiry"] above [columns]'
     assert f'#   "Vervaldatum APK" (YYYYMMDD; 1 of 1 differ): {remark}\n' in text
 
 
@@ -221,8 +222,8 @@ def test_a_name_of_an_insurer_can_mean_the_first_day_without(name):
     """The word counts in longer names, too: US policies end early on their expiration date."""
     found = suggestion(["VRN", name], ["AB12CDE", "2027-03-01"], kind=Kind.POLICIES)
     assert name in asked(found)["validTo"]
-    text = mapping_text(found, "f.csv", "own", "command").text
-    assert '# first_day_without = ["validTo"]' in text
+    text = mapping_text(found, "f.csv", "own", "command")
+    assert 'first_day_without = ["validTo"]' in text
 
 
 def test_every_column_that_is_not_read_has_a_reason():
@@ -230,14 +231,15 @@ def test_every_column_that_is_not_read_has_a_reason():
     header = ["Kenteken", "Make", "", "Note", "note", "Insurer", "Driver", "deleted"]
     row = ["AB12CDE", "FORD", "a", "b", "c", "Acme", "d", "0"]
     found = suggestion(header, row, kind=Kind.VEHICLES)
-    text = mapping_text(found, "f.csv", "own", "command").text
-    assert text.partition("# Columns that are not read:\n")[2].splitlines() == [
-        "#   column 3: it has no name",
-        '#   "Note": its name is in the header more than once',
-        '#   "note": its name is in the header more than once',
-        '#   "Insurer": could be insurer in a mapping of its own, with --kind policies',
-        '#   "Driver": no known name',
-        '#   "deleted": if it is true in the rows to remove, name it as deleted in [columns]',
+    text = mapping_text(found, "f.csv", "own", "command")
+    doubled = "it has no name, or one that is there more than once"
+    assert text.partition("# Columns that are not read")[2].splitlines()[1:] == [
+        f'#   "": {doubled}',
+        f'#   "Note": {doubled}',
+        f'#   "note": {doubled}',
+        '#   "Insurer": could be insurer',
+        '#   "Driver"',
+        '#   "deleted": could be deleted',
     ]
     assert tomllib.loads(text)["columns"] == {"registration": "Kenteken", "make": "Make"}
 
@@ -245,7 +247,7 @@ def test_every_column_that_is_not_read_has_a_reason():
 def test_a_column_without_values_stays():
     """Of fines that are all unpaid, the day of payment is empty."""
     found = suggestion(["Reference", "Kenteken", "settledOn"], ["R-1", "A1", ""], kind=Kind.FINES)
-    text = mapping_text(found, "f.csv", "own", "command").text
+    text = mapping_text(found, "f.csv", "own", "command")
     assert 'settledOn = "settledOn"      # no values among these rows' in text
 
 
@@ -277,7 +279,7 @@ class TestVocabulary:
         """A misspelt member would be ignored."""
         rows = read_vocabulary()
         known = {each.label for kind in Kind for each in LAYOUTS[kind]().columns}
-        assert {row["member"] for row in rows} == known | {"other", "without", "first"}
+        assert {row["member"] for row in rows} == known | {"deleted", "other", "without", "first"}
         assert {row["how"] for row in rows} == {"certain", "likely", "vague"}
 
     @each_row(

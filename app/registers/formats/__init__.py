@@ -15,12 +15,8 @@ from app.registers.formats.mid import Mid
 from app.registers.formats.native import Native, NativeCsv, NativeJson, NativeNdjson
 from app.registers.formats.nyc import DEFAULT_STATE, NycCsv, NycJson
 from app.registers.formats.rdw import RdwCsv, RdwJson
-from app.registers.formats.suggesting.suggestion import (
-    Sample,
-    missing_members,
-    read_sample,
-    suggest,
-)
+from app.registers.formats.suggesting.sample import Sample
+from app.registers.formats.suggesting.suggestion import missing_members, suggest
 from app.registers.formats.values import quoted, shortened
 from app.storage.tables import Kind
 
@@ -122,16 +118,14 @@ def _csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
         head: the first bytes of the file.
     """
     try:
-        sample = read_sample(head)
+        sample = Sample(head)
     except FileFault:
         return None
-    if len(sample.header) == 1 and not _PLAIN_NAME.fullmatch(sample.header[0]):
+    header = [each.name for each in sample.columns]
+    if len(header) == 1 and not _PLAIN_NAME.fullmatch(header[0]):
         return None  # SEC: any other text has lines, too, and its first one can be a record.
-    if not sample.has_header:
-        return (
-            "Its first line does not look like names of columns. Make the names of the columns its "
-            "first line, then write a mapping file for it."
-        )
+    if sample.header_fault:
+        return sample.header_fault
     if sample.separator not in SEPARATORS:
         return (
             f"Its columns are separated by {quoted(sample.separator)}, which only a mapping file "
@@ -139,7 +133,7 @@ def _csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
             'FILE" writes a first one.'
         )
     close = _closest(sample, formats)
-    columns = list(map(quoted, sample.header))
+    columns = list(map(quoted, header))
     lacking = (
         f"lacks {shortened(close.missing, _NAMED_MAX)}"
         if close.missing
@@ -154,7 +148,7 @@ def _csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
 
 
 def _closest(sample: Sample, formats: Mapping[str, Format]) -> _Close:
-    names = frozenset(map(normalised, sample.header))
+    names = frozenset(normalised(each.name) for each in sample.columns)
     # The first of equals: the native format, which has the most common names.
     candidates = list(_candidates(names, formats))
     best = max(candidates, key=lambda each: each.matched)

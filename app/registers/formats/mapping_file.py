@@ -40,6 +40,7 @@ _MEMBERS = frozenset(
     "decimal columns constants words".split()
 )
 _ASKED = ("kind", "timezone", "date_format", "decimal")
+_ASKED_TABLES = ("columns", "constants", "date_formats", "times")
 _NO_DELIMITERS = '"\r\n'
 QUESTION = "?"
 """The value of a line that only a person can complete, as `--suggest-map` writes it (D99)."""
@@ -60,6 +61,16 @@ def read_mapping(path: Path) -> FileMapping:
     return _Checker(path, document).mapping()
 
 
+def questions_of(document: Mapping[str, Any]) -> list[str]:
+    """Return what a mapping asks, such as `kind` or `columns.validTo`."""
+    asked = [each for each in _ASKED if document.get(each) == QUESTION]
+    for name in _ASKED_TABLES:
+        table = document.get(name)
+        if isinstance(table, dict):
+            asked += [f"{name}.{each}" for each, value in table.items() if value == QUESTION]
+    return asked
+
+
 class _Checker:
     """Checks the document of a mapping file. Raises MappingFault."""
 
@@ -72,7 +83,9 @@ class _Checker:
         for member in self._document:
             if member not in _MEMBERS:
                 self._fail(member, f"unknown member; use {', '.join(sorted(_MEMBERS))}")
-        self._require_answers()
+        if asked := questions_of(self._document):
+            answer = f'answer the "{QUESTION}", or remove a line that the file has nothing for'
+            self._fail(", ".join(asked), answer)
         layout = native_layout(self._kind(), self._table("columns"))
         self._native = {column.label: column for column in layout.columns}
         columns = self._columns()
@@ -91,17 +104,6 @@ class _Checker:
             times=self._times(columns),
             decimal=self._text("decimal") or ".",
         )
-
-    def _require_answers(self) -> None:
-        asked = [each for each in _ASKED if self._document.get(each) == QUESTION]
-        for table in ("columns", "constants", "date_formats", "times"):
-            members = self._table(table).items()
-            asked += [f"{table}.{each}" for each, value in members if value == QUESTION]
-        if asked:
-            self._fail(
-                ", ".join(asked),
-                f'answer the "{QUESTION}", or remove a line that the file has nothing for',
-            )
 
     def _kind(self) -> Kind:
         kind = self._document.get("kind")

@@ -37,12 +37,11 @@ _BOOLEANS = {
 _CAPITALS = re.compile("(?=[A-Z])")
 
 
-_SHAPES = {each.name: each.shape for members in COLUMNS.values() for each in members}
-_SHAPES[DELETED] = Shape.FLAG
 SHAPES: Mapping[str, Shape] = {
-    name: shape for name, shape in _SHAPES.items() if shape not in (Shape.TEXT, Shape.WORD)
+    **{each.name: each.shape for members in COLUMNS.values() for each in members},
+    DELETED: Shape.FLAG,
 }
-"""The shapes of members; all others are texts."""
+"""The shapes of members."""
 _NOTHING: Mapping[Shape, frozenset[str]] = {
     **dict.fromkeys((Shape.DAY, Shape.TIME, Shape.YEAR), values.DAY_NOTHING),
     **dict.fromkeys((Shape.FLAG, Shape.MONEY, Shape.WORD), values.NOTHING),
@@ -259,7 +258,7 @@ def _column(
         nothing: the words for missing values that are counted. None: those of the shape.
         is_strict: whether `parse` rejects the row if it cannot read the text of this column.
     """
-    shape = _SHAPES[label]
+    shape = SHAPES[label]
     if nothing is None:
         nothing = _NOTHING[shape]
     if shape == Shape.TIME:

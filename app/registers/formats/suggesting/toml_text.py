@@ -1,41 +1,34 @@
 """A suggestion as the text of a mapping file, with its questions."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from operator import itemgetter
-from typing import NamedTuple
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
 from app.nouns import counted
-from app.registers.formats.dates import NO_END, OPEN_ENDS
-from app.registers.formats.mapped import LAST_DAYS, TIMES
+from app.registers.formats.columns import Column as Native
+from app.registers.formats.mapped import DATES, LAST_DAYS, TIMES
 from app.registers.formats.mapping_file import QUESTION
 from app.registers.formats.native import SHAPES
-from app.registers.formats.suggesting import looks
-from app.registers.formats.suggesting.names import WITHOUT
-from app.registers.formats.suggesting.suggestion import Column, Suggestion, missing_members
-from app.storage.tables import Kind, Shape
+from app.registers.formats.suggesting.names import PART, WITHOUT
+from app.registers.formats.suggesting.sample import Column, can_read, words_of
+from app.registers.formats.suggesting.suggestion import Suggestion, members_of, missing_members
+from app.storage.tables import Shape
 
+_HEAD = """\
+# A first mapping for {file}, from its header and {rows}. Check each line.
+# A "?" is a question: answer it, or remove its line if the file lacks that.
+# Then try it. This reads the whole file, and changes nothing:
+#   {command} --dry-run
+# If the counts and notes are right, load the file:
+#   {command}
+"""
+_TIMES = f"[times] # {'; '.join(f'{word}: {means}' for word, means in TIMES.items())}"
+_CONSTANTS = '# [constants] # what is the same in every row, such as insurer = "Acme"'
 _UNUSED_MAX = 200
 _CANDIDATES_MAX = 8
-_WORDS_MAX = 20
-_CONSTANTS = {
-    Kind.POLICIES: ("insurer", '"Example Insurance"'),
-    Kind.FINES: ("currency", '"EUR"'),
-}
-"""The member that is often the same in all rows of a kind, and an example."""
-_WITHOUT = "can be the first day without; if so, use first_day_without above"
-_TIMES_TABLE = f"{'[times]':<28} # {'; '.join(f'{word}: {means}' for word, means in TIMES.items())}"
 
 
-class MappingText(NamedTuple):
-    """The text of a mapping file."""
-
-    text: str
-    questions: dict[str, int]
-    """The numbers of the lines with a question, by key; `times.validTo` is one of `[times]`."""
-
-
-def mapping_text(found: Suggestion, file: str, register: str, command: str) -> MappingText:
+def mapping_text(found: Suggestion, file: str, register: str, command: str) -> str:
     """Return a mapping file; `read_mapping` accepts it when its questions are answered.
 
     SEC: it has names of columns, forms and known words, but no other value of the file.
@@ -45,191 +38,123 @@ def mapping_text(found: Suggestion, file: str, register: str, command: str) -> M
         register: the register that it names.
         command: the line for a shell that loads the file with this mapping.
     """
-    lines = list(_lines(found, file, register, command))
-    times = lines.index(_TIMES_TABLE) if _TIMES_TABLE in lines else len(lines)
-    questions = {
-        f"{'times.' if number > times else ''}{line.partition(' = ')[0]}": number
-        for number, line in enumerate(lines, 1)
-        if not line.startswith("#") and f' = "{QUESTION}"' in line.partition("#")[0]
-    }
-    return MappingText("\n".join(lines) + "\n", questions)
+    rows = counted(found.sample.rows, "row")
+    tables = _tables(found)
+    lines = _HEAD.format(file=_quoted(file), rows=rows, command=command).splitlines()
+    lines += [*_settings(found, register), *tables.pop("")]
+    for heading, table in tables.items():
+        lines += ["", heading, *table] if table else []
+    return "\n".join([*lines, ""])
 
 
-def _lines(found: Suggestion, file: str, register: str, command: str) -> Iterator[str]:
-    sample = found.sample
-    rows = f"its first {counted(len(sample.records), 'row')}" if sample.records else "its header"
-    yield f"# A first mapping for {_quoted(file)}, from {rows}. Check each line."
-    yield f'# A "{QUESTION}" is a question: answer it, or remove its line if the file lacks that.'
-    yield "# Then try it. This reads the whole file, and changes nothing:"
-    yield f"#   {command} --dry-run"
-    yield "# If the counts and notes are right, load the file:"
-    yield f"#   {command}"
-    kinds = " or ".join(each for each in Kind if each != found.kind)
-    doubt = f"{found.kind}? If it has {kinds}, make the mapping again with --kind"
+def _settings(found: Suggestion, register: str) -> Iterator[str]:
+    doubt = f"{found.kind}? If not, make the mapping again with --kind"
     yield f'kind = "{found.kind}"' if found.is_kind_sure else _asked("kind", doubt)
     yield _commented(f'register = "{register}"', "any name; one for each source")
-    yield f"delimiter = {_quoted(sample.separator)}"
-    if sample.encoding:
-        yield f"encoding = {_quoted(sample.encoding)}"
-    elif not sample.is_utf8:
-        yield "# The file is not UTF-8. Unless it is windows-1252, make the mapping again with"
-        yield "# its encoding, because names of columns depend on it: --encoding windows-1250"
-    common, others = _date_forms(found)
-    yield from _choice("date_format", common)
-    yield from _decimal(found)
-    yield from _zone(found)
-    yield from _first_day_without(found)
-    yield ""
-    yield "[columns]"
-    for member, column in found.settled.items():
-        yield _commented(f"{member} = {_quoted(column.name)}", _remark(member, column))
-    for member, candidates in found.questions.items():
-        yield from _question(found, member, candidates)
-    if others:
-        yield ""
-        yield _commented("[date_formats]", "the dates of these members have another form")
-        for member, forms in others.items():
-            yield from _choice(member, forms)
-    yield from _times(found)
-    constant, value = _CONSTANTS.get(found.kind, ("", ""))
-    if constant and constant not in found.settled.keys() | found.questions.keys():
-        yield ""
-        yield "# [constants]                # a value that is the same in every row"
-        yield f"# {constant} = {value}"
-    yield from _words(found)
-    yield from _unused(found)
+    yield f"delimiter = {_quoted(found.sample.separator)}"
+    if found.sample.encoding:
+        yield f"encoding = {_quoted(found.sample.encoding)}"
+    elif not found.sample.is_utf8:
+        told = "what is not UTF-8 is read so; if names are wrong, use --encoding windows-1250"
+        yield _commented('# encoding = "windows-1252"', told)
 
 
-def _question(found: Suggestion, member: str, candidates: list[Column]) -> Iterator[str]:
-    needed = ""
-    if member in missing_members(found.kind, found.settled):
-        place = {"registration": "", "amount": ", or settledOn"}
-        needed = f"Every row needs it{place.get(member, ', or move it to [constants]')}. "
-    yield f"# {member}? {needed}{'It could be:' if candidates else 'No column looks like it.'}"
-    for each in candidates[:_CANDIDATES_MAX]:
-        forms = [
-            *looks.dates(each.values),
-            *_most_common(map(looks.form, each.values)),
-            "no values",
-        ]
-        different = f"{len(set(each.values)):,} of {len(each.values):,} differ"
-        remark = f": {_remark(member, each)}".removesuffix(": ")
-        yield f"#   {_quoted(each.name)} ({forms[0]}; {different}){remark}"
-    if candidates[_CANDIDATES_MAX:]:
-        yield f"#   and {len(candidates) - _CANDIDATES_MAX:,} more"
-    yield _asked(member)
+def _tables(found: Suggestion) -> dict[str, list[str]]:
+    """Return the lines that depend on columns, by the heading of their table."""
+    common = _date_format(found)
+    tables: dict[str, list[str]] = defaultdict(list)
+    tables[""] += _choice("date_format", common)
+    tables["[columns]"] += [*_columns(found), "", _CONSTANTS]
+    for member, column in found.likely.items():
+        shape = SHAPES[member]
+        if shape == Shape.MONEY:
+            tables[""] += _choice("decimal", column.decimals)
+        if shape == Shape.TIME and column.has_times:
+            told = f"zone of {member}, such as Europe/London; without it these times are missing"
+            tables[""] += [_asked("timezone", told)]
+        if shape == Shape.DAY and column.has_times:
+            # Only the end of something can be at midnight.
+            tables[_TIMES] += _choice(member, list(TIMES)[: 1 + (member in LAST_DAYS)])
+        if member in DATES and not {*common}.intersection(column.forms):
+            tables["[date_formats]"] += _choice(member, column.forms)
+        tables[f"[words.{member}]"] += _words(column, members_of(found.kind)[member])
+    tables["# Columns that are not read; some could be with another --kind:"] += _unused(found)
+    return tables
 
 
-def _most_common(texts: Iterable[str]) -> list[str]:
-    return [text for text, _ in Counter(texts).most_common(1)]
-
-
-def _remark(member: str, column: Column) -> str:
-    """Return the doubts about a column as a member."""
-    is_without = member in LAST_DAYS and WITHOUT in column.means
-    doubts = [
-        column.misfit(member),
-        "" if column.values else "no values among these rows",
-        _WITHOUT if is_without else "",
-    ]
-    return "; ".join(filter(None, doubts))
-
-
-def _date_forms(found: Suggestion) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the form of most dates, and those of settled members that differ; two if in doubt."""
-    dated = found.columns(Shape.DAY, Shape.TIME)
-    forms = [(member, looks.dates(each.values)) for member, each in dated]
+def _date_format(found: Suggestion) -> Sequence[str]:
+    """Return the form of most dates; two if in doubt."""
+    dated = [column for member, column in found.likely.items() if member in DATES]
+    forms = Counter(tuple(each.forms) for each in dated if each.forms)
     # A column in which only one form fits decides for columns in which two forms fit. Of two
     # equally frequent forms, it is the one with days: mostly only one column has months.
-    sure = sorted(
-        (form for _, (form, *other) in filter(itemgetter(1), forms) if not other),
-        key=lambda each: "D" not in each,
-    )
-    common = _most_common(sure) or next(filter(None, (each for _, each in forms)), [])
-    return common, {
-        member: each
-        for member, each in forms
-        if member in found.settled and each and not set(common).intersection(each)
-    }
+    return max(forms, key=lambda each: (len(each) == 1, forms[each], "D" in each[0]), default=())
 
 
-def _decimal(found: Suggestion) -> Iterator[str]:
-    amounts = (looks.decimals(each.values) for _, each in found.columns(Shape.MONEY))
-    decimals = next(filter(None, amounts), [])
-    yield from _choice("decimal", [] if decimals == ["."] else decimals)
+def _columns(found: Suggestion) -> Iterator[str]:
+    for member, column in found.settled.items():
+        doubt = "" if column.values else "no values among these rows"
+        yield _commented(f"{member} = {_quoted(column.name)}", doubt)
+    needed = missing_members(found.kind, found.settled)
+    for member, candidates in found.questions.items():
+        told = "It could be:" if candidates else "No column looks like it."
+        yield f"# {member}? {'Every row needs it. ' if member in needed else ''}{told}"
+        for each in candidates[:_CANDIDATES_MAX]:
+            yield f"#   {_candidate(each, members_of(found.kind)[member])}"
+        if candidates[_CANDIDATES_MAX:]:
+            yield f"#   and {len(candidates) - _CANDIDATES_MAX:,} more"
+        yield _asked(member)
 
 
-def _zone(found: Suggestion) -> Iterator[str]:
-    names = [
-        _quoted(each.name) for _, each in found.columns(Shape.TIME) if looks.have_times(each.values)
-    ]
-    if names:
-        told = f"zone of the times in {' or '.join(names)}, such as Europe/London"
-        yield _asked("timezone", f"{told}; without it they are missing")
+def _candidate(column: Column, native: Native) -> str:
+    """Return the name of a column, the form of its values, and doubts."""
+    count, distinct = len(column.values), len(set(column.values))
+    text = f"{column.form}; {distinct:,} of {count:,} differ" if count else "no values"
+    text = f"{_quoted(column.name)} ({text})"
+    if not column.fits(native):
+        text += f": most of its values are no {native.label}"
+    if native.label in LAST_DAYS and WITHOUT in column.means:
+        line = f'first_day_without = ["{native.label}"]'
+        text += f": if it is the first day without, add {line} above [columns]"
+    return text
 
 
-def _first_day_without(found: Suggestion) -> Iterator[str]:
-    days = found.columns(Shape.DAY)
-    members = {member: None for member, each in days if _WITHOUT in _remark(member, each)}
-    if members:
-        line = f"# first_day_without = [{', '.join(map(_quoted, members))}]"
-        yield _commented(line, "remove the # if these dates are the first day without")
+def _words(column: Column, native: Native) -> list[str]:
+    """Return lines for the words that a load does not read.
 
-
-def _times(found: Suggestion) -> Iterator[str]:
-    members = [
-        member
-        for member, each in found.likely.items()
-        if SHAPES.get(member) == Shape.DAY and looks.have_times(each.values)
-    ]
-    if members:
-        yield ""
-        yield _TIMES_TABLE
-        for member in members:
-            # Only the end of something can be at midnight.
-            yield from _choice(member, list(TIMES)[: 2 if member in LAST_DAYS else 1])
-
-
-def _words(found: Suggestion) -> Iterator[str]:
-    for member, column in found.likely.items():
-        if member == "validTo":
-            yield from _open_ends(found, column)
-        shape = Shape.WORD if member == "taxStatus" else SHAPES.get(member, Shape.TEXT)
-        words, advice = looks.words(column.values, shape)
-        if words or advice:
-            yield ""
-            yield _commented(f"[words.{member}]", advice)
-            yield from (f"{_quoted(word)} = {words[word]}" for word in list(words)[:_WORDS_MAX])
-
-
-def _open_ends(found: Suggestion, column: Column) -> Iterator[str]:
-    texts = [record[column.number].strip().lower() for record in found.sample.records]
-    words = sorted(OPEN_ENDS.intersection(texts))
-    if words:
-        rows = counted(sum(map(words.count, texts)), "row")
-        yield ""
-        advice = f"{rows} would be rejected; remove the # if these policies have no end"
-        yield _commented("[words.validTo]", advice)
-        yield from (f'# {_quoted(word)} = "{NO_END}"' for word in words)
+    SEC: unknown words are only counted, because the column can contain anything.
+    """
+    words, is_end = words_of(native.label), native.label == "validTo"
+    if not native.blanks and not is_end:
+        return []
+    counts = Counter(each.lower() for each in column.texts if not any(map(str.isdigit, each)))
+    unread = sorted(each for each in counts.keys() - native.blanks if not can_read(native, each))
+    lines = [f"{_quoted(each)} = {json.dumps(words[each])}" for each in unread if each in words]
+    if lines and is_end:
+        lines = ["# If these policies have no end, remove the #:", *(f"# {each}" for each in lines)]
+    if others := [each for each in unread if each not in words]:
+        rows = counted(sum(counts[each] for each in others), "row")
+        lines += [f'# Add lines "WORD" = VALUE for {counted(len(others), "other word")} in {rows}.']
+    return lines
 
 
 def _unused(found: Suggestion) -> Iterator[str]:
-    if found.unused:
-        yield ""
-        yield "# Columns that are not read:"
-    for at, reason in list(found.unused.items())[:_UNUSED_MAX]:
-        name = found.sample.header[at]
-        yield f"#   {_quoted(name) if name.strip() else f'column {at + 1}'}: {reason}"
-    if len(found.unused) > _UNUSED_MAX:
+    named = {*found.sample.named}
+    for column in found.unused[:_UNUSED_MAX]:
+        known = [each for each, rank in column.means.items() if rank > PART and each in SHAPES]
+        reason = f": could be {' or '.join(known)}" if known else ""
+        if column not in named:
+            reason = ": it has no name, or one that is there more than once"
+        yield f"#   {_quoted(column.name)}{reason}"
+    if found.unused[_UNUSED_MAX:]:
         yield f"#   and {len(found.unused) - _UNUSED_MAX:,} more"
 
 
-def _choice(key: str, answers: list[str]) -> Iterator[str]:
-    """Yield the line of a key: a question if there are two answers, nothing if there is none."""
+def _choice(key: str, answers: Sequence[str]) -> Sequence[str]:
+    """Return the line of a key: a question if there are two answers; none if there is none."""
     if answers[1:]:
-        yield _asked(key, f"{' or '.join(answers)}?")
-    elif answers:
-        yield f'{key} = "{answers[0]}"'
+        return [_asked(key, f"{' or '.join(answers)}?")]
+    return [f'{key} = "{each}"' for each in answers]
 
 
 def _asked(key: str, comment: str = "") -> str:
@@ -242,13 +167,5 @@ def _commented(line: str, comment: str) -> str:
 
 def _quoted(text: str) -> str:
     """Return a string of TOML; characters that would not show are escaped."""
-    return '"' + "".join(map(_escaped, text)) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)

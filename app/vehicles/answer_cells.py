@@ -7,7 +7,8 @@ from msgspec import UNSET
 
 from app import clock
 from app.csv_cells import text_cell
-from app.vehicles.answers import InsuranceAnswer, failure_answer, insurance_answer
+from app.vehicles.answer_shapes import InsuranceAnswer
+from app.vehicles.answers import failure_answer, insurance_answer
 from app.vehicles.compliance import Judgement, Verdict, judge, judge_insurance
 from app.vehicles.contradictions import Contradicted
 from app.vehicles.facts import Record

@@ -1,20 +1,39 @@
-"""The JSON that the vehicle operations answer with."""
+"""Makes what the vehicle operations answer with from the records of plates."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Generic, NamedTuple, TypeVar
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from app import clock
+from app.vehicles.answer_shapes import (
+    BulkAnswer,
+    ChecksAnswer,
+    ComplianceAnswer,
+    ComplianceDates,
+    ComplianceItem,
+    FailureAnswer,
+    FourChecks,
+    InsuranceAnswer,
+    InsuranceDates,
+    InsuranceItem,
+    InsuranceLoaded,
+    InsuranceReason,
+    Items,
+    PeriodAnswer,
+    PolicyAnswer,
+    ReasonsAnswer,
+    SuggestionAnswer,
+    Told,
+    Unknown,
+    VehicleAnswer,
+)
 from app.vehicles.compliance import Judgement, judge, judge_insurance
 from app.vehicles.deciding import LoadTimes, checks_loaded, insurance_loaded
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.periods import (
     Period,
     Question,
-    Until,
     good_until,
     has_too_many_policies,
     judge_period,
@@ -25,136 +44,6 @@ from app.vehicles.reader import Found
 from app.vehicles.registration import registration_fault
 
 NOT_FOUND = "Vehicle not found"
-_T = TypeVar("_T", bool, str, str | None)
-
-
-# PERF: structs in place of dicts: a bulk of 1,000 takes a tenth less. A member that is UNSET is
-# left out; the others are in this order.
-class PolicyAnswer(msgspec.Struct, gc=False):
-    """The policy object."""
-
-    number: str
-    insurer: str | None
-    validFrom: str  # noqa: N815 - the wire's spelling, here and below
-    validTo: str  # noqa: N815
-    type: str | None
-    cancelledOn: str | UnsetType | None = UNSET  # noqa: N815
-
-
-class VehicleAnswer(msgspec.Struct, gc=False):
-    """The vehicle object."""
-
-    make: str | None
-    model: str | None
-    year: int | None
-    color: str | None
-
-
-class FourChecks(msgspec.Struct, Generic[_T], gc=False):
-    """Something about each of the four checks."""
-
-    insuranceValid: _T  # noqa: N815
-    motValid: _T  # noqa: N815
-    roadTaxPaid: _T  # noqa: N815
-    noOutstandingFines: _T  # noqa: N815
-
-
-ChecksAnswer = FourChecks[bool]
-"""Whether the vehicle passes each check."""
-ReasonsAnswer = FourChecks[str]
-"""The reason of each check."""
-
-
-class InsuranceReason(msgspec.Struct, gc=False):
-    """The reason of the only check that an answer about insurance makes."""
-
-    insuranceValid: str  # noqa: N815
-
-
-Unknown = tuple[str, ...] | UnsetType
-"""The names of the members whose outcome no register knows (D198)."""
-
-
-class PeriodAnswer(msgspec.Struct, gc=False):
-    """Whether a vehicle is insured or road-legal throughout a period, and if not, why."""
-
-    firstDay: str  # noqa: N815
-    lastDay: str  # noqa: N815
-    validThroughout: bool | UnsetType = UNSET  # noqa: N815
-    firstFailingDay: str | UnsetType = UNSET  # noqa: N815
-    reasons: ReasonsAnswer | InsuranceReason | UnsetType = UNSET
-    tooManyPolicies: bool | UnsetType = UNSET  # noqa: N815
-    unknown: Unknown = UNSET
-
-
-class InsuranceLoaded(msgspec.Struct, gc=False):
-    """When the register that decided the only check of an answer about insurance was loaded."""
-
-    insuranceValid: str | None  # noqa: N815
-
-
-class _InsuranceDates(msgspec.Struct, kw_only=True, gc=False):
-    """What an answer about insurance tells of later days, after its own members."""
-
-    loaded: FourChecks[str | None] | InsuranceLoaded | UnsetType = UNSET
-    """When the registers that decided were last loaded; null if none did."""
-    period: PeriodAnswer | UnsetType = UNSET
-    insuredUntil: Until = UNSET  # noqa: N815
-    tooManyPolicies: bool | UnsetType = UNSET  # noqa: N815
-
-
-class _ComplianceDates(_InsuranceDates, kw_only=True, gc=False):
-    """What an answer about compliance tells of later days."""
-
-    compliantUntil: Until = UNSET  # noqa: N815
-    motExpiry: str | UnsetType | None = UNSET  # noqa: N815
-    motExempt: bool | UnsetType | None = UNSET  # noqa: N815
-    firstRegistered: str | UnsetType | None = UNSET  # noqa: N815
-    taxStatus: str | UnsetType | None = UNSET  # noqa: N815
-    taxDue: str | UnsetType | None = UNSET  # noqa: N815
-    finesOutstanding: int | UnsetType | None = UNSET  # noqa: N815
-
-
-class InsuranceAnswer(_InsuranceDates, gc=False):
-    """The insurance record."""
-
-    registration: str
-    insured: bool
-    policy: PolicyAnswer | None
-    vehicle: VehicleAnswer
-    lastUpdated: str  # noqa: N815
-    asOf: str | UnsetType = UNSET  # noqa: N815
-    unknown: Unknown = UNSET
-    policies: list[PolicyAnswer] | UnsetType = UNSET
-    policiesTruncated: bool | UnsetType = UNSET  # noqa: N815
-
-
-class ComplianceAnswer(_ComplianceDates, gc=False):
-    """The compliance record."""
-
-    registration: str
-    compliant: bool
-    checks: ChecksAnswer
-    lastChecked: str  # noqa: N815
-    reasons: ReasonsAnswer | UnsetType = UNSET
-    asOf: str | UnsetType = UNSET  # noqa: N815
-    unknown: Unknown = UNSET
-
-
-class SuggestionAnswer(msgspec.Struct, gc=False):
-    """A known plate that an unknown one may be a misreading of."""
-
-    registration: str
-    make: str | None
-    model: str | None
-    color: str | None
-
-
-class FailureAnswer(NamedTuple):
-    """Why there is no answer for a plate, in a bulk look-up."""
-
-    error: str
-    code: str
 
 
 def insurance_answer(record: Record, day: str, as_of: str | None = None) -> InsuranceAnswer:
@@ -286,48 +175,6 @@ def suggestion_answers(suggested: Iterable[Record]) -> list[SuggestionAnswer]:
     ]
 
 
-class InsuranceItem(_InsuranceDates, gc=False):
-    """Whether one plate of a list is insured, or why it has no answer."""
-
-    registration: str
-    insured: bool
-    policy: PolicyAnswer | UnsetType | None = UNSET
-    unknown: Unknown = UNSET
-    error: str | UnsetType = UNSET
-    code: str | UnsetType = UNSET
-    vehicle: VehicleAnswer | UnsetType = UNSET
-    lastUpdated: str | UnsetType = UNSET  # noqa: N815
-
-
-class ComplianceItem(_ComplianceDates, gc=False):
-    """Whether one plate of a list is road-legal, or why it has no answer."""
-
-    registration: str
-    compliant: bool
-    checks: ChecksAnswer | UnsetType = UNSET
-    reasons: ReasonsAnswer | UnsetType = UNSET
-    unknown: Unknown = UNSET
-    error: str | UnsetType = UNSET
-    code: str | UnsetType = UNSET
-    vehicle: VehicleAnswer | UnsetType = UNSET
-    lastUpdated: str | UnsetType = UNSET  # noqa: N815
-
-
-Told = tuple[bool | None, Unknown]
-"""What an answer says about a plate, and the members that it does not know."""
-Items = Sequence[InsuranceItem] | Sequence[ComplianceItem]
-
-
-class BulkAnswer(msgspec.Struct, gc=False):
-    """The answer of a bulk operation."""
-
-    results: Items
-    processed: int
-    successful: int
-    failed: int
-    asOf: str | UnsetType = UNSET  # noqa: N815
-
-
 def bulk_answer(items: Items, as_of: str | None) -> BulkAnswer:
     """Return the answer of a bulk operation: one item per plate, in their order."""
     failed = sum(item.error is not UNSET for item in items)
@@ -371,7 +218,7 @@ _WITH_POLICY = (InsuranceAnswer, InsuranceItem)
 
 
 def add_asked(
-    answer: _InsuranceDates, record: Record, day: str, question: Question, times: LoadTimes
+    answer: InsuranceDates, record: Record, day: str, question: Question, times: LoadTimes
 ) -> None:
     """Add to an answer what a request asks besides: details, a period, all policies (D92, D172).
 
@@ -393,7 +240,7 @@ def add_asked(
         answer.policiesTruncated = has_more or UNSET
 
 
-def _add_details(answer: _InsuranceDates, record: Record, day: str, times: LoadTimes) -> None:
+def _add_details(answer: InsuranceDates, record: Record, day: str, times: LoadTimes) -> None:
     if isinstance(answer, _ITEMS):
         answer.vehicle = vehicle_answer(record)
         answer.lastUpdated = clock.iso_utc(record.updated)
@@ -402,7 +249,7 @@ def _add_details(answer: _InsuranceDates, record: Record, day: str, times: LoadT
         answer.tooManyPolicies = True
     else:
         answer.insuredUntil = good_until(record, day, judge_insurance)
-    if isinstance(answer, _ComplianceDates):
+    if isinstance(answer, ComplianceDates):
         loaded = checks_loaded(record, judge(record, day), day, times)
         answer.loaded = FourChecks(*map(_time_or_none, loaded))
         if not has_too_many:
@@ -425,11 +272,11 @@ def _time_or_none(epoch_seconds: int | None) -> str | None:
     return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
 
 
-def _add_period(answer: _InsuranceDates, record: Record, period: Period) -> None:
+def _add_period(answer: InsuranceDates, record: Record, period: Period) -> None:
     told = answer.period = PeriodAnswer(period.first, period.last)
     is_valid, failure, is_known = (
         judge_period(record, period, judge)
-        if isinstance(answer, _ComplianceDates)
+        if isinstance(answer, ComplianceDates)
         else judge_period(record, period, judge_insurance)
     )
     if is_valid is None:
@@ -452,7 +299,7 @@ def _add_period(answer: _InsuranceDates, record: Record, period: Period) -> None
 _THROUGHOUT = ("validThroughout",)
 
 
-def period_verdicts(answers: Iterable[_InsuranceDates]) -> Iterator[Told]:
+def period_verdicts(answers: Iterable[InsuranceDates]) -> Iterator[Told]:
     """Yield for each answer whether the vehicle passes on every day; None if that is not told."""
     for answer in answers:
         period = answer.period

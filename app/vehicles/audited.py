@@ -19,7 +19,8 @@ from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog
 from app.serve.http.unit import Unit
 from app.vehicles import facts
-from app.vehicles.answers import Told, unknown_checks
+from app.vehicles.answer_shapes import Told
+from app.vehicles.answers import unknown_checks
 from app.vehicles.compliance import judge, judge_insurance
 from app.vehicles.deciding import LoadTimes
 from app.vehicles.explanation import Explained

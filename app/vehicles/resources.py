@@ -8,12 +8,9 @@ from app import clock
 from app.errors import Problem
 from app.serve.http.bodies import answer
 from app.serve.http.context import Request
+from app.vehicles.answer_shapes import ComplianceAnswer, InsuranceAnswer, Items, Told
 from app.vehicles.answers import (
     NOT_FOUND,
-    ComplianceAnswer,
-    InsuranceAnswer,
-    Items,
-    Told,
     add_asked,
     bulk_answer,
     compliance_answer,

@@ -62,10 +62,13 @@ def test_counts_of_killed_workers_stay(serve, world):
         os.kill(max(before), signal.SIGKILL)
         until(lambda: len(set(service.workers()) - before) == 1, "a new worker")
 
+    def wait_for(number):
+        until(lambda: counted(service) == number, "the counts of all workers")
+
     for turn in range(1, 5):
         for _ in range(10):
             service.get(DOMAINS)
-        until(lambda turn=turn: counted(service) == turn * 10, "the counts of all workers")
+        wait_for(turn * 10)
         kill_one()
         until(lambda: killed.isdisjoint(pids()), "its counts to be folded")
         assert counted(service) == turn * 10

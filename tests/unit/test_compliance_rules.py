@@ -4,7 +4,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from app.vehicles.answers import FourChecks, compliance_answer
+from app.vehicles.answer_shapes import FourChecks
+from app.vehicles.answers import compliance_answer
 from app.vehicles.compliance import TAX_STATUSES, judge
 from app.vehicles.facts import PolicyFacts, Record
 from tests.contract.answers import document

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from app.vehicles.answers import PolicyAnswer, insurance_answer, policy_answer
+from app.vehicles.answer_shapes import PolicyAnswer
+from app.vehicles.answers import insurance_answer, policy_answer
 from app.vehicles.compliance import judge_insurance
 from app.vehicles.facts import PolicyFacts, Record
 from tests.rows import each_row

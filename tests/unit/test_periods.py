@@ -9,11 +9,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from app.vehicles.answers import (
-    add_asked,
-    compliance_answer,
-    insurance_answer,
-)
+from app.vehicles.answers import add_asked, compliance_answer, insurance_answer
 from app.vehicles.compliance import judge
 from app.vehicles.facts import Record, Wanted
 from app.vehicles.periods import Period, Question

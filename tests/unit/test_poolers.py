@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 import pytest
@@ -149,7 +150,7 @@ class TestOtherModes:
         pooler = pooled(pool_mode="transaction")
         asked = []
 
-        def first(*words: object) -> list[str | None]:
+        def first(*words: Any) -> list[str | None]:
             asked.append(words)
             if len(asked) == 2:  # The first statement was about the settings.
                 holder.execute("BEGIN")

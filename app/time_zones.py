@@ -41,7 +41,6 @@ class Rules(NamedTuple):
 
 
 def rules_in(directory: str) -> Rules:
-    """Return the rules in a directory."""
     for name in ("tzdata.zi", "+VERSION"):
         path = os.path.join(directory, name)
         with suppress(OSError), open(path, encoding="ascii", errors="replace") as file:

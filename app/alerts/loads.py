@@ -266,70 +266,45 @@ def _load_condition(
     Args:
         loaded_at: when its rows were loaded, in Unix seconds; None if it holds none.
     """
-    many = f"{facts.failed_count:,} loads" if facts.failed_count > 1 else ""
-    if facts.register == UNRECOGNISED:
+    name, latest = facts.register, facts.failed[0]
+    more = facts.failed_count - len(facts.failed)
+    when, many = f"at {clock.iso_utc(ended_at(latest))} (load {latest.id})", ""
+    if facts.failed_count > 1:
+        numbers = ", ".join(str(load.id) for load in facts.failed)
+        numbers += f" and {more:,} more" if more else ""
+        when = f"the latest at {clock.iso_utc(ended_at(latest))} (loads {numbers})"
+        many = f"{facts.failed_count:,} loads"
+    remedy = f"sudo verifyd imports show {latest.id}"
+    if name == UNRECOGNISED:
         register, failed = "an unknown register", many or "A load"
+        note = "It ends when files of the same names are loaded or leave failed/, or after 7 days."
     else:
-        register, failed = f"the register {facts.register}", f"The last {many or 'load'}"
+        register, failed = f"the register {name}", f"The last {many or 'load'}"
+        note = "The register is still empty."
+        if loaded_at is not None:
+            note = f"The register still holds what was loaded at {clock.iso_utc(loaded_at)}."
+        elif facts.last_loaded is None:
+            purge = f"sudo verifyd imports drop {name} --purge"
+            remedy += f"; if the name is mistyped, end this warning with: {purge}"
+    why, reason = f'"verifyd imports show {latest.id}" shows why.', unopened_reason(latest)
+    if reason is not None:
+        end = "" if reason.endswith(("?", "...")) else "."
+        why = f"Load {latest.id} ended before a file was opened: {reason}{end}"
+    details = list(map(_line, facts.failed))
+    if more:
+        first_at = clock.iso_utc(facts.first_failed_at)
+        details.append(f"and {more:,} more, the first of them at {first_at}")
     return Condition(
-        key=f"load:{facts.register}",
+        key=f"load:{name}",
         title=f"a load of {register} failed",
-        warning=f"{failed} of {register} failed, {_when(facts)}. {_why(facts)}",
+        warning=f"{failed} of {register} failed, {when}. {why}",
         since=facts.first_failed_at,
-        remedy=_remedy(facts, is_loaded=loaded_at is not None),
+        remedy=remedy,
         # Not from `failed`: a later success must not make an older failure a new event.
         occurrence=str(last_failed.id),
-        load=facts.failed[0].id,
-        details=(*map(_line, facts.failed), *_more(facts), _note(facts, loaded_at)),
+        load=latest.id,
+        details=(*details, note),
     )
-
-
-def _when(facts: LoadFacts) -> str:
-    """Return when the latest load failed, and the numbers of all that failed."""
-    at = clock.iso_utc(ended_at(facts.failed[0]))
-    if facts.failed_count > 1:
-        return f"the latest at {at} (loads {_numbers(facts)})"
-    return f"at {at} (load {facts.failed[0].id})"
-
-
-def _remedy(facts: LoadFacts, *, is_loaded: bool) -> str:
-    remedy = f"sudo verifyd imports show {facts.failed[0].id}"
-    if facts.register == UNRECOGNISED or is_loaded or facts.last_loaded is not None:
-        return remedy
-    purge = f"sudo verifyd imports drop {facts.register} --purge"
-    return f"{remedy}; if the name is mistyped, end this warning with: {purge}"
-
-
-def _note(facts: LoadFacts, loaded_at: int | None) -> str:
-    """Return what the register holds now, or what ends the condition of an unknown register."""
-    if facts.register == UNRECOGNISED:
-        return "It ends when files of the same names are loaded or leave failed/, or after 7 days."
-    if loaded_at is None:
-        return "The register is still empty."
-    return f"The register still holds what was loaded at {clock.iso_utc(loaded_at)}."
-
-
-def _why(facts: LoadFacts) -> str:
-    """Return a sentence that says why the latest load failed, or how to find that out."""
-    reason = unopened_reason(facts.failed[0])
-    if reason is None:
-        return f'"verifyd imports show {facts.failed[0].id}" shows why.'
-    end = "" if reason.endswith(("?", "...")) else "."
-    return f"Load {facts.failed[0].id} ended before a file was opened: {reason}{end}"
-
-
-def _numbers(facts: LoadFacts) -> str:
-    """Return the numbers of the loads that failed, as far as they are shown."""
-    more = facts.failed_count - len(facts.failed)
-    shown = ", ".join(str(load.id) for load in facts.failed)
-    return f"{shown} and {more:,} more" if more else shown
-
-
-def _more(facts: LoadFacts) -> Iterator[str]:
-    """Yield a line that counts the loads that failed and are not shown, if there are any."""
-    more = facts.failed_count - len(facts.failed)
-    if more:
-        yield f"and {more:,} more, the first of them at {clock.iso_utc(facts.first_failed_at)}"
 
 
 def age_conditions(ages: Iterable[Freshness], facts: Iterable[LoadFacts]) -> Iterator[Condition]:

@@ -86,7 +86,6 @@ class ChainLine(msgspec.Struct, frozen=True):
 
 
 def with_digest(line: _L) -> _L:
-    """Return a line with its digest."""
     return msgspec.structs.replace(line, digest=digest_of(line))
 
 

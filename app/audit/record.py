@@ -153,7 +153,6 @@ class Row(NamedTuple):
 
 
 def row_of(record: Record) -> Row:
-    """Return the row of a record."""
     plate, answer = _told(record)
     return Row(
         time=record.time,

@@ -56,7 +56,6 @@ class Segment(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """The name of its file."""
         return f"{self.name}{SUFFIX}"
 
     @property

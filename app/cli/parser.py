@@ -127,7 +127,6 @@ def whole_number(text: str) -> int:
 
 
 def day_argument(text: str) -> date:
-    """Return an argument that is a day."""
     day = clock.parse_iso_date(text)
     if day is None:
         raise ValueError(clock.day_fault(text))

@@ -47,7 +47,6 @@ def many_policies(insurance: Answer) -> str:
 
 
 def policy_line(policy: Answer) -> str:
-    """Return a policy in one line."""
     insurer = f" of {policy['insurer']}" if policy["insurer"] else ""
     kind = f", {policy['type']}" if policy["type"] else ""
     lasts = f"{texts.in_words(policy['validFrom'])} to {texts.in_words(policy['validTo'])}"

@@ -76,7 +76,6 @@ class PolicyFacts(NamedTuple):
         return self.valid_from, self.valid_to, self.cancelled_on, self.number
 
     def rank(self, day: str) -> Rank:
-        """Return its rank on a day."""
         return ranks((self.terms,), day)[0]
 
     def is_in_force(self, day: str) -> bool:

@@ -129,7 +129,7 @@ class Watches:
         """Return how many watches the account has."""
         return int(Watch.select().where(Watch.account == account_id).count(self._engine))
 
-    def change_watches(  # noqa: PLR0913 - one transaction does all of it
+    def change_watches(
         self,
         account_id: int,
         edit: Edit,

@@ -228,7 +228,6 @@ class Period(NamedTuple):
         return f"{self.first} to {self.last}" if self.days > 1 else f"{self.first}"
 
     def each_day(self) -> Iterator[date]:
-        """Yield the days."""
         return (self.first + timedelta(days=number) for number in range(self.days))
 
 
@@ -244,7 +243,6 @@ def period(first: date | None, last: date | None, today: date) -> Period:
 
 
 def month_of(day: date) -> Period:
-    """Return the month of a day."""
     return Period(day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1]))
 
 

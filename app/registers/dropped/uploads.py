@@ -48,7 +48,6 @@ class Upload(NamedTuple):
 
 
 def is_marker(name: str) -> bool:
-    """Tell whether a name is the name of a marker."""
     return _MARKER.fullmatch(name) is not None
 
 

@@ -111,7 +111,6 @@ class PartReport:
         self.header: Collection[str] = ()
 
     def reject(self, line: int, reason: str, record: str) -> None:
-        """Reject a record."""
         self._rejects.reject(line + self._lines_before, reason, record)
 
     def unreadable(self, column: str, found: Unreadable) -> None:

@@ -83,7 +83,7 @@ def _output_file() -> str:
     with suppress(OSError):
         path = os.path.realpath(f"/proc/self/fd/{sys.stdout.fileno()}")
         if os.path.isfile(path) and path.isprintable():
-            return os.path.relpath(path)
+            return min(path, os.path.relpath(path), key=len)
     return ""
 
 

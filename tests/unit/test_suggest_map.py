@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.registers.formats import FileFault
+from app.registers.formats import FileFault, recognise
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping_file import MappingFault, questions_of, read_mapping
 from app.registers.formats.suggesting.sample import SAMPLE_BYTES, Sample
@@ -540,6 +540,33 @@ class TestHostile:
         """A title names no columns."""
         assert Sample(f"{first}\nPlate;Make;Model\nA1;X;Y\n".encode()).header_fault
         assert not Sample(b"Plate;Make;;\nA1;X;;\n").header_fault
+
+    @each_row(
+        ("text", "line"),
+        [
+            ("Fleet report 2026\n\nPlate;Make;Model\nA1;X;Y\n", 3),
+            ("Fleet;of;Acme\nPlate;Make;Model\nA1;X;Y\n", 2),
+            ("Vehicle,,Policy,\nPlate,Make,Number,Start\nA1,X,P-1,2026-01-01\n", 2),
+        ],
+    )
+    def test_the_line_of_the_header_below_a_title_is_named(self, text, line):
+        """The refusals of suggestions and of loads say which lines to remove."""
+        told = f"Line {line} does: remove the lines above it."
+        assert told in Sample(text.encode()).header_fault
+        with pytest.raises(FileFault, match=re.escape(told)):
+            recognise(text.encode())
+
+    @each_row(
+        "text",
+        [
+            "xx;yy\nA1;Make\nA2;Model\n",
+            "Plate;zz\nMake;Model\n",
+            "plate\n" * 3,
+        ],
+    )
+    def test_a_record_with_words_is_no_header_below_a_title(self, text):
+        """Below one of our words, or with one word, a line is a record."""
+        assert not Sample(text.encode()).header_line
 
     @each_row(
         "text",

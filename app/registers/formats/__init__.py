@@ -122,7 +122,7 @@ def _csv_fault(head: bytes, formats: Mapping[str, Format]) -> str | None:
     except FileFault:
         return None
     header = [each.name for each in sample.columns]
-    if len(header) == 1 and not _PLAIN_NAME.fullmatch(header[0]):
+    if len(header) == 1 and not (_PLAIN_NAME.fullmatch(header[0]) or sample.header_line):
         return None  # SEC: any other text has lines, too, and its first one can be a record.
     if sample.header_fault:
         return sample.header_fault

@@ -23,6 +23,9 @@ from app.vehicles.registration import canonical_registration
 
 SAMPLE_BYTES = 1024 * 1024
 _RECORDS_MAX = 1_000
+_LINES_MAX = 20
+_NAMES_MAX = 100
+"""Where a header is looked for below a title."""
 _MOST = 0.8
 """The share of values that must look alike."""
 _CHARACTERS_MAX = 40
@@ -90,8 +93,9 @@ class Column:
 
     @property
     def are_distinct(self) -> bool:
-        """Whether more than half of the values differ from each other."""
-        return 2 * len(set(self.values)) > len(self.values)
+        """Whether more than half of the texts differ from each other; `NA` can be a plate."""
+        texts = [*filter(None, self.texts)]
+        return 2 * len(set(texts)) > len(texts)
 
     def fits(self, native: Native) -> bool:
         """Tell whether a load can read most values as a member; true if there are none."""
@@ -155,6 +159,9 @@ class Sample:
         self.is_utf8 = records.decoder.is_utf8
         """Whether no record was read as Windows-1252."""
         self.rows = len(rows)
+        self._lines = data.decode(encoding or "utf-8", "replace").split("\n", _LINES_MAX)[
+            :_LINES_MAX
+        ]
         self.columns = [
             Column(name.strip(), [row[at] for row in rows])
             for at, name in enumerate(records.header)
@@ -166,6 +173,17 @@ class Sample:
         counts = Counter(folded_name(each.name) for each in self.columns)
         return [each for each in self.columns if each.name and counts[folded_name(each.name)] == 1]
 
+    @cached_property
+    def header_line(self) -> int:
+        """The number of a line with two of our words, if the first line has none; 0 for no line."""
+        if any(each.has_known_name for each in self.columns):
+            return 0
+        for number, line in enumerate(self._lines[1:], 2):
+            names = line.split(likely_separator(line, _SEPARATORS))[:_NAMES_MAX]
+            if sum(max(meanings(each).values(), default=0) > VAGUE for each in names) > 1:
+                return number
+        return 0
+
     @property
     def header_fault(self) -> str:
         """Why the first line holds no names, as sentences; empty if it does.
@@ -173,16 +191,15 @@ class Sample:
         SEC: then it is a title or a record, and its fields must not be shown as names. A name like
         a plate or a number is one only beside one of our words, and above values of another form.
         """
-        is_title = sum(bool(each.name) for each in self.columns) < len(self.columns) / 2
+        told = "The first line does not look like names of columns."
+        if self.header_line:
+            return f"{told} Line {self.header_line} does: remove the lines above it."
         is_known = self.rows > 0 and any(each.has_known_name for each in self.columns)
+        is_title = sum(bool(each.name) for each in self.columns) < len(self.columns) / 2
         doubtful = [each for each in self.columns if _is_plate(each.name) or _is_number(each.name)]
         is_record = any(form_of(each.name) in map(form_of, each.values) for each in doubtful)
-        if not (is_title or is_record or (doubtful and not is_known)):
-            return ""
-        return (
-            "The first line does not look like names of columns. "
-            "Make the names of the columns the first line."
-        )
+        is_fault = is_title or is_record or (doubtful and not is_known)
+        return f"{told} Make the names of the columns the first line." if is_fault else ""
 
 
 def can_read(native: Native, text: str) -> bool:

@@ -1,20 +1,18 @@
 """Finds which column of a CSV file is which member, and what only a person can tell (D99)."""
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from functools import cache
+from collections.abc import Container, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
 from app.registers.formats.columns import Column as Native
 from app.registers.formats.columns import Presence
-from app.registers.formats.native import LAYOUTS
+from app.registers.formats.native import LAYOUTS, SHAPES
 from app.registers.formats.suggesting.names import CERTAIN, OTHER, PART, WITHOUT
 from app.registers.formats.suggesting.sample import Column, Sample
-from app.storage.tables import Kind
+from app.storage.tables import COLUMNS, Kind, Shape
 
-PLATE = "registration"
 _BEGINS_MAX = 4
 
 
@@ -24,6 +22,8 @@ class Suggestion(NamedTuple):
     sample: Sample
     kind: Kind
     is_kind_sure: bool
+    members: dict[str, Native]
+    """The columns of the native layout of the kind."""
     settled: dict[str, Column]
     questions: dict[str, list[Column]]
     """The candidates of members, the most likely first."""
@@ -54,48 +54,44 @@ def suggest(sample: Sample, kind: Kind | None = None) -> Suggestion:
     for end in columns:
         if "validTo" in end.means and any(map(end.is_day_after, begins)):
             end.means[WITHOUT] = PART
-    ranks: Counter[str] = Counter()
-    for each in columns:
-        ranks |= Counter(each.means)  # The surest rank of each member.
-    # A key that is named tells more than another member.
-    points = {
-        each: sum(ranks[m] for m in [*own_members(each), *missing_members(each, [PLATE])])
-        for each in Kind
-    }
-    best = kind or max(Kind, key=lambda each: points[each])
-    is_alone = [*points.values()].count(points[best]) == 1
-    is_certain = any(ranks[member] == CERTAIN for member in own_members(best))
-    is_sure = kind is not None or (is_alone and is_certain)
-    settled, open_ = {}, {}
-    for member, native in members_of(best).items():
+    best, is_sure = (kind, True) if kind else _likely_kind(columns)
+    members = {each.label: each for each in LAYOUTS[best]().columns}
+    settled, asked = {}, {}
+    for member, native in members.items():
         candidates = _candidates(native, columns, is_needed=member in missing_members(best, []))
         if _is_settled(native, candidates):
             settled[member] = candidates[0]
         else:
-            open_[member] = candidates
+            asked[member] = candidates
     needed = missing_members(best, settled)
-    questions = {each: open_[each] for each in open_ if open_[each] or each in needed}
-    return Suggestion(sample, best, is_sure, settled, questions)
-
-
-@cache
-def members_of(kind: Kind) -> Mapping[str, Native]:
-    """Return the columns of the native layout of a kind, by member."""
-    return {each.label: each for each in LAYOUTS[kind]().columns}
-
-
-def own_members(kind: Kind) -> list[str]:
-    """Return the members that no other kind has."""
-    return [each for each in members_of(kind) if each not in (PLATE, "lastUpdated")]
+    questions = {each: asked[each] for each in asked if asked[each] or each in needed}
+    return Suggestion(sample, best, is_sure, members, settled, questions)
 
 
 def missing_members(kind: Kind, found: Container[str]) -> list[str]:
     """Return the members that every row of a kind needs, without those in `found`."""
-    members = members_of(kind)
-    needed = [each for each in members if members[each].presence == Presence.REQUIRED]
+    columns = LAYOUTS[kind]().columns
+    needed = [each.label for each in columns if each.presence == Presence.REQUIRED]
     if kind == Kind.FINES and "settledOn" not in found:
         needed.append("amount")
     return [each for each in needed if each not in found]
+
+
+def _likely_kind(columns: Sequence[Column]) -> tuple[Kind, bool]:
+    """Return the kind whose own members the names mean, and whether one of them is certain."""
+    ranks: Counter[str] = Counter()
+    for column in columns:
+        ranks |= Counter(column.means)  # The surest rank of each member.
+    own = {
+        kind: [each.name for each in COLUMNS[kind] if each.shape not in (Shape.PLATE, Shape.TIME)]
+        for kind in Kind
+    }
+    # A key that is named tells more than another member.
+    keys = {kind: missing_members(kind, ["registration"]) for kind in Kind}
+    points = {kind: sum(ranks[each] for each in [*own[kind], *keys[kind]]) for kind in Kind}
+    best = max(Kind, key=lambda kind: points[kind])
+    is_alone = [*points.values()].count(points[best]) == 1
+    return best, is_alone and any(ranks[each] == CERTAIN for each in own[best])
 
 
 def _candidates(native: Native, columns: Sequence[Column], *, is_needed: bool) -> list[Column]:
@@ -123,4 +119,4 @@ def _is_settled(native: Native, candidates: Sequence[Column]) -> bool:
     # A council's licence plates, and a fleet's own numbers, can look like registrations.
     rivals = (each for each in candidates if native.label in each.means and each not in certain)
     is_alone = certain[0].are_distinct and not any(each.can_be_key(native) for each in rivals)
-    return native.label != PLATE or is_alone
+    return is_alone or SHAPES[native.label] != Shape.PLATE

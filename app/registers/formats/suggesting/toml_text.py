@@ -11,7 +11,7 @@ from app.registers.formats.mapping_file import QUESTION
 from app.registers.formats.native import SHAPES
 from app.registers.formats.suggesting.names import PART, WITHOUT
 from app.registers.formats.suggesting.sample import Column, can_read, words_of
-from app.registers.formats.suggesting.suggestion import Suggestion, members_of, missing_members
+from app.registers.formats.suggesting.suggestion import Suggestion, missing_members
 from app.storage.tables import Shape
 
 _HEAD = """\
@@ -77,7 +77,7 @@ def _tables(found: Suggestion) -> dict[str, list[str]]:
             tables[_TIMES] += _choice(member, list(TIMES)[: 1 + (member in LAST_DAYS)])
         if member in DATES and not {*common}.intersection(column.forms):
             tables["[date_formats]"] += _choice(member, column.forms)
-        tables[f"[words.{member}]"] += _words(column, members_of(found.kind)[member])
+        tables[f"[words.{member}]"] += _words(column, found.members[member])
     tables["# Columns that are not read; some could be with another --kind:"] += _unused(found)
     return tables
 
@@ -100,7 +100,7 @@ def _columns(found: Suggestion) -> Iterator[str]:
         told = "It could be:" if candidates else "No column looks like it."
         yield f"# {member}? {'Every row needs it. ' if member in needed else ''}{told}"
         for each in candidates[:_CANDIDATES_MAX]:
-            yield f"#   {_candidate(each, members_of(found.kind)[member])}"
+            yield f"#   {_candidate(each, found.members[member])}"
         if candidates[_CANDIDATES_MAX:]:
             yield f"#   and {len(candidates) - _CANDIDATES_MAX:,} more"
         yield _asked(member)

@@ -186,6 +186,8 @@ class TestValues:
         """A certain name asks if most of its values repeat, or if none is there."""
         rows = "".join(f"AB12CDE;N{number}\n" for number in range(60))
         asks = {"registration": "?"}
+        same = "AB12CDE;a\nCD34EFG;b\n" + "NA;c\n" * 9
+        assert document(f"Kenteken;Note\n{same}", Kind.VEHICLES)["columns"] == asks
         assert document(f"Kenteken;Note\n{rows}", Kind.VEHICLES)["columns"] == asks
         assert document("Kenteken;Note\n;a\n;b\n", Kind.VEHICLES)["columns"] == asks
 
@@ -384,6 +386,8 @@ class TestValues:
             "A1;P;2026-01-13;2026-12-31;13.01.2026\nA2;Q;2026-01-14;2026-12-31;14.01.2026\n"
         )
         assert document(text)["date_formats"] == {"cancelledOn": "DD.MM.YYYY"}
+        asked = "VRM;Policy number;validFrom;Renewal\nA1;P;2026-01-13;13.01.2027\n"
+        assert document(asked)["date_formats"] == {"validTo": "DD.MM.YYYY"}
         assert PolicyRow._make(loaded(text, tmp_path).changes[1]).cancelled_on == "2026-01-14"
 
     def test_months_without_days(self, tmp_path):

@@ -20,10 +20,9 @@ _HEAD = """\
 # Then try it. This reads the whole file, and changes nothing:
 #   {command} --dry-run
 # If the counts and notes are right, load the file:
-#   {command}
-"""
-_TIMES = f"[times] # {'; '.join(f'{word}: {means}' for word, means in TIMES.items())}"
-_CONSTANTS = '# [constants] # what is the same in every row, such as insurer = "Acme"'
+#   {command}"""
+_TIMES = f"[times]                      # {'; '.join(f'{each}: {TIMES[each]}' for each in TIMES)}"
+_CONSTANTS = '# [constants]                # the same in every row, such as insurer = "Acme"'
 _UNUSED_MAX = 200
 _CANDIDATES_MAX = 8
 
@@ -39,12 +38,26 @@ def mapping_text(found: Suggestion, file: str, register: str, command: str) -> s
         command: the line for a shell that loads the file with this mapping.
     """
     rows = counted(found.sample.rows, "row")
-    tables = _tables(found)
-    lines = _HEAD.format(file=_quoted(file), rows=rows, command=command).splitlines()
-    lines += [*_settings(found, register), *tables.pop("")]
-    for heading, table in tables.items():
-        lines += ["", heading, *table] if table else []
-    return "\n".join([*lines, ""])
+    head = _HEAD.format(file=_quoted(file), rows=rows, command=command)
+    common = _date_format(found)
+    tables: dict[str, list[str]] = defaultdict(list)
+    tables[head] += [*_settings(found, register), *_choice("date_format", common)]
+    tables["[columns]"] += [*_columns(found), "", _CONSTANTS]
+    for member, column in found.likely.items():
+        shape = SHAPES[member]
+        if shape == Shape.MONEY:
+            tables[head] += _choice("decimal", column.decimals)
+        if shape == Shape.TIME and column.has_times:
+            told = f"zone of {member}, such as Europe/London; without it these times are missing"
+            tables[head] += [_asked("timezone", told)]
+        if shape == Shape.DAY and column.has_times:
+            # Only the end of something can be at midnight.
+            tables[_TIMES] += _choice(member, list(TIMES)[: 1 + (member in LAST_DAYS)])
+        if member in DATES and not {*common}.intersection(column.forms):
+            tables["[date_formats]"] += _choice(member, column.forms)
+        tables[f"[words.{member}]"] += _words(column, found.members[member])
+    tables["# Columns that are not read; some could be with another --kind:"] += _unused(found)
+    return "\n\n".join("\n".join([each, *tables[each]]) for each in tables if tables[each]) + "\n"
 
 
 def _settings(found: Suggestion, register: str) -> Iterator[str]:
@@ -57,29 +70,6 @@ def _settings(found: Suggestion, register: str) -> Iterator[str]:
     elif not found.sample.is_utf8:
         told = "what is not UTF-8 is read so; if names are wrong, use --encoding windows-1250"
         yield _commented('# encoding = "windows-1252"', told)
-
-
-def _tables(found: Suggestion) -> dict[str, list[str]]:
-    """Return the lines that depend on columns, by the heading of their table."""
-    common = _date_format(found)
-    tables: dict[str, list[str]] = defaultdict(list)
-    tables[""] += _choice("date_format", common)
-    tables["[columns]"] += [*_columns(found), "", _CONSTANTS]
-    for member, column in found.likely.items():
-        shape = SHAPES[member]
-        if shape == Shape.MONEY:
-            tables[""] += _choice("decimal", column.decimals)
-        if shape == Shape.TIME and column.has_times:
-            told = f"zone of {member}, such as Europe/London; without it these times are missing"
-            tables[""] += [_asked("timezone", told)]
-        if shape == Shape.DAY and column.has_times:
-            # Only the end of something can be at midnight.
-            tables[_TIMES] += _choice(member, list(TIMES)[: 1 + (member in LAST_DAYS)])
-        if member in DATES and not {*common}.intersection(column.forms):
-            tables["[date_formats]"] += _choice(member, column.forms)
-        tables[f"[words.{member}]"] += _words(column, found.members[member])
-    tables["# Columns that are not read; some could be with another --kind:"] += _unused(found)
-    return tables
 
 
 def _date_format(found: Suggestion) -> Sequence[str]:

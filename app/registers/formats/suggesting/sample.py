@@ -15,7 +15,6 @@ from app.registers.formats.encodings import is_utf_16
 from app.registers.formats.mapped import folded_name
 from app.registers.formats.native import SHAPES
 from app.registers.formats.report import IgnoringReport
-from app.registers.formats.streams import BYTE_ORDER_MARK
 from app.registers.formats.suggesting.names import VAGUE, meanings
 from app.registers.formats.values import AMOUNTS, NO, STATUSES, YES
 from app.storage.tables import Shape
@@ -30,7 +29,7 @@ _MOST = 0.8
 """The share of values that must look alike."""
 _CHARACTERS_MAX = 40
 _SEPARATORS = ",;\t|"
-_NO_CSV = {b"{": "JSON", b"[": "JSON", b"<": "XML or HTML"}
+_NO_CSV = {"{": "JSON", "[": "JSON", "<": "XML or HTML"}
 _WORDS: Mapping[Shape, Mapping[str, bool | str]] = {
     Shape.FLAG: {word: word in YES for word in YES | NO},
     Shape.WORD: STATUSES,
@@ -144,10 +143,11 @@ class Sample:
         """
         if is_utf_16(data):
             raise FileFault("The file seems to be UTF-16; save it as UTF-8.")
-        text = data.removeprefix(BYTE_ORDER_MARK).lstrip()
-        if other := _NO_CSV.get(text[:1], "binary" if b"\0" in data else ""):
+        text = data.decode(encoding or "utf-8", "replace").removeprefix("\ufeff")
+        begin = text.lstrip()
+        if other := _NO_CSV.get(begin[:1], "binary" if "\0" in text else ""):
             raise FileFault(f"The file is {other}; mapping files are for CSV only.")
-        likely = likely_separator(text.split(b"\n", 1)[0].decode("latin-1"), _SEPARATORS)
+        likely = likely_separator(begin.split("\n", 1)[0], _SEPARATORS)
         records = DelimitedRecords(io.BytesIO(data), IgnoringReport(), likely, encoding)
         rows: list[list[str]] = []
         # The load reports a last record that is cut off, and a quote that is open.
@@ -159,9 +159,7 @@ class Sample:
         self.is_utf8 = records.decoder.is_utf8
         """Whether no record was read as Windows-1252."""
         self.rows = len(rows)
-        self._lines = data.decode(encoding or "utf-8", "replace").split("\n", _LINES_MAX)[
-            :_LINES_MAX
-        ]
+        self._lines = text.split("\n", _LINES_MAX)[:_LINES_MAX]
         self.columns = [
             Column(name.strip(), [row[at] for row in rows])
             for at, name in enumerate(records.header)

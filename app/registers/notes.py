@@ -1,12 +1,12 @@
 """Notes what suggests that values are wrong.
 
 That is one value everywhere, dates of another calendar, repeated keys, exchanged columns, two dates
-of one column, or many dates that moved back by one day.
+of one column, ends a day late, or many dates that moved back by one day.
 
 A load is not refused for this: rules refuse what would change answers (D157).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 from app.config import SETTINGS
@@ -14,12 +14,13 @@ from app.nouns import counted
 from app.registers.applying.counts import FAR_YEARS, VALUES_MAX, Counts
 from app.registers.change import Change, MemberChange
 from app.registers.change_words import count_of
+from app.registers.formats.changes import Columns, RowDeletion
 from app.registers.formats.columns import Column, KnownColumns
 from app.registers.formats.native import SHAPES
 from app.registers.history import REPLACE
 from app.registers.intake import Intake
 from app.registers.request import LoadRequest
-from app.storage.tables import Kind, Shape
+from app.storage.tables import Kind, PolicyRow, Shape
 
 UNIFORM_ROWS_MIN = 100
 """A note needs at least this many rows that suddenly all have the same value."""
@@ -112,6 +113,26 @@ def day_sooner_notes(counts: Counts) -> list[str]:
         f"{member.name} moved back by one day in {counted(rows, 'row')}"
         for member, rows in members
         if rows >= DAY_SOONER_ROWS_MIN
+    ]
+
+
+def late_end_notes(sample: Sequence[Columns], known: KnownColumns) -> list[str]:
+    """Return a sentence if most policies end on the day of the month on which they begin.
+
+    What begins on 15 March ends on the 14th of a month if its end is the last day with.
+
+    Args:
+        sample: the first changes of a load.
+        known: the columns of the format; agencies mean the same days in each of their files.
+    """
+    rows = [each for each in sample if known.is_partial and not isinstance(each, RowDeletion)]
+    begin, end = map(PolicyRow._fields.index, ("valid_from", "valid_to"))
+    late = sum(row[begin] < row[end] and row[begin][-2:] == row[end][-2:] for row in rows)
+    if len(rows) < ASK_ROWS_MIN or 2 * late <= len(rows):
+        return []
+    return [
+        "most policies end on the day of the month on which they begin: if validTo is the "
+        "first day without, name it in first_day_without of a mapping"
     ]
 
 

@@ -27,6 +27,7 @@ from app.registers.notes import (
     completeness_notes,
     day_sooner_notes,
     exchanged_notes,
+    late_end_notes,
     other_letters_notes,
     page_notes,
     repeat_notes,
@@ -48,6 +49,7 @@ from app.vehicles.suggestions import in_latin
 
 _IN_LATIN_MAX = 20_000
 """So many plates in other letters are looked up in Latin ones; a batch can bring a few more."""
+_SAMPLE_MAX = 1_000
 _HELD_MAX = 30_000
 """How many stored rows are compared with a batch at once; others are removed before."""
 
@@ -82,6 +84,8 @@ class Work:
         self.basis = self.request.basis or Basis(clock.today(UTC).isoformat())
         self.counts = Counts(intake.kind, 0, self.basis.day)
         """The changes of the load; complete once all rows are compared."""
+        self.sample: Sequence[Columns] = ()
+        """The first changes of the files, by plate."""
         self.in_latin: set[str] = set()
         """Plates of the files in other letters than Latin, as Latin letters write them."""
         self.change: Change | None = None
@@ -136,7 +140,7 @@ class Work:
         """Yield what a merge changes, in key order."""
         intake = self.intake
         for batch in intake.runs.batches(after, until):
-            self._note_letters(batch)
+            self._look_at(batch)
             held = table.rows_of_groups(batch) if table else ()
             yield apply_changes(
                 self.kind,
@@ -158,7 +162,7 @@ class Work:
         order = order_of(self.kind)
         key_of = order.key_of()
         for changes in self.intake.runs.batches(after, until):
-            self._note_letters(changes)
+            self._look_at(changes)
             batch = changes
             if not are_complete(changes):
                 batch = order.without_deleted(changes)
@@ -185,8 +189,9 @@ class Work:
             )
         yield from map(Outcome.of_removed, stored.take())
 
-    def _note_letters(self, batch: Sequence[Columns]) -> None:
-        """Collect plates of a sorted batch that are not in Latin letters."""
+    def _look_at(self, batch: Sequence[Columns]) -> None:
+        """Keep a sample of the changes, and collect plates that are not in Latin letters."""
+        self.sample = self.sample or batch[:_SAMPLE_MAX]
         # PERF: these sort last, so that one look at a batch of Latin plates is enough.
         if str(batch[-1][0]).isascii() or len(self.in_latin) >= _IN_LATIN_MAX:
             return
@@ -230,6 +235,7 @@ class Work:
             *uniform_notes(self.request, counts),
             *calendar_notes(counts),
             *day_sooner_notes(counts),
+            *(late_end_notes(self.sample, known) if self._are_first_policies() else ()),
             *exchanged_notes(self.change),
             *repeat_notes(self.kind, known, self._rows_read(), counts.known.rows, files),
             *shared_date_notes(known),
@@ -247,8 +253,11 @@ class Work:
 
     def _asks_for_completeness(self) -> bool:
         """Tell whether these are first policies, and no register is said to hold every policy."""
-        is_first = self.kind == Kind.POLICIES and not self.counts.held_before
-        return is_first and self.tells_unknown and self.request.complete_registers == ()
+        is_told = self.request.complete_registers != ()
+        return self._are_first_policies() and self.tells_unknown and not is_told
+
+    def _are_first_policies(self) -> bool:
+        return self.kind == Kind.POLICIES and not self.counts.held_before
 
     def _rows_read(self) -> int:
         """Return how many rows of native and mapped files were read that remove no row."""

@@ -255,6 +255,28 @@ class TestDoubts:
         ]
 
     @ON_SQLITE
+    @pytest.mark.parametrize(
+        ("begin", "end", "rows", "is_noted"),
+        [
+            ("2026-03-15", "2027-03-15", 10, True),
+            ("2026-03-15", "2026-09-15", 10, True),
+            ("2026-03-15", "2027-03-14", 10, False),
+            ("2026-03-15", "2026-03-15", 10, False),
+            ("2026-03-15", "2027-03-15", 9, False),
+        ],
+    )
+    def test_first_policies_that_end_a_day_late_are_noted(self, notes, begin, end, rows, is_noted):
+        """Ends on the day of the month of the beginning may be first days without."""
+        text = "registration,number,validFrom,validTo\n"
+        text += "".join(f"A{number},P{number},{begin},{end}\n" for number in range(rows))
+        told = (
+            "most policies end on the day of the month on which they begin: if validTo is the "
+            "first day without, name it in first_day_without of a mapping"
+        )
+        assert (told in notes(text)) == is_noted
+        assert told not in notes(text)
+
+    @ON_SQLITE
     def test_a_row_that_means_several_policies_is_no_repeat(self, notes):
         """Without a column for the insurer, one row can change the policies of two insurers."""
         header, row = "registration,number,validFrom,validTo", "A1,P1,2026-01-01,2026-12-31"

@@ -10,6 +10,7 @@ import peewee
 from app.errors import OperatorError
 
 _FOREIGN_KEY_VIOLATION = "23503"  # the SQLSTATE of Postgres
+_FORBIDDEN = "42501"
 # The two undocumented names of Peewee that we need. A new release may rename them: then the first
 # fails in every command and test.
 
@@ -32,13 +33,22 @@ def connection_state(database: peewee.Database) -> Any:
     return database._state  # type: ignore[attr-defined]
 
 
+def _of_driver(error: BaseException) -> BaseException:
+    """Return the error of the driver that an error of Peewee is about, else the error itself."""
+    # NOTE: Peewee wraps some errors more than once: those of connecting, and those of a statement
+    # that runs while another one is written to.
+    while isinstance(error, peewee.PeeweeException) and hasattr(error, "orig"):
+        error = error.orig
+    return error
+
+
 def message_of(error: BaseException) -> str:
     """Return the message of an error, for a log or the operator.
 
     SEC: of a Postgres error this is only the primary message, which names tables and columns.
     Its detail and context can quote the values of a row or a query.
     """
-    diagnosis = getattr(getattr(error, "orig", None), "diag", None)
+    diagnosis = getattr(_of_driver(error), "diag", None)
     return (diagnosis and diagnosis.message_primary) or str(error)
 
 
@@ -53,9 +63,7 @@ def failures_named(name: str) -> Iterator[None]:
 
 def result_code(error: BaseException) -> int | None:
     """Return SQLite's primary result code for an error of Peewee; None if it has none."""
-    # NOTE: Peewee wraps an error of connecting more than once.
-    while isinstance(error, peewee.PeeweeException) and hasattr(error, "orig"):
-        error = error.orig
+    error = _of_driver(error)
     return getattr(error, "result", None) if isinstance(error, apsw.Error) else None
 
 
@@ -74,13 +82,17 @@ def is_out_of_space(error: Exception) -> bool:
 
 def sqlstate(error: Exception) -> str:
     """Return the SQLSTATE of Postgres for an error of Peewee; empty if it has none."""
-    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    return getattr(_of_driver(error), "sqlstate", None) or ""
+
+
+def is_forbidden(error: Exception) -> bool:
+    """Tell whether the role of Postgres lacks a permission."""
+    return sqlstate(error) == _FORBIDDEN
 
 
 def is_reference_lost(error: BaseException) -> bool:
     """Tell whether a row could not be written because a row that it refers to is gone."""
-    if isinstance(error, peewee.PeeweeException):
-        error = getattr(error, "orig", error)
+    error = _of_driver(error)
     is_sqlite = getattr(error, "extendedresult", None) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY
     return is_sqlite or getattr(error, "sqlstate", None) == _FOREIGN_KEY_VIOLATION
 

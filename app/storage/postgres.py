@@ -17,7 +17,7 @@ from peewee import fn
 
 from app import clock
 from app.errors import OperatorError
-from app.storage.errors import sqlstate
+from app.storage.errors import is_forbidden, sqlstate
 from app.storage.identity import NotOwn, require_own
 from app.storage.interface import InUse, Row
 from app.storage.postgres_dialect import PostgresDialect
@@ -74,6 +74,21 @@ _SCHEMAS_OF_OTHERS = (
     "SELECT quote_ident(pg_get_userbyid(nspowner)), string_agg(nspname, ', ' ORDER BY nspname) "
     "FROM pg_namespace WHERE nspname ~ '^(next_|kept_)?register_' "
     "AND NOT pg_has_role(nspowner, 'USAGE') GROUP BY nspowner ORDER BY 1"
+)
+_SCHEMA_WANTED = (
+    "SELECT name FROM (SELECT trim(each, ' \"') AS name FROM "
+    "unnest(string_to_array(current_setting('search_path'), ',')) AS each) AS path "
+    "WHERE name <> '$user' LIMIT 1"
+)
+_FORBIDDEN_TABLES = (
+    "SELECT quote_ident(nspname), string_agg(quote_ident(relname), ', ' ORDER BY relname) "
+    "FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind = 'r' AND "
+    # Other programs may have tables in the same schema.
+    "CASE nspname WHEN current_schema() "
+    "THEN relowner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('installation')) "
+    "ELSE nspname ~ '^register_' AND pg_has_role(nspowner, 'USAGE') END AND EXISTS (SELECT FROM "
+    "unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) AS needed "
+    "WHERE NOT has_table_privilege(c.oid, needed)) GROUP BY nspname ORDER BY nspname"
 )
 _ENDING_SECONDS = 2
 """How long a session of a process that has ended may be seen."""
@@ -169,7 +184,8 @@ class PostgresEngine(PostgresDialect):
     def execute_sql(self, sql: str, params: Any = None) -> Any:
         """Run a statement. If it only reads and the connection was lost, run it once more.
 
-        Raises peewee.PeeweeException. It is OperationalError, as on SQLite, if a table is missing.
+        Raises peewee.PeeweeException. It is OperationalError, as on SQLite, if a table is missing,
+        or if the role may not use it.
         """
         may_repeat = not self.is_closed() and not self.in_transaction() and sql.startswith(_READS)
         try:
@@ -185,7 +201,7 @@ class PostgresEngine(PostgresDialect):
         try:
             return super().execute_sql(sql, params)
         except peewee.DatabaseError as error:
-            if sqlstate(error).startswith(_GONE):
+            if sqlstate(error).startswith(_GONE) or is_forbidden(error):
                 raise peewee.OperationalError(getattr(error, "orig", None), *error.args) from error
             raise
 
@@ -233,8 +249,7 @@ class PostgresEngine(PostgresDialect):
             "has_database_privilege(current_database(), 'CREATE'), "
             "coalesce(has_schema_privilege(current_schema(), 'CREATE'), false), "
             "quote_ident(current_user), quote_ident(current_database()), "
-            "quote_ident(coalesce(current_schema(), "
-            "trim(split_part(current_setting('search_path'), ',', 1), ' \"')))"
+            f"quote_ident(coalesce(current_schema(), ({_SCHEMA_WANTED}), current_user))"
         )
         row = self.execute_sql(query).fetchone()
         is_read_only, may_create, may_create_tables, role, database, schema = row
@@ -255,6 +270,12 @@ class PostgresEngine(PostgresDialect):
                 f"the schema {schema}; run CREATE SCHEMA IF NOT EXISTS {schema}; "
                 f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}"
             )
+        missing += [
+            f"the role {role} may not read and write in the schema {where}: {tables}; run "
+            f"GRANT ALL ON ALL TABLES IN SCHEMA {where} TO {role}; "
+            f"GRANT ALL ON ALL SEQUENCES IN SCHEMA {where} TO {role}"
+            for where, tables in self.execute_sql(_FORBIDDEN_TABLES).fetchall()
+        ]
         missing += [
             f"the role {role} may not use what belongs to the role {owner}: {schemas}; to let both "
             f"use everything, run GRANT {role} TO {owner}; ALTER ROLE {owner} SET role = {role}; "

@@ -17,6 +17,7 @@ from peewee import fn
 
 from app.errors import OperatorError
 from app.storage.engine import Engine
+from app.storage.errors import is_forbidden
 from app.storage.identity import NotOwn
 from app.storage.tables import NO_POLICIES, Kind, RegisterRef, schema_of
 from app.storage.versions import Installation
@@ -256,7 +257,10 @@ def require_readable(engine: Engine) -> None:
 
 
 def read_fault(engine: Engine, registers: tuple[RegisterRef, ...]) -> str | None:
-    """Attach registers and read a row of each; return the fault if that fails, else None."""
+    """Attach registers and read a row of each; return the fault if that fails, else None.
+
+    Raises peewee.OperationalError if they may not be read.
+    """
     # This connection may have attached a file that was removed, which no other one can attach.
     if not engine.can_attach(registers):
         return ""
@@ -269,5 +273,7 @@ def read_fault(engine: Engine, registers: tuple[RegisterRef, ...]) -> str | None
         return error.fault
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
         engine.recover(error)
+        if is_forbidden(error):  # What is there need not be restored.
+            raise
         return ""
     return None

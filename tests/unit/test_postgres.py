@@ -14,6 +14,7 @@ from app.config import Config
 from app.errors import OperatorError
 from app.people.sessions import TOKEN_CHARACTERS, Sessions
 from app.storage.engine import close_quietly, open_engine
+from app.storage.errors import driver_errors_translated, message_of, sqlstate
 from app.storage.postgres import PostgresEngine
 from tests.conftest import ON_POSTGRES, STORAGE
 from tests.postgres import changed_url, connect, database_url, require_superuser
@@ -180,6 +181,33 @@ class TestCheck:
         assert "the role pg_read_all_data may not create schemas" in refusal
         assert "GRANT USAGE, CREATE ON SCHEMA public TO pg_read_all_data" in refusal
 
+    def test_tables_that_may_not_be_written_or_read(self, cli, store, monkeypatch, roles):
+        """`check` names them, and the lines that give the rights back."""
+        (role,) = roles(1)
+        with connect(store.url) as operator:
+            operator.execute(f"GRANT ALL ON DATABASE {operator.info.dbname} TO {role}")
+            for kind in ("SCHEMA public", "ALL TABLES IN SCHEMA public"):
+                operator.execute(f"GRANT ALL ON {kind} TO {role}")
+            operator.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}")
+            url = changed_url(store.url, options=f"-c role={role}")
+            monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
+            operator.execute("CREATE ROLE other_program")
+            operator.execute("CREATE TABLE of_other_program ()")
+            operator.execute("ALTER TABLE of_other_program OWNER TO other_program")
+            cli.run("import", cli.file("cars.csv", "registration,make", "AB12CDE,FORD"))
+            assert "all settings are right" in cli.run("check").stdout
+            operator.execute(f"REVOKE INSERT ON domain, watch FROM {role}")
+            operator.execute(f"REVOKE SELECT ON register_native.vehicle FROM {role}")
+            denied = "permission denied for table vehicle"
+            assert denied in cli.refusal("lookup", "AB12CDE")
+            refusal = cli.refusal("check")
+            assert f"{role} may not read and write in the schema public: domain, watch; " in refusal
+            assert "in the schema register_native: vehicle; run GRANT" in refusal
+            for remedy in re.findall(r"run (GRANT .+)", refusal):
+                operator.execute(remedy)
+            operator.execute("DROP TABLE of_other_program; DROP ROLE other_program")
+            assert "all settings are right" in cli.run("check").stdout
+
     def test_what_another_login_owns(self, cli, store, monkeypatch, roles):
         """`check` names to each of two logins the line that lets both use everything."""
         roles_of_both = roles(2)
@@ -208,13 +236,20 @@ class TestCheck:
             assert cli.json("lookup", "AB12CDE")
 
 
-def test_an_empty_database_that_may_not_be_filled(bare_cli, empty_postgres, monkeypatch, roles):
+@pytest.mark.parametrize(
+    ("path", "schema"), [(" -c search_path=own", "own"), ("", "public")], ids=["own", "default"]
+)
+def test_an_empty_database_that_may_not_be_filled(
+    bare_cli, empty_postgres, monkeypatch, roles, path, schema
+):
     """The remedy works, also for a schema of its own that does not exist yet."""
     (role,) = roles(1)
-    options = f"-c role={role} -c search_path=own"
-    monkeypatch.setenv("VERIFYD_DATABASE_URL", changed_url(empty_postgres, options=options))
-    refusal = bare_cli.refusal("check")
+    url = changed_url(empty_postgres, options=f"-c role={role}{path}")
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
     with connect(empty_postgres) as operator:
+        operator.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+        refusal = bare_cli.refusal("check")
+        assert f"CREATE SCHEMA IF NOT EXISTS {schema};" in refusal
         for remedy in re.findall("run (.+)", refusal)[:2]:
             operator.execute(remedy)
     bare_cli.run("migrate")
@@ -350,6 +385,27 @@ def test_a_read_only_server_does_not_stick(world, alice, caplog):
     assert (refused.status_int, refused.json["code"]) == (503, "database_unavailable")
     assert int(refused.headers["Retry-After"]) >= 1
     assert alice.post(DOMAINS, {"name": "a.example"}).status_int == 201
+
+
+@ON_POSTGRES
+def test_a_role_without_rights_is_unavailable(world, alice, caplog, roles):
+    """If an operator takes rights away, it is 503: the service goes on once they are back."""
+    (role,) = roles(1)
+    for ask in (lambda: alice.get(DOMAINS), lambda: alice.post(DOMAINS, {"name": "a.example"})):
+        world.app_engine.execute_sql(f"SET ROLE {role}")
+        refused = ask()
+        assert (refused.status_int, refused.json["code"]) == (503, "database_unavailable")
+        assert "permission denied for table" in caplog.text
+        assert ask().status_int in (200, 201)
+
+
+@ON_POSTGRES
+def test_an_error_within_a_copy_is_known_for_what_it_is(world):
+    """An error that Peewee has wrapped twice has its number, and its message no values."""
+    with pytest.raises(peewee.IntegrityError) as failure, driver_errors_translated():
+        Account.update(name="alice").execute(world.engine)
+    assert sqlstate(failure.value) == "23505"
+    assert "alice" not in message_of(failure.value)
 
 
 @ON_POSTGRES

@@ -21,7 +21,7 @@ from app.storage.errors import is_forbidden, sqlstate
 from app.storage.identity import NotOwn, require_own
 from app.storage.interface import InUse, Row
 from app.storage.postgres_dialect import PostgresDialect
-from app.storage.postgres_session import begin_session
+from app.storage.postgres_session import ON_PRIMARY, begin_session
 from app.storage.tables import RegisterRef
 
 COMMAND_LIMITS: Mapping[str, str] = dict.fromkeys(
@@ -199,7 +199,7 @@ class PostgresEngine(PostgresDialect):
 
     def _execute_once(self, sql: str, params: Any) -> Any:
         try:
-            return super().execute_sql(sql, params)
+            return super().execute_sql(ON_PRIMARY + sql, params)
         except peewee.DatabaseError as error:
             if sqlstate(error).startswith(_GONE) or is_forbidden(error):
                 raise peewee.OperationalError(getattr(error, "orig", None), *error.args) from error

@@ -18,6 +18,9 @@ from app.errors import OperatorError
 ANSWER_SECONDS = 10
 """How long the first statement of a connection waits: a pooler answers it only once it has a free
 connection to the server."""
+ON_PRIMARY = "/*NO LOAD BALANCE*/ "
+"""What statements begin with. pgpool would send reads to a standby, whose data may be old; by
+default it sends what begins with a comment to the primary."""
 _OLDEST_VERSION = 14
 _SET = (
     "SELECT pg_backend_pid(), CASE WHEN $1 IN ('', pg_backend_pid()::text) THEN "
@@ -93,7 +96,7 @@ def _require_kept(one: Any, other: Any) -> None:
     # At random: in step with a pooler that gives backends out alternately, or with another client
     # that looks at the same time, each connection could seem to have its own.
     for number in random.sample((0, 1) * _ASKED_TIMES, 2 * _ASKED_TIMES):
-        pids[number].update(_first((one, other)[number], "SELECT pg_backend_pid()"))
+        pids[number].update(_first((one, other)[number], f"{ON_PRIMARY}SELECT pg_backend_pid()"))
     if pids[0] & pids[1] or len(pids[0] | pids[1]) != 2:
         raise OperatorError(_NOT_KEPT)
 

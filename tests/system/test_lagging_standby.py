@@ -1,11 +1,16 @@
 """A standby that lags answers nobody, and clients notice what it lost when it is promoted."""
 
 import json
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.system.postgres_pair import PostgresServer, primary_alone, url_of
@@ -15,6 +20,7 @@ pytestmark = pytest.mark.system_long
 
 PLATE = "AB12CDE"
 INSURANCE = f"/v1/vehicle/{PLATE}/insurance"
+SERVICES, ASKED_TIMES = 4, 10  # pgpool chooses a server for each session at random.
 PLAN = ("--requests", 1000, "--window", 60, "--bulk-max", 10, "--domains-max", 10)
 
 
@@ -62,6 +68,49 @@ class Installed:
         until(lambda: self.primary.sql(senders) == [(0,)], "the standby to receive nothing")
 
 
+@contextmanager
+def balanced(primary: PostgresServer, standby: PostgresServer) -> Iterator[str]:
+    """Run pgpool, which sends half of the sessions' reads to the standby; yield the URL."""
+    program = shutil.which("pgpool", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.skip("pgpool is not installed: apt-get install pgpool2")
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="verifyd-pgpool-") as directory:
+        settings = {
+            "backend_clustering_mode": "'streaming_replication'",
+            "load_balance_mode": "on",
+            "sr_check_user": "'postgres'",
+            "port": port,
+            "pcp_port": free_port(),
+            "unix_socket_directories": f"'{directory}'",
+            "pcp_socket_dir": f"'{directory}'",
+            "pid_file_name": f"'{directory}/pid'",
+            "logdir": f"'{directory}'",
+        }
+        for number, server in enumerate((primary, standby)):
+            settings[f"backend_hostname{number}"] = "'127.0.0.1'"
+            settings[f"backend_port{number}"] = server.port
+            settings[f"backend_weight{number}"] = 1
+        file = Path(directory) / "pgpool.conf"
+        file.write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
+        with open(f"{directory}/log", "wb") as log:
+            process = subprocess.Popen([program, "-n", "-f", file], stdout=log, stderr=log)
+        try:
+            url = f"postgresql://postgres@127.0.0.1:{port}/verifyd"
+            until(lambda: takes_connections(url), "pgpool to take connections")
+            yield url
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def takes_connections(url: str) -> bool:
+    """Tell whether a server can be connected to."""
+    with suppress(psycopg.OperationalError), psycopg.connect(url):
+        return True
+    return False
+
+
 def answers(service: Service) -> bool:
     """Tell whether a service answers, ready or not."""
     assert service.process.poll() is None, service.output("stderr")
@@ -97,6 +146,22 @@ def test_look_ups_are_not_answered_from_a_standby(installed):
         assert int(refused.headers["retry-after"]) >= 1
         ready = service.get("/readyz")
         assert (ready.status, ready.json()["detail"]) == (503, "The database is a standby.")
+
+
+def test_reads_that_pgpool_would_balance_are_of_the_primary(installed):
+    """Answers are those of the last load, however far the standby lags."""
+    primary, standby = installed.primary, installed.standby
+    with balanced(primary, standby) as url:
+        for _ in range(SERVICES):
+            checked = run_command("check", database_url=url, **installed.settings)
+            assert checked.returncode == 0, checked.stderr
+        installed.let_the_standby_lag()
+        installed.load("false")
+        for _ in range(SERVICES):
+            with installed.serve(url) as service:
+                service.wait_ready()
+                found = {service.get(INSURANCE).json()["insured"] for _ in range(ASKED_TIMES)}
+                assert found == {False}
 
 
 def test_a_cursor_of_a_lost_event_is_refused(installed):

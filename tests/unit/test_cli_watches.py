@@ -456,6 +456,12 @@ class TestWatchlist:
         assert "SECRET" not in refusal
         assert Watches(installed.engine).count(installed.account.id) == 0
 
+    def test_a_row_without_a_plate_is_the_same_as_no_other(self, installed):
+        """Its line is no plate: the plate 2 in line 3 was taken for the one that line 2 lacks."""
+        refusal = installed.cli.refusal(*self._import(installed, "!!", "2", "AB12CDE"))
+        (fault,) = refusal.splitlines()[1:]
+        assert fault.startswith("line 2: registration must have")
+
     def test_at_most_twenty_faults_are_named(self, installed):
         """A file of another kind does not fill the screen."""
         refusal = installed.cli.refusal(*self._import(installed, *["?"] * 30))

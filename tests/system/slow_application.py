@@ -28,4 +28,5 @@ def create_app() -> Callable[..., Iterable[bytes]]:
     # The server starts it.
     answer.unit = application.unit  # type: ignore[attr-defined]
     answer.usage = application.usage  # type: ignore[attr-defined]
+    answer.measures = application.measures  # type: ignore[attr-defined]
     return answer

@@ -16,6 +16,7 @@ from app.registers.change import Change, MemberChange
 from app.registers.change_words import count_of
 from app.registers.formats.changes import Columns, RowDeletion
 from app.registers.formats.columns import Column, KnownColumns
+from app.registers.formats.dates import ends_late
 from app.registers.formats.native import SHAPES
 from app.registers.history import REPLACE
 from app.registers.intake import Intake
@@ -119,15 +120,13 @@ def day_sooner_notes(counts: Counts) -> list[str]:
 def late_end_notes(sample: Sequence[Columns], known: KnownColumns) -> list[str]:
     """Return a sentence if most policies end on the day of the month on which they begin.
 
-    What begins on 15 March ends on the 14th of a month if its end is the last day with.
-
     Args:
         sample: the first changes of a load.
         known: the columns of the format; agencies mean the same days in each of their files.
     """
     rows = [each for each in sample if known.is_partial and not isinstance(each, RowDeletion)]
     begin, end = map(PolicyRow._fields.index, ("valid_from", "valid_to"))
-    late = sum(row[begin] < row[end] and row[begin][-2:] == row[end][-2:] for row in rows)
+    late = sum(ends_late(row[begin], row[end]) for row in rows)
     if len(rows) < ASK_ROWS_MIN or 2 * late <= len(rows):
         return []
     return [

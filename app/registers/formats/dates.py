@@ -286,6 +286,14 @@ def day_before(day: str | None) -> str | None:
     return shifted_day(day, -1) if day != _FIRST_DAY else None
 
 
+def ends_late(first: str, last: str) -> bool:
+    """Tell whether an end has the day of the month of an earlier beginning; both are ISO dates.
+
+    What begins on 15 March ends on the 14th of a month if its end is the last day with.
+    """
+    return first < last and first[-2:] == last[-2:]
+
+
 def iso_time_date(text: str) -> str | None:
     """Return the date of a text of the form YYYY-MM-DDThh:mm:ss[.fff], else None."""
     match = _ISO_TIME.fullmatch(text)

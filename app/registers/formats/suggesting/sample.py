@@ -10,7 +10,14 @@ from itertools import islice
 from app.registers.formats.columns import Column as Native
 from app.registers.formats.columns import FileFault, RowFault
 from app.registers.formats.csv_format import DelimitedRecords, likely_separator
-from app.registers.formats.dates import NO_END, OPEN_ENDS, iso_day, likely_forms, timed_day
+from app.registers.formats.dates import (
+    NO_END,
+    OPEN_ENDS,
+    ends_late,
+    iso_day,
+    likely_forms,
+    timed_day,
+)
 from app.registers.formats.encodings import is_utf_16
 from app.registers.formats.mapped import folded_name
 from app.registers.formats.native import SHAPES
@@ -115,13 +122,9 @@ class Column:
         return bool(self.values) and is_of_many and is_like_it and self.fits(native)
 
     def is_day_after(self, begin: "Column") -> bool:
-        """Tell whether most days have the day of the month of an earlier beginning.
-
-        What begins on 15 March ends on the 14th of a month if its end is the last day with.
-        """
-        days = zip(begin.days, self.days, strict=True)
-        known = [(first, last) for first, last in days if first and last]
-        return _are_most([first < last and first[-2:] == last[-2:] for first, last in known])
+        """Tell whether most days can be the first day without, because they end late."""
+        pairs = zip(begin.days, self.days, strict=True)
+        return _are_most([ends_late(first, last) for first, last in pairs if first and last])
 
     @cached_property
     def days(self) -> list[str]:

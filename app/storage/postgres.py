@@ -58,9 +58,11 @@ _DEFAULTS = {
     "keepalives_count": "2",
 }
 _READS = ("SELECT", "WITH")
+# A pooler gave this session's backend to others, so a prepared statement is unknown, or known.
+_NOT_KEPT = ("26", "42P05")
 # Errors that a new connection does not have: the connection was lost or ended (08, 57P), or a
-# pooler or a change of the schema made its prepared statements unusable (26, 42P05, 0A).
-_CURED_BY_RECONNECTING = ("08", "57P", "26", "42P05", "0A")
+# change of the schema made its prepared statements unusable (0A).
+_CURED_BY_RECONNECTING = ("08", "57P", *_NOT_KEPT, "0A")
 # The table or schema does not exist: its register was dropped or replaced a moment ago.
 _GONE = ("42P01", "3F000")
 _DEADLOCK = "40P01"
@@ -184,8 +186,8 @@ class PostgresEngine(PostgresDialect):
     def execute_sql(self, sql: str, params: Any = None) -> Any:
         """Run a statement. If it only reads and the connection was lost, run it once more.
 
-        Raises peewee.PeeweeException. It is OperationalError, as on SQLite, if a table is missing,
-        or if the role may not use it.
+        Raises peewee.PeeweeException. It is OperationalError if no statement is wrong: a table is
+        missing, as on SQLite, the role may not use it, or a pooler does not keep sessions.
         """
         may_repeat = not self.is_closed() and not self.in_transaction() and sql.startswith(_READS)
         try:
@@ -201,7 +203,7 @@ class PostgresEngine(PostgresDialect):
         try:
             return super().execute_sql(ON_PRIMARY + sql, params)
         except peewee.DatabaseError as error:
-            if sqlstate(error).startswith(_GONE) or is_forbidden(error):
+            if sqlstate(error).startswith((*_GONE, *_NOT_KEPT)) or is_forbidden(error):
                 raise peewee.OperationalError(getattr(error, "orig", None), *error.args) from error
             raise
 

@@ -9,11 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
+from app.config import Config
 from app.errors import OperatorError
 from app.registers.generations import locked
+from app.server import prepare_database
 from app.storage import postgres_session
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.errors import connection_state
+from app.storage.postgres import PostgresEngine
 from app.storage.postgres_session import _ASKED_TIMES, begin_session, named_options
 from tests.conftest import ON_POSTGRES
 from tests.pgbouncer import Pooler, hold_sessions
@@ -217,6 +220,22 @@ def test_a_limit_that_holds_no_more_is_named(store, opened):
     engine.execute_sql("SET statement_timeout = '5min'")
     (fault,) = engine.lost_settings()
     assert fault.startswith("statement_timeout is 5min and not 10s")
+
+
+@ON_POSTGRES
+def test_check_and_the_start_name_what_holds_no_more(cli, store, monkeypatch, caplog):
+    """An operator learns of it before a statement lasts for ever."""
+    held = PostgresEngine.lost_settings
+
+    def changed(engine: PostgresEngine) -> list[str]:
+        engine.execute_sql("SET client_connection_check_interval = '5s'")
+        return held(engine)
+
+    monkeypatch.setattr(PostgresEngine, "lost_settings", changed)
+    fault = "client_connection_check_interval is 5s and not 1s"
+    assert f"VERIFYD_DATABASE_URL: {fault}" in cli.refusal("check")
+    prepare_database(Config(database_url=store.url))
+    assert fault in caplog.text
 
 
 def test_an_old_server_is_refused_by_its_version():

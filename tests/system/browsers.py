@@ -52,7 +52,7 @@ _FAULTS = r"""() => {
     }
     return found;
 }"""
-_SCROLLING = """[...document.querySelectorAll("main table")]
+_SCROLLING = """[...document.querySelectorAll(".scroll > table")]
     .filter((each) => each.checkVisibility()
         && each.getBoundingClientRect().width > each.parentElement.clientWidth + 1)
     .map((each) => `scrolls: ${each.innerText.slice(0, 60)}`)"""
@@ -130,7 +130,7 @@ class Visitor:
     def require_whole(self, width: int) -> None:
         """Require that no word is broken inside, and that no box is narrower than its content.
 
-        On a desktop no table hides columns either.
+        On a desktop no table of the console hides columns either.
         """
         found = self._evaluated(_FAULTS)
         if width == WIDTHS[-1]:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from app.config import SETTINGS
 from app.errors import closest, without_keys
-from app.printable import printable_lines
+from app.text import printable_lines
 
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
 _SYNONYMS = (

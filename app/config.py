@@ -10,13 +10,12 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from app import setting_values as values
-from app import time_zones
-from app.enquiries import lookup_advice, required_reasons
 from app.errors import OperatorError
-from app.roles import Role
-from app.setting_destinations import Destination, parse_destinations, parse_secret
-from app.setting_values import BESIDE_DATABASE, Network, Setting, setting, sqlite_path
+from app.settings import time_zones, values
+from app.settings.destinations import Destination, parse_destinations, parse_secret
+from app.settings.enquiries import lookup_advice, required_reasons
+from app.settings.roles import Role
+from app.settings.values import BESIDE_DATABASE, Network, Setting, setting, sqlite_path
 
 PREFIX = "VERIFYD_"
 

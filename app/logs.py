@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from app import clock
-from app.printable import printable_lines
+from app.text import printable_lines
 
 _REMINDER_NS = 60_000_000_000
 _NAMES = {1: "stdout", 2: "stderr"}

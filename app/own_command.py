@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from app.config import SETTINGS, Config, texts_of_settings
-from app.setting_values import sqlite_path
+from app.settings.values import sqlite_path
 from app.storage.file_lock import user_name
 
 INSTALLED = "sudo verifyd"

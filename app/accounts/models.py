@@ -4,8 +4,8 @@ from typing import Final, Literal, NamedTuple
 
 import peewee
 
-from app.enquiries import parse_reasons, text_fault
 from app.errors import OperatorError
+from app.settings.enquiries import parse_reasons, text_fault
 
 BULK_MAX = 10_000
 """The most registrations in one bulk request that any plan may allow (D12)."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, Self, get_args
 
 from app.errors import OperatorError
-from app.setting_values import words
+from app.settings.values import words
 
 Area = Literal["domains", "vehicles"]
 """The operations on domains, or the look-ups of vehicles."""

@@ -4,7 +4,7 @@ from app import clock
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.restrictions import Restrictions
 from app.actions import State, Subject
-from app.enquiries import split_reasons
+from app.settings.enquiries import split_reasons
 
 
 def account_state(account: Account) -> State:

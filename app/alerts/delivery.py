@@ -34,9 +34,9 @@ from app.alerts.message import DIGEST, TEST, Message
 from app.alerts.spool import Entry, Outcome, Spool
 from app.clock_steps import old_times
 from app.config import SETTINGS, Config
-from app.printable import printable
-from app.setting_destinations import SECRET_PREFIX, Destination
+from app.settings.destinations import SECRET_PREFIX, Destination
 from app.storage.file_lock import user_name
+from app.text import printable
 
 COMMAND_SECONDS = 60
 TEST_SECONDS = 180

@@ -24,7 +24,7 @@ from app.audit.digests import latest
 from app.audit.record import AuditError
 from app.config import Config
 from app.errors import BAD_JSON, OperatorError
-from app.setting_destinations import Destination
+from app.settings.destinations import Destination
 from app.storage.files import read_bytes, replace
 
 _FILE: Final = "digests.json"

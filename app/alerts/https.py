@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from app.printable import printable
+from app.text import printable
 
 ANSWER_SECONDS = 30
 """For the connection, and then for the answer."""

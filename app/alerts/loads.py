@@ -9,7 +9,6 @@ from peewee import Case, fn
 from app import clock
 from app.alerts.message import Condition
 from app.config import Config
-from app.nouns import counted
 from app.registers.change import change_of
 from app.registers.change_words import brief
 from app.registers.dropped.kept import is_kept
@@ -25,9 +24,10 @@ from app.registers.history import (
     unopened_reason,
 )
 from app.registers.holds import HeldLoad, decided_first, explained, open_holds
-from app.setting_values import EVERY_REGISTER
+from app.settings.values import EVERY_REGISTER
 from app.storage.engine import Engine
 from app.storage.registers import Entry, list_entries
+from app.text import counted
 
 UNRECOGNISED = "?"
 """The register of attempts whose register is not known."""

@@ -28,7 +28,6 @@ from app.alerts.spool import Spool, new_id
 from app.audit.state import AuditState, owner_fault, summary_of
 from app.config import Config
 from app.errors import OperatorError
-from app.nouns import counted
 from app.registers.attempts import states_of_loads
 from app.registers.change import change_of
 from app.registers.change_words import brief
@@ -47,6 +46,7 @@ from app.registers.holds import ACCEPTED, HELD, decided_first, open_holds
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.files import size_text
+from app.text import counted
 
 LINES_MAX, COLUMNS_MAX = 24, 80
 _JOB = "report"

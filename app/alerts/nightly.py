@@ -15,7 +15,7 @@ from app import clock
 from app.alerts.message import Condition
 from app.clock_steps import old_times
 from app.config import Config
-from app.setting_values import EVERY_REGISTER, JOBS
+from app.settings.values import EVERY_REGISTER, JOBS
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.file_lock import locked, make_directory, tried

@@ -9,8 +9,8 @@ from app import clock
 from app.accounts.models import Account
 from app.alerts.message import Condition
 from app.alerts.nightly import LastRuns, is_catching_up, shortened
-from app.nouns import counted
 from app.storage.engine import Engine
+from app.text import counted
 from app.watches.tables import Watch, WatchFeed
 
 LATE_SECONDS = 3 * 3600

@@ -9,7 +9,7 @@ import msgspec
 from app.audit.record import Plate, Record, find_record
 from app.audit.search import Period
 from app.audit.view import View
-from app.csv_cells import csv_line
+from app.text import csv_line
 
 _MEMBERS = tuple(
     name

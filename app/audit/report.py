@@ -22,9 +22,9 @@ from app.audit.search import Period, Query, search
 from app.audit.segments import list_segments
 from app.audit.verify import KEEP, verify
 from app.audit.view import View
-from app.nouns import counted
 from app.people.directory import person_of
 from app.storage.engine import Engine
+from app.text import counted
 from app.version import VERSION
 
 OTHER = "(others)"

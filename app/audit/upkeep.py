@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from app import clock
-from app import setting_values as values
 from app.actions import Session
 from app.audit.chain import (
     ChainLine,
@@ -33,7 +32,8 @@ from app.audit.search import operations, time_before
 from app.audit.segments import segment_number
 from app.audit.trail import record_use
 from app.audit.view import view_of
-from app.nouns import counted
+from app.settings import values
+from app.text import counted
 
 PRUNE: Final = "prune"
 ACKNOWLEDGE: Final = "acknowledge"

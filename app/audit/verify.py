@@ -36,7 +36,7 @@ from app.audit.upkeep import (
     steps_back,
 )
 from app.audit.verified import Verified
-from app.nouns import counted
+from app.text import counted
 
 KEEP = "24m"
 """The age that is kept by default."""

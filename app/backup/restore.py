@@ -19,7 +19,7 @@ from app.errors import OperatorError
 from app.registers.identities import renew_stamp
 from app.serve import service_lock
 from app.serve.limits.file import FILE_NAME as LIMITS
-from app.setting_values import sqlite_path
+from app.settings.values import sqlite_path
 from app.storage.engine import Engine, closed_afterwards
 from app.storage.errors import driver_errors_translated
 from app.storage.files import SUFFIXES, connect, file_uri, register_file, require_directory, sync

@@ -20,9 +20,9 @@ from app.cli.output import print_failure
 from app.cli.parser import Commands
 from app.errors import OperatorError, without_keys
 from app.logs import StderrLines, command_log
-from app.printable import printable_lines
 from app.processes import swallowed_interrupts_raised_again
 from app.storage.errors import message_of
+from app.text import printable_lines
 from app.version import line as version_line
 
 COMMANDS: Mapping[str, Sequence[str]] = {

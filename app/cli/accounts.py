@@ -34,10 +34,10 @@ from app.cli.output import (
 )
 from app.cli.parser import ACCOUNT, YES, Group, day_argument, whole_number
 from app.domains.repository import Domains
-from app.enquiries import split_reasons
-from app.nouns import counted
+from app.settings.enquiries import split_reasons
 from app.storage import reserve
 from app.storage.session import opened_database
+from app.text import counted
 from app.watches.repository import count_of_account
 
 accounts = Group("accounts", "create, list, suspend and delete accounts")

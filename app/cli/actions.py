@@ -16,8 +16,8 @@ from app.actions import (
 from app.arguments import Argument
 from app.cli.output import Table, shown
 from app.cli.parser import Group, day_argument, limit
-from app.nouns import counted
 from app.storage.session import opened_database
+from app.text import counted
 
 commands = Group("actions", "list what operators changed")
 

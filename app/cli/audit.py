@@ -29,10 +29,10 @@ from app.jobs.audit_tasks import AuditTasks
 from app.jobs.job import run
 from app.jobs.tasks import TaskJob
 from app.jobs.trail import PruneTrail, SealTrail, record_action
-from app.nouns import counted
 from app.processes import end_with_parent
-from app.setting_values import calendar_age
+from app.settings.values import calendar_age
 from app.storage.session import opened_database
+from app.text import counted
 
 _REASON_CHARACTERS_MAX = 200
 commands = Group("audit", "seal, verify, search, export, report and prune the audit trail")

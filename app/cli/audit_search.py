@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import peewee
 
-from app import clock, setting_values
+from app import clock
 from app.arguments import Argument, OneOf, flag
 from app.audit import trail
 from app.audit.comparison import Comparison, comparison_of
@@ -43,9 +43,9 @@ from app.cli.parser import Group
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.plate_report import render_plate, report_plate
-from app.nouns import counted
-from app.printable import printable
+from app.settings import values as setting_values
 from app.storage.session import opened_database
+from app.text import counted, printable
 from app.vehicles.registration import recorded_registration
 
 commands = Group()

@@ -4,7 +4,6 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from app import setting_values
 from app.arguments import Argument, OneOf, flag
 from app.backup.restore import restore
 from app.backup.take import Registers
@@ -13,8 +12,9 @@ from app.cli.parser import SCHEDULED, Group
 from app.config import Config
 from app.jobs.backup import Backup
 from app.jobs.job import run
-from app.nouns import counted
+from app.settings import values as setting_values
 from app.storage.session import require_owner
+from app.text import counted
 
 commands = Group()
 

@@ -10,13 +10,13 @@ from app.cli.output import print_item
 from app.cli.parser import Group
 from app.config import SETTINGS, Config
 from app.errors import OperatorError
-from app.nouns import counted
 from app.people.sessions import LINK_SECONDS, create_link, end_sessions
-from app.roles import Role
 from app.serve.listening import chosen_by_systemd
-from app.setting_values import service_url
+from app.settings.roles import Role
+from app.settings.values import service_url
 from app.storage import reserve
 from app.storage.session import opened_database
+from app.text import counted
 
 commands = Group("console", "let people into the console, and end their sessions")
 

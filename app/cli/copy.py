@@ -10,8 +10,8 @@ from app.backup.copy import Copied, copy_database
 from app.cli.output import print_items, waiting_for
 from app.cli.parser import Group
 from app.config import SETTINGS, Config, is_set
-from app.nouns import counted
 from app.storage.session import opened_database
+from app.text import counted
 
 commands = Group()
 

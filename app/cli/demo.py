@@ -48,8 +48,8 @@ from app.registers.holds import Hold, note_hold
 from app.registers.load import load
 from app.registers.request import LoadRequest
 from app.registers.rules import RulesBroken
-from app.roles import Role
 from app.serve import listening, service_lock
+from app.settings.roles import Role
 from app.storage.engine import Engine
 from app.storage.file_lock import hold_until_exit, make_directory
 from app.storage.registers import Register

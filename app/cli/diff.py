@@ -12,7 +12,6 @@ from app.cli.lookup_csv import ENQUIRY, recording_look_ups
 from app.cli.output import aligned, print_sentence
 from app.cli.parser import Group, number_of
 from app.config import Config
-from app.nouns import counted
 from app.registers.applying.answers import ANSWERS
 from app.registers.diff import (
     CSV_HEADING,
@@ -21,6 +20,7 @@ from app.registers.diff import (
     require_comparable,
 )
 from app.storage.session import opened_database
+from app.text import counted
 
 commands = Group()
 _WIDEST = ("AB12CDEFGHIJ", *["yes -> no"] * len(ANSWERS))

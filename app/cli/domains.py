@@ -9,8 +9,8 @@ from app.cli.parser import ACCOUNT, Group
 from app.domains.names import canonical_domain_name
 from app.domains.repository import Domains, HeldDomain, set_domain_status
 from app.errors import OperatorError
-from app.nouns import counted
 from app.storage.session import opened_database
+from app.text import counted
 
 commands = Group("domains", "list, suspend and activate accounts' domains")
 DOMAINS = Table[HeldDomain]("id name status created_at", columns="name status id created_at")

@@ -7,13 +7,13 @@ from app.accounts.administration import require_account, require_plan
 from app.cli.output import print_item
 from app.cli.parser import ACCOUNT, Group
 from app.config import Config
-from app.nouns import counted
 from app.serve.limits.bucket import SECOND_NS, rate
 from app.serve.limits.file import FILE_NAME, Identity
 from app.serve.limits.store import LimitStore, account_slot, reset_limit
 from app.storage import reserve
 from app.storage.session import opened_database
 from app.storage.versions import database_id
+from app.text import counted
 
 commands = Group("limits", "show and reset accounts' rate limits")
 

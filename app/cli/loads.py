@@ -27,8 +27,6 @@ from app.errors import OperatorError
 from app.jobs.drop_directory import DropDirectory
 from app.jobs.job import run
 from app.jobs.loads import Load
-from app.nouns import counted
-from app.printable import printable
 from app.registers import change_words
 from app.registers.change import Change
 from app.registers.formats.columns import Presence
@@ -39,6 +37,7 @@ from app.registers.reading.reader import Progress, Show
 from app.registers.reading.sources import STANDARD_INPUT
 from app.registers.request import LoadResult
 from app.storage.tables import Kind
+from app.text import counted, printable
 
 commands = Group()
 _ONE = {Kind.VEHICLES.value: "vehicle", Kind.POLICIES.value: "policy", Kind.FINES.value: "fine"}

@@ -15,12 +15,11 @@ from app.cli.output import plates_of, print_item
 from app.cli.parser import Group, day_argument
 from app.config import Config
 from app.errors import OperatorError
-from app.nouns import counted
-from app.printable import printable
 from app.registers.load_times import read_load_times
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
+from app.text import counted, printable
 from app.vehicles.audited import rule_of, shown_plates
 from app.vehicles.document import Document, document_of
 from app.vehicles.explanation import explain

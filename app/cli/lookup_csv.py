@@ -26,15 +26,15 @@ from app.audit.recording import recording, said_by_command
 from app.cli.output import print_item, say_if_terminal_is_read
 from app.cli.plate_file import Line, PlateFile
 from app.config import Config
-from app.enquiries import enquiry_text_fault, reason_fault
 from app.errors import OperatorError
-from app.nouns import counted
 from app.processes import ended_like_ctrl_c
 from app.registers.reading.sources import STANDARD_INPUT
+from app.settings.enquiries import enquiry_text_fault, reason_fault
 from app.storage.engine import Engine
 from app.storage.files import sync
 from app.storage.registers import list_entries
 from app.storage.versions import tells_unknown
+from app.text import counted
 from app.vehicles.answer_cells import FOUND, Cells
 from app.vehicles.audited import judged_plate, rule_of
 from app.vehicles.contradictions import look_up_contradicted

@@ -18,8 +18,8 @@ from app.config import SETTINGS, Config, ConfigError
 from app.errors import OperatorError
 from app.jobs.job import gathered_now
 from app.logs import progress_log
-from app.nouns import counted
 from app.storage.session import opened_database, require_owner
+from app.text import counted
 
 _NEEDED = ("data_dir", "audit_dir", "audit_digests", "notify", "notify_secret")
 

@@ -18,8 +18,8 @@ import msgspec
 
 from app import clock
 from app.errors import OperatorError
-from app.printable import printable, printable_lines
 from app.registers.reading.sources import STANDARD_INPUT
+from app.text import printable, printable_lines
 
 Item = Mapping[str, object]
 """One thing that a command prints, by the names of its members."""

@@ -7,8 +7,9 @@ from datetime import date
 from types import MappingProxyType
 from typing import TypeAlias
 
-from app import clock, setting_values
+from app import clock
 from app.arguments import Argument, OneOf, Parser, flag
+from app.settings import values as setting_values
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 Run = Callable[[argparse.Namespace], None]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import apsw
 
-from app import time_zones
 from app.arguments import Argument, Parser
 from app.cli.output import print_item, utc
 from app.cli.parser import Group
+from app.settings import time_zones
 from app.storage.versions import program_schema
 from app.version import VERSION, revision
 from app.version import line as version_line

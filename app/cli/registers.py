@@ -15,7 +15,6 @@ from app.jobs.decisions import Acceptance, Rejection
 from app.jobs.job import run
 from app.jobs.register_tasks import Tasks
 from app.jobs.tasks import TaskJob
-from app.nouns import counted
 from app.registers import change_words
 from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
 from app.registers.generations import Generations
@@ -39,6 +38,7 @@ from app.registers.undo import (
 from app.storage.engine import Engine
 from app.storage.session import opened_database
 from app.storage.tables import Kind
+from app.text import counted
 
 commands = Group("imports", "list, accept and reject loads; roll back, drop and undrop registers")
 _MEMBERS = (

@@ -9,7 +9,7 @@ from functools import partial
 
 import peewee
 
-from app import clock, time_zones
+from app import clock
 from app.accounts.administration import change_unknown, migrate_installation
 from app.arguments import Argument, flag
 from app.audit.state import AuditState
@@ -21,14 +21,15 @@ from app.errors import OperatorError
 from app.jobs.deep_check import DeepCheck
 from app.jobs.job import run
 from app.monitoring.check import findings
-from app.nouns import counted
 from app.registers.identities import stamp_registers
-from app.setting_values import socket_address
+from app.settings import time_zones
+from app.settings.values import socket_address
 from app.storage import reserve
 from app.storage.errors import message_of
 from app.storage.session import opened_database
 from app.storage.stores import pending_migrations
 from app.storage.versions import tells_unknown, versions
+from app.text import counted
 
 commands = Group()
 DEADLINE_SECONDS = 30

@@ -22,9 +22,9 @@ from app.arguments import Argument, flag
 from app.cli.output import print_items
 from app.cli.parser import Group
 from app.config import Config
-from app.nouns import counted
 from app.storage.engine import Engine
 from app.storage.session import opened_database
+from app.text import counted
 
 commands = Group()
 _BY = (By.KEY, By.DAY, By.HOUR, By.OPERATION)

@@ -15,10 +15,10 @@ from app.errors import OperatorError
 from app.jobs.job import run
 from app.jobs.sweeping import SweepWatches, accept
 from app.jobs.watchlist import import_watchlist
-from app.nouns import counted
 from app.processes import end_with_parent
 from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.session import opened_database
+from app.text import counted
 from app.watches.sweep import Swept
 
 commands = Group()

@@ -8,7 +8,7 @@ import falcon
 from app.console.audit import AuditFile, AuditTaskPage, begin_task
 from app.console.form_pages import FormPage
 from app.console.forms import Field, Form
-from app.console.look_ups import enquiry_fields, note_enquiry_faults
+from app.console.look_up_page import enquiry_fields, note_enquiry_faults
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, missing, number_in_path
 from app.errors import OperatorError

@@ -13,10 +13,10 @@ from app.console.resources import LOOK_UP, PageError, redirect
 from app.errors import Problem
 from app.people.directory import Directory, NoRole, NotIdentified, Person, directory_of
 from app.people.sessions import SESSION_SECONDS, LinkRefused, Session, Sessions, require_link
-from app.roles import RIGHTS, Right, Role
 from app.serve.http.address import base_url, comes_from_proxy, scheme_of
 from app.serve.http.context import REPEATED
-from app.setting_values import Network
+from app.settings.roles import RIGHTS, Right, Role
+from app.settings.values import Network
 from app.storage import reserve
 from app.storage.engine import Engine
 

@@ -25,7 +25,7 @@ from app.registers.history import INTERRUPTED, RegisterLoad, find_load, moved_to
 from app.registers.holds import ACCEPTED, HELD
 from app.registers.reading.rejects import Rejected, first_rejected
 from app.registers.request import allowed_in_words
-from app.roles import Right
+from app.settings.roles import Right
 from app.storage.engine import Engine
 
 REJECTS_SHOWN = 20

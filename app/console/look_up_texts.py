@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, tzinfo
 
-from app import nouns
+from app.text import counted as counted_noun
 from app.vehicles.facts import POLICIES_MAX
 from app.vehicles.periods import DAYS_MAX, Period
 from app.vehicles.reader import BATCH_PLATES
@@ -189,7 +189,7 @@ def until(last_day: str, day: str) -> str:
 
 
 def _plates(count: int) -> str:
-    return nouns.counted(count, "plate")
+    return counted_noun(count, "plate")
 
 
 def refusal(asked: int, left: int, limit: int, next_at: datetime) -> str:

@@ -14,7 +14,6 @@ from app.console import (
     domains,
     keys,
     loads,
-    look_ups,
     overview,
     plans,
     register_changes,
@@ -23,10 +22,11 @@ from app.console import (
     usage,
     watches,
 )
+from app.console import look_up_page as look_ups
 from app.console.entrance import Rights
 from app.console.rendering import ROOT, MenuItem
 from app.console.resources import ConsoleAsset, Resource
-from app.roles import Right
+from app.settings.roles import Right
 
 
 class Page(NamedTuple):

@@ -23,7 +23,7 @@ from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, redirect, view
-from app.enquiries import ENQUIRY_CHARACTERS_MAX, REASONS_MAX
+from app.settings.enquiries import ENQUIRY_CHARACTERS_MAX, REASONS_MAX
 from app.storage.engine import Engine
 
 PLACE = "plans"

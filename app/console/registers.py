@@ -17,7 +17,7 @@ from app.registers.attempts import PastLoad, past_load, states_of_loads
 from app.registers.dropped.kept import remembered
 from app.registers.history import interrupted_loads, list_loads, list_running
 from app.registers.snapshots import RegisterState, find_state
-from app.setting_values import is_register_name
+from app.settings.values import is_register_name
 from app.storage.engine import Engine
 from app.storage.registers import DroppedRegister, Entry, Register, list_entries
 from app.storage.stores import store_of

@@ -24,16 +24,16 @@ from app.audit.record import row_of
 from app.console import look_up_sentences, look_up_texts
 from app.console.charts import CLASS_NAMES, columns_chart, filled_columns
 from app.documentation import resources as documentation
-from app.nouns import counted
 from app.own_command import INSTALLED, as_run_here, is_installed
 from app.people.directory import Person
 from app.people.sessions import Session
 from app.registers.change_words import brief
-from app.roles import RIGHTS, Right
 from app.serve.http.caching import CSS, JAVASCRIPT, Asset, own_asset
 from app.serve.http.context import Request, RequestContext
+from app.settings.roles import RIGHTS, Right
 from app.storage.files import size_text
 from app.storage.tables import Kind
+from app.text import counted
 from app.version import VERSION
 from app.watches.words import states_of, words_of
 

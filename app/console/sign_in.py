@@ -23,7 +23,7 @@ from app.people.sessions import (
     open_session,
     require_link,
 )
-from app.roles import Right
+from app.settings.roles import Right
 from app.storage import reserve
 
 _PLACE = "people"

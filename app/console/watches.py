@@ -26,10 +26,10 @@ from app.console.forms import read_fields, refresh, version_of
 from app.console.listing import Listing, Permitted
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, view
-from app.enquiries import choices_of, enquiry_text_fault, reason_fault
 from app.jobs.audit_tasks import EVENTS, WATCHES
 from app.jobs.results import Question as Asked
 from app.jobs.sweeping import accept
+from app.settings.enquiries import choices_of, enquiry_text_fault, reason_fault
 from app.storage.engine import Engine
 from app.watches.feed import Event
 from app.watches.repository import COLUMNS, watch_of

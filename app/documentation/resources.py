@@ -27,7 +27,6 @@ from app.documentation.reference import (
     typed_samples,
 )
 from app.errors import CATALOGUE
-from app.sandbox_errors import ERRORS
 from app.serve.http.address import base_url
 from app.serve.http.caching import (
     CSS,
@@ -39,7 +38,8 @@ from app.serve.http.caching import (
     send_document,
     served_name,
 )
-from app.setting_values import Network
+from app.serve.sandbox_errors import ERRORS
+from app.settings.values import Network
 from app.storage.engine import Engine
 from app.storage.versions import tells_unknown
 from app.vehicles.sandbox import judged

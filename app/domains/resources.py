@@ -14,7 +14,6 @@ from app.domains.repository import (
     HeldDomain,
 )
 from app.errors import Problem
-from app.sandbox_errors import refuse_domain
 from app.serve.http.bodies import RequestBody, answer, read_json
 from app.serve.http.context import Request, caller_of
 from app.serve.http.parameters import (
@@ -24,6 +23,7 @@ from app.serve.http.parameters import (
     require_known_parameters,
     text_parameter,
 )
+from app.serve.sandbox_errors import refuse_domain
 
 PAGE_DOMAINS_MAX = 1_000
 _NOT_FOUND = "The account has no such domain."

@@ -25,7 +25,6 @@ from app.audit.trail import record_use
 from app.audit.verify import verify
 from app.audit.view import View, view_of
 from app.config import Config
-from app.csv_cells import csv_line
 from app.jobs.plate_report import PlateReport, render_plate, report_plate
 from app.jobs.recorded_file import Note, Write, recorded_file
 from app.jobs.results import BYTE_ORDER_MARK, KEPT_SECONDS, RESULT, LimitedFile, Question, Results
@@ -37,6 +36,7 @@ from app.registers.diff import (
     require_comparable,
 )
 from app.storage.engine import Engine
+from app.text import csv_line
 from app.watches.feed import Feed
 from app.watches.repository import Watches
 from app.watches.words import (

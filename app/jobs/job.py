@@ -21,7 +21,7 @@ from app.config import Config, ConfigError
 from app.errors import OperatorError
 from app.logs import progress_log
 from app.processes import ended_like_ctrl_c
-from app.setting_values import sqlite_path
+from app.settings.values import sqlite_path
 from app.storage.errors import is_out_of_space
 from app.storage.session import opened_database, require_owner
 

@@ -18,19 +18,19 @@ from app.actions import changing, complete, record
 from app.audit.record import AuditError
 from app.audit.recording import recording, said_by_command
 from app.config import Config
-from app.enquiries import enquiry_text_fault, split_reasons
 from app.errors import Hindered, OperatorError, closest
 from app.jobs.sweeping import watch_shown
-from app.nouns import counted
 from app.registers.formats.changes import Columns, Order
 from app.registers.formats.csv_format import declared_separator, likely_separator
 from app.registers.formats.suggesting.names import plate_columns
 from app.registers.reading.sorted_runs import Runs, read_value, write_value
 from app.registers.reading.streams import Content
+from app.settings.enquiries import enquiry_text_fault, split_reasons
 from app.storage.engine import Engine
 from app.storage.errors import message_of
 from app.storage.files import free_bytes_of, size_text
 from app.storage.registers import with_current_registers
+from app.text import counted
 from app.vehicles.reader import BATCH_PLATES, readers_for_watches
 from app.vehicles.records import Read
 from app.vehicles.registration import canonical_registration, registration_fault

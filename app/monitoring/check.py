@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import peewee
 
-from app import clock, time_zones
+from app import clock
 from app.accounts.models import Account
 from app.alerts.conditions import REFUSED, UNRECORDED, gathered
 from app.alerts.delivery import obstacle
@@ -22,9 +22,10 @@ from app.jobs.sweeping import SWEEP_LOCKS
 from app.people.directory import directory_fault
 from app.people.sessions import list_sessions
 from app.registers.history import list_running
-from app.roles import Role
 from app.serve import listening
-from app.setting_values import EVERY_REGISTER, sqlite_path
+from app.settings import time_zones
+from app.settings.roles import Role
+from app.settings.values import EVERY_REGISTER, sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from app.accounts.models import NAME_CHARACTERS_MAX
 from app.config import SETTINGS, Config, setting_fault
-from app.enquiries import text_fault
-from app.roles import Role
+from app.settings.enquiries import text_fault
+from app.settings.roles import Role
 
 EVERYBODY = "everybody"
 """The subject of a record about all people. Nobody can have this name."""

@@ -16,7 +16,7 @@ from app.accounts.models import NAME_CHARACTERS_MAX, require_text
 from app.actions import Actor, Subject, changing, record
 from app.errors import OperatorError
 from app.people.directory import EVERYBODY, Person, person_of
-from app.roles import RIGHTS, Right, Role
+from app.settings.roles import RIGHTS, Right, Role
 from app.storage.engine import Engine, PreparedOnPrimary, parameter
 
 # Times in rows are Unix seconds.

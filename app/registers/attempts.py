@@ -11,7 +11,6 @@ import peewee
 
 from app import clock
 from app.errors import OperatorError
-from app.printable import printable
 from app.registers.change import Change, change_of
 from app.registers.formats import FileFault
 from app.registers.history import (
@@ -34,6 +33,7 @@ from app.registers.request import LoadRequest
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.errors import message_of
+from app.text import printable
 
 _UNOPENED = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 loads_log = logging.getLogger("verifyd.loads")

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from app.printable import printable
 from app.registers.applying.answers import ANSWERS, Turned
 from app.registers.applying.counts import VALUES_MAX
 from app.registers.change import Change, MemberChange
 from app.registers.history import MERGE
 from app.registers.rules import ANSWERS_PERCENT, is_some
+from app.text import printable
 
 _TURNS: Mapping[str, tuple[str, str]] = {
     "known": ("become known", "become unknown"),

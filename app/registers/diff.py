@@ -16,7 +16,6 @@ import peewee
 
 from app.audit.record import Plate
 from app.config import Config
-from app.csv_cells import csv_line
 from app.errors import Hindered, OperatorError
 from app.registers.applying.answers import ANSWERS, AnswerCounts, Basis
 from app.registers.applying.judging import PLATES_ASKED, ROWS_KEPT, Answers, OwnRows
@@ -38,6 +37,7 @@ from app.storage.registers import (
     with_current_registers,
 )
 from app.storage.tables import Kind
+from app.text import csv_line
 from app.vehicles.records import Read
 
 CSV_HEADING = csv_line(

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 
 from app.config import SETTINGS
-from app.nouns import counted
 from app.registers.applying.counts import FAR_YEARS, VALUES_MAX, Counts
 from app.registers.change import Change, MemberChange
 from app.registers.change_words import count_of
@@ -22,6 +21,7 @@ from app.registers.history import REPLACE
 from app.registers.intake import Intake
 from app.registers.request import LoadRequest
 from app.storage.tables import Kind, PolicyRow, Shape
+from app.text import counted
 
 UNIFORM_ROWS_MIN = 100
 """A note needs at least this many rows that suddenly all have the same value."""

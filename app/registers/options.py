@@ -23,8 +23,8 @@ from app.registers.history import MERGE, REPLACE
 from app.registers.reading.rejects import RejectLimit
 from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.registers.rules import RULES
+from app.settings.time_zones import require_zone
 from app.storage.tables import Kind
-from app.time_zones import require_zone
 
 
 def _encoding(text: str) -> str:

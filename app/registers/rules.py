@@ -10,13 +10,13 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from app.errors import OperatorError
-from app.nouns import counted
 from app.registers.applying.answers import Turned
 from app.registers.applying.counts import FAR_YEARS, MEMBERS, VALUES_MAX
 from app.registers.baseline import Baseline
 from app.registers.change import Change, MemberChange
 from app.registers.request import ACCEPTED, LOSS, SHRINK, LoadRequest
 from app.storage.tables import Kind
+from app.text import counted
 
 ROWS_PERCENT = 10
 ANSWERS_PERCENT = 4

@@ -9,10 +9,10 @@ import msgspec
 from app import clock
 from app.accounts.models import ApiKey
 from app.accounts.usage.report import DAYS_MAX, By, Period, Used, Whose, period, usage_of_days
-from app.enquiries import split_reasons
 from app.serve.http.bodies import answer
 from app.serve.http.context import Request, caller_of
 from app.serve.http.parameters import date_parameter, invalid_parameter, require_known_parameters
+from app.settings.enquiries import split_reasons
 from app.storage.engine import Engine, Prepared, parameter
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import peewee
 
-from app.setting_values import sqlite_path
+from app.settings.values import sqlite_path
 from app.storage.interface import Engine, Row
 from app.storage.postgres import COMMAND_LIMITS, SERVING_LIMITS, PostgresEngine
 from app.storage.postgres_session import forget_pooler

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import apsw
 
 from app.errors import OperatorError
-from app.nouns import counted
+from app.text import counted
 
 OPEN_FLAGS = (
     apsw.SQLITE_OPEN_READWRITE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.config import SETTINGS, Config, is_set
 from app.errors import OperatorError
-from app.setting_values import sqlite_path
+from app.settings.values import sqlite_path
 from app.storage import reserve
 from app.storage.engine import Engine, closed_afterwards, open_engine
 from app.storage.file_lock import owner_fault

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from app import clock
-from app.csv_cells import text_cell
+from app.text import text_cell
 from app.vehicles.answer_shapes import InsuranceAnswer
 from app.vehicles.answers import failure_answer, insurance_answer
 from app.vehicles.compliance import Judgement, Verdict, judge, judge_insurance

@@ -13,11 +13,11 @@ from app import clock
 from app.audit.record import AuditError, Plate, Record, invalid_plate, time_of
 from app.audit.trail import Trail
 from app.errors import RETRY_AFTER_SECONDS, Problem
-from app.sandbox_errors import refuse_plates
 from app.serve.http.context import Request, caller_of
 from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
 from app.serve.http.problems import FailureLog
 from app.serve.http.unit import Unit
+from app.serve.sandbox_errors import refuse_plates
 from app.vehicles import facts
 from app.vehicles.answer_shapes import Told
 from app.vehicles.answers import unknown_checks

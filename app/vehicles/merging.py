@@ -6,7 +6,7 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from app.setting_values import EVERY_REGISTER
+from app.settings.values import EVERY_REGISTER
 from app.storage.engine import Row
 from app.storage.tables import COLUMNS, Kind, Merge
 from app.vehicles.facts import (

@@ -6,7 +6,6 @@ import msgspec
 
 from app import clock
 from app.errors import Problem
-from app.nouns import counted
 from app.serve.http.bodies import RequestBody, read_json
 from app.serve.http.context import Request, caller_of
 from app.serve.http.parameters import (
@@ -16,6 +15,7 @@ from app.serve.http.parameters import (
     invalid_parameter,
     require_known_parameters,
 )
+from app.text import counted
 from app.vehicles.answers import invalid_registration
 from app.vehicles.periods import Period, Question, period_fault
 from app.vehicles.registration import canonical_registration

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from app import clock
-from app.setting_values import EVERY_REGISTER
+from app.settings.values import EVERY_REGISTER
 from app.storage.engine import Row
 from app.storage.registers import TELLS_UNKNOWN
 from app.storage.tables import Kind

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from app import clock
-from app.enquiries import enquiry_text_fault
 from app.serve.http.bodies import RequestBody
+from app.settings.enquiries import enquiry_text_fault
 from app.watches.feed import Event, id_of
 from app.watches.repository import HeldWatch, Terms
 from app.watches.terms import lead_days_fault, until_fault

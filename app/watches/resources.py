@@ -6,8 +6,6 @@ import falcon
 
 from app import clock
 from app.errors import Problem
-from app.nouns import counted
-from app.sandbox_errors import refuse_plates
 from app.serve.http.bodies import answer, read_json
 from app.serve.http.context import Request, caller_of
 from app.serve.http.enquiry import NO_ENQUIRY, Enquiry, enquiry_of
@@ -17,6 +15,8 @@ from app.serve.http.parameters import (
     require_known_parameters,
     text_parameter,
 )
+from app.serve.sandbox_errors import refuse_plates
+from app.text import counted
 from app.vehicles.answers import invalid_registration
 from app.vehicles.questions import require_registration
 from app.vehicles.registration import canonical_registration, registration_fault

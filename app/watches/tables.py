@@ -2,7 +2,7 @@
 
 import peewee
 
-from app.enquiries import ENQUIRY_CHARACTERS_MAX
+from app.settings.enquiries import ENQUIRY_CHARACTERS_MAX
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
 
 

@@ -9,7 +9,7 @@ from webtest import TestApp, TestResponse
 
 from app.console.rendering import ROOT
 from app.people.sessions import create_link
-from app.roles import Role
+from app.settings.roles import Role
 from tests.conftest import World
 from tests.stores import SqliteStore
 

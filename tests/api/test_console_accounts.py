@@ -15,7 +15,7 @@ from app.console.listing import ROWS_PER_PAGE
 from app.console.rendering import ROOT
 from app.domains.repository import Domains
 from app.people.sessions import list_sessions
-from app.roles import Role
+from app.settings.roles import Role
 from app.version import VERSION
 from tests.api.console import SAME_ORIGIN, Browser, signed_in, stored
 from tests.conftest import ON_SQLITE, SHARED, STORAGE, engine_independent

@@ -17,7 +17,7 @@ from app.accounts.administration import (
 from app.actions import Action, Actor, Subject, record
 from app.console.listing import ROWS_PER_PAGE
 from app.console.rendering import ROOT
-from app.roles import Role
+from app.settings.roles import Role
 from tests.api.console import signed_in
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE, STORAGE

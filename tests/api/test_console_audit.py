@@ -18,7 +18,7 @@ from app.audit.trail import Trail
 from app.console.rendering import ROOT
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.versions import database_id
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP

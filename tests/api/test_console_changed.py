@@ -14,7 +14,7 @@ from app.registers.applying.answers import Turned
 from app.registers.change import INSURERS_MAX, Change
 from app.registers.history import RegisterLoad, insert_line, json_text
 from app.registers.rules import RULES
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.versions import database_id
 from tests.api.console import signed_in
 from tests.conftest import ON_SQLITE

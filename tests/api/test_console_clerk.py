@@ -5,7 +5,7 @@ import pytest
 from app.console.pages import PAGES
 from app.console.rendering import ROOT
 from app.monitoring.check import clerk_warnings
-from app.roles import Role
+from app.settings.roles import Role
 from tests.api.console import signed_in, stored
 from tests.conftest import ON_SQLITE
 

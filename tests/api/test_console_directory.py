@@ -10,7 +10,7 @@ from app.console.rendering import ROOT
 from app.monitoring.check import clerk_warnings
 from app.people.directory import directory_fault, person_of
 from app.people.sessions import create_link, end_sessions, list_sessions
-from app.roles import Role
+from app.settings.roles import Role
 from tests.api.console import (
     ADDRESS,
     DIRECTORY,

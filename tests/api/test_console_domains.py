@@ -6,7 +6,7 @@ from app.accounts.administration import create_account, require_account
 from app.actions import list_actions
 from app.console.rendering import ROOT
 from app.domains.repository import Domains
-from app.roles import Role
+from app.settings.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import SHARED, STORAGE

@@ -23,7 +23,7 @@ from app.accounts.usage.store import UsageDay
 from app.actions import Actor, list_actions
 from app.console.listing import ROWS_PER_PAGE
 from app.console.rendering import ROOT
-from app.roles import Role
+from app.settings.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE, SHARED, engine_independent

@@ -20,7 +20,7 @@ from app.audit.view import views_of
 from app.console.rendering import ROOT
 from app.people.plates import LimitReached, PersonDay, PlateLimits
 from app.people.sessions import Session
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.engine import close_quietly
 from tests.api.console import signed_in
 from tests.conftest import STORAGE

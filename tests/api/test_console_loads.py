@@ -7,7 +7,7 @@ from app.console.rendering import ROOT
 from app.registers.generations import locked
 from app.registers.history import History, RegisterLoad, json_text, list_loads, note_refused
 from app.registers.reading.reader import Progress
-from app.roles import Role
+from app.settings.roles import Role
 from tests.api.console import signed_in
 from tests.conftest import SHARED, STORAGE
 from tests.rows import each_row

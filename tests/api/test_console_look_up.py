@@ -14,8 +14,8 @@ from app.console.accounts import requests_left
 from app.console.look_up_texts import in_words
 from app.console.rendering import ROOT
 from app.registers.undo import drop_register
-from app.roles import Role
 from app.serve.limits.store import LimitStore, identity_of
+from app.settings.roles import Role
 from app.storage.versions import database_id, set_tells_unknown
 from app.vehicles.answer_cells import COLUMNS, PERIOD_COLUMNS
 from app.vehicles.reader import BATCH_PLATES

@@ -6,7 +6,7 @@ import pytest
 
 from app.console.rendering import ROOT
 from app.registers.history import RegisterLoad
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.registers import Register
 from app.storage.versions import set_tells_unknown
 from tests.api.console import signed_in

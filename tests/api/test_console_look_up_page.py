@@ -3,7 +3,7 @@
 import pytest
 
 from app.console.rendering import ROOT
-from app.roles import Role
+from app.settings.roles import Role
 from app.vehicles.reader import BATCH_PLATES
 from tests.api.console import signed_in
 from tests.conftest import ON_SQLITE

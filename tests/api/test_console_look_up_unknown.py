@@ -3,7 +3,7 @@
 import pytest
 
 from app.console.rendering import ROOT
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.versions import set_tells_unknown
 from tests.api.console import signed_in
 from tests.api.test_console_look_up import ROWS, csv_rows

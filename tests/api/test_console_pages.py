@@ -19,7 +19,7 @@ from app.console.rendering import ROOT
 from app.logs import JsonFormatter
 from app.people.sessions import create_link
 from app.registers.history import insert_line
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.registers import Register
 from tests.api.console import Browser, signed_in
 from tests.conftest import ON_SQLITE, engine_independent

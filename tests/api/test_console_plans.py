@@ -16,7 +16,7 @@ from app.accounts.models import UNCHANGED, EnquiryChange
 from app.actions import list_actions
 from app.console.plans import segment_of
 from app.console.rendering import ROOT
-from app.roles import Role
+from app.settings.roles import Role
 from tests.api.console import signed_in, stored
 from tests.api.test_console_accounts import MARKUP
 from tests.conftest import ON_SQLITE, SHARED, engine_independent

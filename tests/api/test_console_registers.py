@@ -13,7 +13,7 @@ from app.jobs.register_tasks import RegisterTask, Tasks
 from app.registers.generations import is_being_loaded, locked
 from app.registers.history import MERGE, History, RegisterLoad, insert_line, list_loads
 from app.registers.undo import drop_register, roll_back
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
 from app.storage.versions import set_tells_unknown

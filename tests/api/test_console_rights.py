@@ -11,7 +11,7 @@ from app.jobs.audit_tasks import DIFF, SEARCH, WATCHES, AuditTask, AuditTasks, W
 from app.jobs.register_tasks import RegisterTask
 from app.jobs.results import Question
 from app.people.sessions import create_link, list_sessions
-from app.roles import RIGHTS, Right, Role
+from app.settings.roles import RIGHTS, Right, Role
 from app.watches.repository import ensure_feed
 from tests.api.console import DIRECTORY, PROXY, Browser, let_in, signed_in, stated, stored
 from tests.conftest import ON_SQLITE, STORAGE

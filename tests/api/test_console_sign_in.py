@@ -26,7 +26,7 @@ from app.people.sessions import (
     open_session,
 )
 from app.registers.generations import locked
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.engine import close_quietly, open_engine
 from tests.api.console import ADDRESS, HOST, ORIGIN, SAME_ORIGIN, Browser, signed_in, stored
 from tests.conftest import ON_SQLITE, engine_independent

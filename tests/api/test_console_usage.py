@@ -20,7 +20,7 @@ from app.accounts.usage.report import month_of
 from app.accounts.usage.store import UsageAccount, UsageDay, UsageHour, add_events
 from app.console import usage
 from app.console.rendering import ROOT
-from app.roles import Role
+from app.settings.roles import Role
 from tests.api.console import signed_in
 from tests.conftest import ON_SQLITE, STORAGE
 from tests.rows import each_row

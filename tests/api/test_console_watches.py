@@ -21,7 +21,7 @@ from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
 from app.jobs.plate_report import report_plate
 from app.jobs.sweeping import sweep_all
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.versions import database_id
 from app.watches.feed import Feed, id_of
 from app.watches.tables import WatchEvent

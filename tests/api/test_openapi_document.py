@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.setting_values import networks
+from app.settings.values import networks
 from app.version import VERSION
 from tests.conftest import ON_SQLITE, SHARED, Client, World
 from tests.contract.answers import document

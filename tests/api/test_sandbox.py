@@ -15,7 +15,7 @@ from app.accounts.models import UNCHANGED, Account, ApiKey, Plan
 from app.accounts.restrictions import Restrictions
 from app.registers.undo import drop_register
 from app.routes import OPERATIONS
-from app.sandbox_errors import ERRORS
+from app.serve.sandbox_errors import ERRORS
 from app.storage.versions import set_tells_unknown, tells_unknown
 from app.vehicles.sandbox import VEHICLES, VEHICLES_UNKNOWN
 from tests.api.test_metrics import read

@@ -10,7 +10,7 @@ import pytest
 from app.alerts import nightly
 from app.alerts.message import Condition
 from app.config import Config
-from app.setting_values import JOBS
+from app.settings.values import JOBS
 from tests.contract.pages import ROOT, table
 
 TOLD = [title for row in table("What an alert says") for title in row[0].split("; ")]

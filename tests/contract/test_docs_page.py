@@ -33,8 +33,8 @@ from app.domains.resources import PAGE_DOMAINS_MAX
 from app.errors import CATALOGUE
 from app.monitoring.health import Health
 from app.registers.formats.native import LAYOUTS
-from app.sandbox_errors import ERRORS
 from app.serve.http.bodies import BODY_BYTES_MAX
+from app.serve.sandbox_errors import ERRORS
 from app.storage.tables import Kind
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
 from app.vehicles.sandbox import VEHICLES, VEHICLES_UNKNOWN

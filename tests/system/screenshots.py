@@ -21,7 +21,7 @@ from app.accounts.usage.counts import Change, Count, class_of
 from app.accounts.usage.store import write
 from app.console.rendering import ROOT
 from app.people.sessions import create_link
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.engine import close_quietly, open_engine
 from tests.system.browsers import chromium
 from tests.system.processes import ROOT as SOURCES

@@ -28,7 +28,7 @@ from app.alerts.https import NotSent
 from app.alerts.message import Alerted, Condition, composed
 from app.alerts.morning import composed_report
 from app.alerts.nightly import Run, record
-from app.setting_destinations import Destination
+from app.settings.destinations import Destination
 from tests.contract.pages import PAGES
 from tests.system.processes import environment, run_command, until
 

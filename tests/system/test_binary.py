@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app import time_zones
 from app.documentation.resources import ASSETS
+from app.settings import time_zones
 from tests.system.binary import TOOLS, built, copy_tree
 from tests.system.processes import ROOT, Answer, Service, descendants, lives, send, until
 from tests.system.site import behind_site

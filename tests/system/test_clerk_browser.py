@@ -6,7 +6,7 @@ import pytest
 
 from app.console.rendering import ROOT
 from app.people.sessions import create_link
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.versions import set_tells_unknown
 from tests.system.browsers import Visitor, chromium
 from tests.system.client_tools import axe_script

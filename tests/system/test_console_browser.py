@@ -14,7 +14,7 @@ from app.registers.generations import locked
 from app.registers.history import History, json_text
 from app.registers.reading.reader import Progress
 from app.registers.rules import RULES
-from app.roles import Role
+from app.settings.roles import Role
 from tests.system.browsers import WIDTHS, Visitor, chromium
 from tests.system.client_tools import axe_script
 from tests.system.site import behind_site

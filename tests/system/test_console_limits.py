@@ -12,7 +12,7 @@ import pytest
 from app.console.rendering import ROOT
 from app.people.plates import PersonDay
 from app.people.sessions import create_link
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.engine import closed_afterwards, open_engine
 from tests.conftest import World
 from tests.postgres import Cluster

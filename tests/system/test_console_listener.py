@@ -8,7 +8,7 @@ import pytest
 
 from app.console.rendering import ROOT
 from app.people.sessions import create_link
-from app.roles import Role
+from app.settings.roles import Role
 from tests.system.nginx import running
 from tests.system.processes import SERVE, free_port, run_command, send
 from tests.system.site import SITE, command_with_site

@@ -19,7 +19,7 @@ from app.jobs.audit_tasks import AuditTasks
 from app.jobs.register_tasks import Tasks
 from app.people.sessions import create_link
 from app.registers.history import list_loads
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.versions import database_id
 from tests.system import processes
 from tests.system.full_disk import Disk

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app import time_zones
 from app.config import SETTINGS
+from app.settings import time_zones
 from tests.contract.pages import quoted, table
 from tests.system.processes import ROOT
 

@@ -4,7 +4,7 @@ import pytest
 
 from app.console.rendering import ROOT
 from app.people.sessions import create_link
-from app.roles import Role
+from app.settings.roles import Role
 from tests.system.browsers import WIDTHS
 from tests.system.webdriver import firefox, webkit
 

@@ -16,8 +16,8 @@ import pytest
 
 from app.console.rendering import ROOT
 from app.people.sessions import list_sessions
-from app.roles import Role
-from app.setting_values import proxy_secret
+from app.settings.roles import Role
+from app.settings.values import proxy_secret
 from tests.system.nginx import running
 from tests.system.processes import connected, free_port, read_answer, run_command, send
 from tests.system.scale_out import FOLDER, balanced, command_before

@@ -16,10 +16,10 @@ from app.accounts.models import Account, Plan
 from app.actions import ACTIONS, Action, Actor, Recorded, list_actions
 from app.domains.repository import Domains
 from app.people.sessions import create_link, open_session
-from app.roles import Role
 from app.serve.limits import file
 from app.serve.limits.bucket import rate
 from app.serve.limits.store import LimitStore
+from app.settings.roles import Role
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.versions import database_id
 from app.watches.tables import WatchFeed

@@ -17,7 +17,7 @@ from app.registers.diff import compare, require_comparable
 from app.registers.history import list_loads
 from app.registers.reading import reader
 from app.registers.rules import RULES
-from app.setting_values import EVERY_REGISTER
+from app.settings.values import EVERY_REGISTER
 from app.storage.registers import list_entries, with_current_registers
 from app.storage.stores import store_of
 from app.storage.tables import TABLES, Kind, in_schema

@@ -19,7 +19,7 @@ from app.people.sessions import (
     open_session,
     require_link,
 )
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 

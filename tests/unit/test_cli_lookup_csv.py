@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from app.cli import lookup_csv
 from app.cli.plate_file import PlateFile
-from app.csv_cells import text_cell
 from app.registers.load import load
 from app.registers.request import LoadRequest
 from app.storage.engine import close_quietly, open_engine
+from app.text import text_cell
 from app.vehicles.answer_cells import COLUMNS, PERIOD_COLUMNS
 from tests.conftest import ON_SQLITE
 from tests.rows import each_row

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from app import time_zones
 from app.alerts import delivery
 from app.cli import build_parser
+from app.settings import time_zones
 from app.storage.engine import close_quietly, open_engine
 from app.storage.versions import Installation, program_schema
 from tests.rows import each_row

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from app.config import PREFIX, SETTINGS, Config, ConfigError
-from app.roles import Role
-from app.setting_destinations import Destination
-from app.setting_values import is_register_name, sqlite_path
+from app.settings.destinations import Destination
+from app.settings.roles import Role
+from app.settings.values import is_register_name, sqlite_path
 from tests.rows import each_row
 
 SECRET = "whsec_" + base64.b64encode(b"x" * 24).decode()

@@ -37,7 +37,7 @@ from app.registers.applying.table import Table
 from app.registers.demo import write_files
 from app.registers.generations import locked
 from app.registers.history import RegisterLoad, list_loads
-from app.roles import Role
+from app.settings.roles import Role
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.registers import in_precedence, read_state
 from app.storage.stores import migrate, store_of

@@ -6,7 +6,7 @@ import pytest
 
 from app import clock
 from app.registers.applying.answers import Basis
-from app.registers.formats.dates import likely_forms
+from app.registers.formats.date_forms import likely_forms
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping_file import MappingFault, read_mapping
 from app.storage.tables import FineRow, PolicyRow, VehicleRow

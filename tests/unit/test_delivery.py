@@ -19,7 +19,7 @@ from app.alerts.message import Alerted, Condition, composed
 from app.alerts.message import test_message as trial_message
 from app.alerts.spool import Spool
 from app.config import Config
-from app.setting_destinations import Destination
+from app.settings.destinations import Destination
 from tests.system.processes import until
 
 NOW = 1_900_000_000

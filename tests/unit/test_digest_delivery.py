@@ -12,7 +12,7 @@ from app.alerts.spool import Outcome, Spool
 from app.audit.digests import latest
 from app.audit.seal import seal
 from app.errors import OperatorError
-from app.setting_destinations import Destination
+from app.settings.destinations import Destination
 from tests.conftest import ON_SQLITE
 from tests.unit.audit_trails import HOUR_NS, Clock, look_up, opened
 

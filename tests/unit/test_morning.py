@@ -17,7 +17,7 @@ from app.alerts.spool import Spool
 from app.registers.generations import locked
 from app.registers.history import insert_line, note_refused, unopened_notes
 from app.registers.undo import roll_back
-from app.setting_destinations import Destination
+from app.settings.destinations import Destination
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE, STORAGE
 from tests.unit.held import held_load

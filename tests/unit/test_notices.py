@@ -18,7 +18,7 @@ from app.alerts.nightly import running
 from app.alerts.report import report
 from app.alerts.spool import MESSAGES_MAX, Spool
 from app.config import Config
-from app.setting_destinations import Destination
+from app.settings.destinations import Destination
 from app.storage import reserve
 
 HOUR, DAY = 3600, 86_400

@@ -15,7 +15,7 @@ from app.registers.history import RegisterLoad, list_loads
 from app.registers.reading import reader
 from app.registers.rules import RULES, RulesBroken
 from app.registers.undo import drop_register, roll_back, undrop_register
-from app.setting_values import EVERY_REGISTER
+from app.settings.values import EVERY_REGISTER
 from app.storage.files import register_file
 from tests.conftest import ON_SQLITE
 from tests.postgres import ROOT

@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.errors import Hindered
-from app.printable import printable
 from app.registers.formats import FileFault
 from app.registers.formats.format import HEAD_BYTES
 from app.registers.reading import sources, streams
 from app.registers.reading.sources import open_members, sorted_by_date, unpacked_bytes_of
+from app.text import printable
 
 DATA = b"registration,make\n" + b"".join(b"P%06d,FORD\n" % n for n in range(20_000))
 MIB = 1024 * 1024

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app import clock, time_zones
-from app.time_zones import Rules, differs_from, host_zone, rules_in
+from app import clock
+from app.settings import time_zones
+from app.settings.time_zones import Rules, differs_from, host_zone, rules_in
 from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +19,7 @@ ZONE = "America/Vancouver"
 NEWEST, OLDEST = "2999a", "1999a"
 TOLD = """
 from datetime import datetime
-from app import time_zones
+from app.settings import time_zones
 zone = time_zones.require_zone("%s")
 print(datetime(2030, 1, 15, tzinfo=zone).utcoffset(), time_zones.rules_of(str(zone)).version)
 """

@@ -8,7 +8,7 @@ import pytest
 from app.registers.formats import formats_of
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping_file import MappingFault, read_mapping
-from app.time_zones import require_zone
+from app.settings.time_zones import require_zone
 from tests.conftest import ON_SQLITE
 from tests.rows import each_row
 from tests.unit.register_files import read

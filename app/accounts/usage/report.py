@@ -21,8 +21,8 @@ from app.accounts.usage.store import (
     UsageHour,
     first_hour,
 )
-from app.csv_cells import csv_line
 from app.storage.engine import Engine, Row
+from app.text import csv_line
 
 _RECENT_DAYS = 4
 

@@ -32,7 +32,7 @@ from app.registers.dropped.uploads import (
 )
 from app.registers.formats import FileFault
 from app.registers.reading.sources import is_dated, sorted_by_date
-from app.setting_values import REGISTER_NAME_RULE, is_register_name
+from app.settings.values import REGISTER_NAME_RULE, is_register_name
 from app.storage.file_lock import user_name
 
 _PARTIAL = (

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from app import clock
 from app.registers.dropped.uploads import MARKER_SUFFIX, is_marker, marked_name
-from app.setting_values import is_register_name
+from app.settings.values import is_register_name
 from app.storage.file_lock import make_directory
 from app.storage.files import free_bytes_of, read_bytes
 

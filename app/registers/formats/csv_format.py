@@ -11,7 +11,6 @@ from functools import partial
 from operator import itemgetter
 from typing import BinaryIO
 
-from app.nouns import counted
 from app.registers.formats.changes import RowDeletion
 from app.registers.formats.columns import FileFault, Layout, RowFault, ValueColumns, normalised
 from app.registers.formats.encodings import Decoder
@@ -27,6 +26,7 @@ from app.registers.formats.streams import (
     windows_1252,
 )
 from app.storage.tables import Kind, Row
+from app.text import counted
 
 # What separates the fields of a CSV file: Excel's line `sep=;`, or a guess.
 

@@ -5,7 +5,8 @@ The DVLA offers no bulk file. We read its answer bodies as NDJSON or as a JSON a
 
 from app.registers.formats import values
 from app.registers.formats.columns import Column, Layout, Presence, Values, normalised
-from app.registers.formats.dates import day_before, iso_date, iso_day, year_of
+from app.registers.formats.date_forms import iso_day
+from app.registers.formats.dates import day_before, iso_date, year_of
 from app.registers.formats.json_format import JsonFormat
 from app.storage.tables import Kind, VehicleRow
 

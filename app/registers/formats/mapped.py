@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import BinaryIO
 
-from app.registers.formats import dates
+from app.registers.formats import date_forms
 from app.registers.formats.changes import RowDeletion
 from app.registers.formats.columns import (
     DELETED,
@@ -16,7 +16,8 @@ from app.registers.formats.columns import (
     Presence,
 )
 from app.registers.formats.csv_format import CsvFormat
-from app.registers.formats.dates import DateFault, day_before, iso_day, timed_day
+from app.registers.formats.date_forms import iso_day, timed_day
+from app.registers.formats.dates import DateFault, day_before
 from app.registers.formats.native import LAYOUTS, SHAPES, layout_with_deletions, with_zone
 from app.registers.formats.report import Report
 from app.registers.formats.values import cached, cents
@@ -94,8 +95,8 @@ class FileMapping:
         label, form = native.label, self._form_of(native.label)
         is_without, time = label in self.first_day_without, self.times.get(label, "")
         if SHAPES.get(label) == Shape.TIME:
-            time = _KEEP if form != dates.ISO else ""
-        if label in DATES and (form != dates.ISO or is_without or time):
+            time = _KEEP if form != date_forms.ISO else ""
+        if label in DATES and (form != date_forms.ISO or is_without or time):
             is_last = label in LAST_DAYS and not is_without
             parse = _with_dates(form, parse, time, is_last=is_last, is_without=is_without)
         if native.label == AMOUNT:
@@ -139,7 +140,7 @@ def _with_dates(form: str, parse: Parse, time: str, *, is_last: bool, is_without
             ends_before = ends_before or (time == END and timed.is_end_of_day_before)
         # Of another time in a zone nobody knows which day it is here.
         day = timed.day if timed is not None and not timed.zone else trimmed
-        native = iso_day(day, form, is_last=is_last) or iso_day(day, dates.ISO)
+        native = iso_day(day, form, is_last=is_last) or iso_day(day, date_forms.ISO)
         try:
             parsed = parse(native or text)
         except DateFault as fault:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.errors import OperatorError
-from app.registers.formats import dates
+from app.registers.formats import date_forms
 from app.registers.formats.columns import (
     DELETED,
     Column,
@@ -30,9 +30,9 @@ from app.registers.formats.mapped import (
 )
 from app.registers.formats.native import SHAPES
 from app.registers.formats.values import AMOUNTS, quoted
-from app.setting_values import REGISTER_NAME_RULE, is_register_name
+from app.settings.time_zones import require_zone
+from app.settings.values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind, Shape
-from app.time_zones import require_zone
 from app.vehicles.compliance import TAX_STATUSES
 
 _MEMBERS = frozenset(
@@ -155,13 +155,13 @@ class _Checker:
 
     def _date_form(self, member: str, form: object) -> str:
         if form is None:
-            return dates.ISO
+            return date_forms.ISO
         if not isinstance(form, str):
             self._fail(member, "must be a string")
         try:
-            dates.pattern_of(form)
+            date_forms.pattern_of(form)
         except ValueError:
-            self._fail(member, dates.RULE)
+            self._fail(member, date_forms.RULE)
         return form
 
     def _columns(self) -> dict[str, str]:
@@ -263,7 +263,7 @@ def _value_fault(field: str, value: str, fault: RowFault | None = None) -> str:
     if field == "taxStatus":
         allowed = f"; use {', '.join(TAX_STATUSES[:-1])} or {TAX_STATUSES[-1]}"
     elif field in DATES:
-        allowed = f"; use a date as {dates.ISO}"
+        allowed = f"; use a date as {date_forms.ISO}"
     return f"{value!r} is not a valid {field}{allowed}"
 
 

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from operator import lt
 from typing import Any
 
-from app.registers.formats import dates, values
+from app.registers.formats import date_forms, dates, values
 from app.registers.formats.changes import order_of
 from app.registers.formats.columns import (
     DELETED,
@@ -275,7 +275,7 @@ def _column(
         blanks=values.MISSING | nothing if is_lenient or nothing else nothing,
         nothing=nothing,
         member=label,
-        date_form=dates.ISO if is_lenient and shape == Shape.DAY else "",
+        date_form=date_forms.ISO if is_lenient and shape == Shape.DAY else "",
     )
 
 

@@ -5,7 +5,7 @@ from itertools import filterfalse
 from typing import NamedTuple, Protocol
 
 from app.registers.formats.columns import Column
-from app.registers.formats.dates import shape
+from app.registers.formats.date_forms import shape
 
 NOT_UTF8 = "not UTF-8"
 """Reported instead of a column: values of records that were read as Windows-1252."""

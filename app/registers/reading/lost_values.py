@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from app.errors import OperatorError
-from app.registers.formats import dates
+from app.registers.formats import date_forms
 from app.registers.formats.columns import Column
 from app.registers.formats.report import NOT_UTF8, Unreadable
 from app.registers.formats.values import is_known
@@ -184,29 +184,29 @@ def _hint(found: _Found, column: Column | None) -> str:
 
 def _form_of_times(texts: Sequence[str]) -> str:
     """Return what times need whose days have another form than 2026-11-01; empty for others."""
-    timed = map(dates.timed_day, texts)
+    timed = map(date_forms.timed_day, texts)
     days = [each.day if each else text for text, each in zip(texts, timed, strict=True)]
-    forms = dates.likely_forms(days)
-    if not forms or forms[0] == dates.ISO:
+    forms = date_forms.likely_forms(days)
+    if not forms or forms[0] == date_forms.ISO:
         return ""
     return f"; the form of the days is {' or '.join(forms)}, which date_format in a mapping names"
 
 
 def _date_hint(texts: Sequence[str], column: Column) -> str:
     form = column.date_form
-    if _are_most(lambda text, _: bool(dates.time_fault(text)), texts, form):
-        return next(filter(None, map(dates.time_fault, texts)))
-    if _are_most(dates.fits, texts, form):
-        return dates.no_such_day(form)
-    forms = dates.likely_forms(texts)
+    if _are_most(lambda text, _: bool(date_forms.time_fault(text)), texts, form):
+        return next(filter(None, map(date_forms.time_fault, texts)))
+    if _are_most(date_forms.fits, texts, form):
+        return date_forms.no_such_day(form)
+    forms = date_forms.likely_forms(texts)
     if forms:
         return (
             f"the form is {' or '.join(forms)}, expected {form}: a mapping needs "
             f'date_format = "{forms[0]}", or {column.member} = "{forms[0]}" in [date_formats]'
         )
-    if _are_most(dates.is_written_as, texts, form):
-        return dates.no_such_day(form)
-    shape = dates.shape(texts[0])
+    if _are_most(date_forms.is_written_as, texts, form):
+        return date_forms.no_such_day(form)
+    shape = date_forms.shape(texts[0])
     return f"such as {shape}{_LEGEND}, expected {form}" if "9" in shape else ""
 
 

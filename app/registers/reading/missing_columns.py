@@ -4,12 +4,12 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 
 from app.errors import OperatorError, closest, listed
-from app.printable import printable
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, NarrowRow, RowDeletion
 from app.registers.formats.columns import DELETED, Column, KnownColumns, Presence, is_like_deleted
 from app.registers.formats.values import quoted, shortened
 from app.registers.reading.rejects import RejectsFile
+from app.text import printable
 
 _DELIMITERS = ";,\t|"
 _LABELS_SHOWN = 10

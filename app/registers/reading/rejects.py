@@ -13,10 +13,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from app.csv_cells import csv_line
 from app.errors import Hindered, OperatorError
-from app.nouns import counted
-from app.printable import printable
 from app.registers.formats import Format
 from app.registers.formats.dates import OPEN_END
 from app.registers.formats.format import RECORD_BYTES_MIN
@@ -25,6 +22,7 @@ from app.registers.formats.values import without_value
 from app.registers.reading.lost_values import LostValues
 from app.registers.reading.sources import InputFile, unpacked_bytes_of
 from app.storage.file_lock import make_directory
+from app.text import counted, csv_line, printable
 
 RECORD_CHARACTERS_MAX = 2_000
 FILE_BYTES_MAX = 10_000_000

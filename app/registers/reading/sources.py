@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
-from app.printable import printable
 from app.registers.formats.columns import FileFault
 from app.registers.formats.format import HEAD_BYTES
 from app.registers.reading.streams import (
@@ -27,6 +26,7 @@ from app.registers.reading.streams import (
     OnData,
     raising_file_faults,
 )
+from app.text import printable
 
 DATED_PART = "-light-vehicle_"
 """In any case, all names that the DVSA gives to its files have this part."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import falcon
 
-from app.setting_values import Address, Network
+from app.settings.values import Address, Network
 
 _PEERS_CACHED_MAX = 1024
 

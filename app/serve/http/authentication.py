@@ -5,12 +5,12 @@ from functools import lru_cache
 
 import falcon
 
-from app import setting_values
 from app.accounts.authentication import Authenticator, Caller, length_of, parse_token
 from app.errors import KEY_PREFIX, Problem
 from app.serve.http.address import client_address, is_local
 from app.serve.http.context import Request
-from app.setting_values import Address, Network
+from app.settings import values as setting_values
+from app.settings.values import Address, Network
 
 OPEN_PATHS = frozenset(
     {"/", "/docs", "/docs.md", "/docs/errors", "/docs/try", "/openapi.json", "/healthz", "/readyz"}

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from app.enquiries import enquiry_text_fault, split_reasons
 from app.errors import Problem, listed
 from app.serve.http.context import REPEATED, Request, caller_of
+from app.settings.enquiries import enquiry_text_fault, split_reasons
 
 _HEADERS = ("Enquiry-Reason", "Enquiry-Reference", "Enquiry-User")
 

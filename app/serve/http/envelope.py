@@ -9,7 +9,7 @@ import falcon
 from app.errors import Problem
 from app.serve.http.address import comes_from_proxy
 from app.serve.http.context import FAILURE, REFUSAL, Request
-from app.setting_values import Network
+from app.settings.values import Network
 
 Application = Callable[..., Iterable[bytes]]
 

@@ -9,13 +9,13 @@ import peewee
 from app import clock
 from app.config import Config
 from app.errors import RETRY_AFTER_SECONDS, Problem
-from app.nouns import counted
 from app.serve.http.address import client_address
 from app.serve.http.context import Request, RequestContext, Share
 from app.serve.http.problems import FailureLog
 from app.serve.limits.bucket import SECOND_NS, rate
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore, account_slot
+from app.text import counted
 
 _ANONYMOUS_WINDOW_SECONDS = 60
 _log = logging.getLogger("verifyd.limits")

@@ -9,13 +9,13 @@ import peewee
 
 from app import clock
 from app.errors import RETRY_AFTER_SECONDS, Problem
-from app.nouns import counted
 from app.serve.http.authentication import unauthorized
 from app.serve.http.context import Request
 from app.serve.http.paths import BASES, closest_path, correction
 from app.serve.limits.bucket import SECOND_NS
 from app.storage.engine import Engine
 from app.storage.errors import is_reference_lost, message_of
+from app.text import counted
 
 PROBLEM_JSON = "application/problem+json"
 _log = logging.getLogger("verifyd.http")

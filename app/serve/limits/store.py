@@ -24,7 +24,7 @@ from app.serve.limits.file import (
     create,
     open_checked,
 )
-from app.setting_values import Address
+from app.settings.values import Address
 from app.storage.engine import Engine
 from app.storage.file_lock import locked_soon
 

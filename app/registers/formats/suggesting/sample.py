@@ -10,14 +10,8 @@ from itertools import islice
 from app.registers.formats.columns import Column as Native
 from app.registers.formats.columns import FileFault, RowFault
 from app.registers.formats.csv_format import DelimitedRecords, likely_separator
-from app.registers.formats.dates import (
-    NO_END,
-    OPEN_ENDS,
-    ends_late,
-    iso_day,
-    likely_forms,
-    timed_day,
-)
+from app.registers.formats.date_forms import iso_day, likely_forms, timed_day
+from app.registers.formats.dates import NO_END, OPEN_ENDS, ends_late
 from app.registers.formats.encodings import is_utf_16
 from app.registers.formats.mapped import folded_name
 from app.registers.formats.native import SHAPES

@@ -4,7 +4,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from app.nouns import counted
 from app.registers.formats.columns import Column as Native
 from app.registers.formats.mapped import DATES, LAST_DAYS, TIMES
 from app.registers.formats.mapping_file import QUESTION
@@ -13,6 +12,7 @@ from app.registers.formats.suggesting.names import PART, WITHOUT
 from app.registers.formats.suggesting.sample import Column, can_read, words_of
 from app.registers.formats.suggesting.suggestion import Suggestion, missing_members
 from app.storage.tables import Shape
+from app.text import counted
 
 _HEAD = """\
 # A first mapping for {file}, from its header and {rows}. Check each line.

@@ -1,6 +1,6 @@
 """The settings of alerts: where they go, and what signs them.
 
-As those of `app/setting_values.py`, a function returns the value of a text, or raises ValueError
+As those of `app/settings/values.py`, a function returns the value of a text, or raises ValueError
 with what the text must be.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
-from app.setting_values import words
+from app.settings.values import words
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every Standard Webhooks secret
 _SECRET_BYTES = range(24, 65)

@@ -19,13 +19,13 @@ from app.console.look_up_rows import Part, counts_of, parts_of, rows_of
 from app.console.pasted_plates import are_several, plates_of, table_of
 from app.console.rendering import ConsoleRequest
 from app.console.resources import LOOK_UP, PageError, Resource, Services, send_csv
-from app.csv_cells import text_cell
-from app.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
 from app.people.plates import LimitReached, PlateLimits
 from app.registers.load_times import KnownLoadTimes
-from app.roles import Right
+from app.settings.enquiries import ENQUIRY_CHARACTERS_MAX, choices_of, enquiry_text_fault
+from app.settings.roles import Right
 from app.storage.registers import find_unreadable, read_state
 from app.storage.versions import tells_unknown
+from app.text import text_cell
 from app.vehicles.answer_cells import Cells
 from app.vehicles.audited import judged_plate, rule_of, shown_plates
 from app.vehicles.contradictions import Contradicted, look_up_contradicted

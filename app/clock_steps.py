@@ -51,7 +51,7 @@ class Anchor(msgspec.Struct, frozen=True):
     """What it should have said at most then; 0 if it never was behind."""
 
 
-class State(NamedTuple):
+class ClockState(NamedTuple):
     """What is known of the clock. Times are Unix seconds."""
 
     now_at: int
@@ -86,7 +86,7 @@ def old_times(data_dir: Path, kept_seconds: int) -> range:
     return range(first, end)
 
 
-def look(data_dir: Path) -> State:
+def look(data_dir: Path) -> ClockState:
     """Return the state of the clock. If it is trusted, note that, and if it is behind, too.
 
     Without the file, or if it is damaged, the clock is trusted as it is. If it cannot be written,
@@ -97,16 +97,16 @@ def look(data_dir: Path) -> State:
         boot, since_boot = clock.boot_id(), _since_boot()
         anchor = _find(path, boot)
     except OSError as error:
-        return State(now, None, f"{error.filename} cannot be read: {error.strerror}", None)
+        return ClockState(now, None, f"{error.filename} cannot be read: {error.strerror}", None)
     expected, fault = _judged(anchor, now, boot, since_boot)
     if not fault:
         anchor = _noted(path, anchor, Anchor(boot, now, since_boot, now))
     elif anchor is not None and expected is not None and now < expected:
         anchor = _noted_behind(path, anchor, now, expected)
-    return State(now, expected, fault, anchor)
+    return ClockState(now, expected, fault, anchor)
 
 
-def accept(engine: Engine, data_dir: Path, actor: Actor | None = None) -> State:
+def accept(engine: Engine, data_dir: Path, actor: Actor | None = None) -> ClockState:
     """Trust the clock from now on as it is, and record that as an action of an operator.
 
     Returns the state before; if the clock was trusted, nothing is changed or recorded. A process

@@ -181,7 +181,7 @@ _BY_SETTING = {
 """The kinds of conditions that cannot be looked for while a setting is wrong."""
 
 
-class Gathered(NamedTuple):
+class FoundConditions(NamedTuple):
     """The conditions that were found at one moment."""
 
     conditions: list[Condition]
@@ -197,7 +197,7 @@ def conditions_of(
     *,
     ages: list[Freshness] | None = None,
     runs: LastRuns | None = None,
-) -> Gathered:
+) -> FoundConditions:
     """Return what is wrong according to the database, the disk and the certificate.
 
     Registers that cannot be read are left out: `/readyz` and the console look for them first.
@@ -234,12 +234,12 @@ def conditions_of(
         *digest_conditions(config),
     ]
     unknown = frozenset(kind for kind, is_unsure in unsure.items() if is_unsure)
-    return Gathered(found, unknown, runs.finished_at)
+    return FoundConditions(found, unknown, runs.finished_at)
 
 
 def gathered(
     engine: Engine | None, config: Config, run: Run | None = None, faults: Sequence[str] = ()
-) -> Gathered:
+) -> FoundConditions:
     """Return everything that is wrong, also if the database cannot be used.
 
     An unusable database is a condition, and so are wrong settings and a failed run.
@@ -271,7 +271,7 @@ def gathered(
         found.append(run.condition())
     if wrong:
         found.append(_wrong_settings(wrong))
-    return Gathered(found, unknown | hidden, ran_until)
+    return FoundConditions(found, unknown | hidden, ran_until)
 
 
 def _is_unrecorded(run: Run, runs: LastRuns | None) -> bool:

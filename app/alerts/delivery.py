@@ -31,7 +31,7 @@ import msgspec
 from app import clock
 from app.alerts.https import NotSent, answer_of
 from app.alerts.message import DIGEST, TEST, Message
-from app.alerts.spool import Entry, Outcome, Spool
+from app.alerts.spool import Entry, SendResult, Spool
 from app.clock_steps import old_times
 from app.config import SETTINGS, Config
 from app.settings.destinations import SECRET_PREFIX, Destination
@@ -231,7 +231,7 @@ GIVEN_UP_SECONDS = 4 * 86_400
 _log = logging.getLogger("verifyd.alerts")
 
 
-def send_to_all(config: Config, message: Message) -> list[Outcome]:
+def send_to_all(config: Config, message: Message) -> list[SendResult]:
     """Send a message to each destination of alerts or digests at once, without the queue."""
     outcomes = [outcome_of(each, message, config) for each in config.notify]
     for each in config.audit_digests:
@@ -285,7 +285,7 @@ def _test(spool: Spool, entry: Entry, config: Config) -> None:
         spool.note_tested(entry.message.id, outcomes)
 
 
-def test_through_queue(config: Config, message: Message) -> list[Outcome] | None:
+def test_through_queue(config: Config, message: Message) -> list[SendResult] | None:
     """Queue a test message, and wait for what comes of it in the unit that delivers alerts.
 
     Returns None if that takes too long. Raises OSError if the queue cannot be used.
@@ -338,10 +338,10 @@ def _note(spool: Spool, entry: Entry) -> None:
         )
 
 
-def outcome_of(destination: Destination, message: Message, config: Config) -> Outcome:
+def outcome_of(destination: Destination, message: Message, config: Config) -> SendResult:
     """Send a message, and return what came of it."""
     try:
         doubt = send(destination, message, config.notify_secret)
     except NotSent as error:
-        return Outcome(destination.name, "failed", str(error))
-    return Outcome(destination.name, "accepted" if doubt else "sent", doubt)
+        return SendResult(destination.name, "failed", str(error))
+    return SendResult(destination.name, "accepted" if doubt else "sent", doubt)

@@ -33,7 +33,7 @@ _LATE_SECONDS = 3600
 _log = logging.getLogger("verifyd.alerts")
 
 
-class Sent(msgspec.Struct, frozen=True):
+class SentDigest(msgspec.Struct, frozen=True):
     """What a destination has. Times are Unix seconds."""
 
     digest: str = ""
@@ -50,7 +50,7 @@ class Deliveries(msgspec.Struct, frozen=True):
 
     ran_at: int = 0
     """When a delivery last looked whether there is anything to send."""
-    sent: dict[str, Sent] = {}
+    sent: dict[str, SentDigest] = {}
     """By the digest of the destination's name."""
 
 
@@ -69,7 +69,9 @@ def send_digests(config: Config) -> bool:
         if not is_alone:
             return True
         known = _read(config.data_dir)
-        sent = {each.digest: known.sent.get(each.digest, Sent()) for each in config.audit_digests}
+        sent = {
+            each.digest: known.sent.get(each.digest, SentDigest()) for each in config.audit_digests
+        }
         # PERF: it reads only the end of the chain, and nearly always that is all.
         newest = last_digest(config.audit_dir)
         for destination in config.audit_digests:
@@ -78,7 +80,7 @@ def send_digests(config: Config) -> bool:
                 sent[destination.digest] = _attempted(state)
                 _write(config.data_dir, sent)
                 if digest := _send(config, destination):
-                    sent[destination.digest] = Sent(digest, clock.now())
+                    sent[destination.digest] = SentDigest(digest, clock.now())
         _write(config.data_dir, sent)
         return not any(state.attempts for state in sent.values())
 
@@ -92,7 +94,7 @@ def digest_conditions(config: Config) -> Iterator[Condition]:
     if not newest:
         return
     known = _read(config.data_dir)
-    states = {each: known.sent.get(each.digest, Sent()) for each in config.audit_digests}
+    states = {each: known.sent.get(each.digest, SentDigest()) for each in config.audit_digests}
     since = {
         each.name: state.failing_since
         for each, state in states.items()
@@ -112,7 +114,7 @@ def digest_conditions(config: Config) -> Iterator[Condition]:
         )
 
 
-def _is_due(destination: Destination, state: Sent) -> bool:
+def _is_due(destination: Destination, state: SentDigest) -> bool:
     if destination.kind == "mailto" and not _is_past(state.sent_at, _DAY_SECONDS):
         return False
     return is_due(state.attempts, state.tried_at)
@@ -123,7 +125,7 @@ def _is_past(time: int, seconds: int) -> bool:
     return not 0 <= clock.now() - time < seconds
 
 
-def _attempted(state: Sent) -> Sent:
+def _attempted(state: SentDigest) -> SentDigest:
     now = clock.now()
     return msgspec.structs.replace(
         state,
@@ -162,7 +164,7 @@ def _read(data_dir: Path) -> Deliveries:
         return Deliveries()
 
 
-def _write(data_dir: Path, sent: dict[str, Sent]) -> None:
+def _write(data_dir: Path, sent: dict[str, SentDigest]) -> None:
     try:
         replace(data_dir / _FILE, msgspec.json.encode(Deliveries(clock.now(), sent)))
     except OSError as error:

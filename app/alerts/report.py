@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from app import clock
-from app.alerts.conditions import UNDELIVERED, Gathered
+from app.alerts.conditions import UNDELIVERED, FoundConditions
 from app.alerts.message import Alerted, Condition, Message, composed
 from app.alerts.nightly import running_since
 from app.alerts.spool import Spool, new_id
@@ -24,11 +24,11 @@ _log = logging.getLogger("verifyd.alerts")
 class Reported(NamedTuple):
     """What is wrong, and the message that was queued about it."""
 
-    found: Gathered
+    found: FoundConditions
     message: Message | None = None
 
 
-def report(config: Config, gather: Callable[[], Gathered]) -> Reported:
+def report(config: Config, gather: Callable[[], FoundConditions]) -> Reported:
     """Queue a message if there is anything to report.
 
     Nothing is queued or remembered if `VERIFYD_NOTIFY` names no destination. Two processes that
@@ -57,7 +57,7 @@ def report(config: Config, gather: Callable[[], Gathered]) -> Reported:
 
 
 def _due(
-    found: Gathered, alerted: Mapping[str, Alerted], loading_since: int | None
+    found: FoundConditions, alerted: Mapping[str, Alerted], loading_since: int | None
 ) -> tuple[Message, dict[str, Alerted]] | None:
     """Return the message that is due, and all conditions that are reported after it."""
     problems = [
@@ -119,7 +119,7 @@ def _will_be_reported(condition: Condition, loading_since: int | None) -> bool:
     return is_of_load and loading_since is not None and condition.since >= loading_since
 
 
-def _is_over(key: str, before: Alerted, found: Gathered) -> bool:
+def _is_over(key: str, before: Alerted, found: FoundConditions) -> bool:
     """Tell whether a condition that was not found is over, and was looked for."""
     kind, _, name = key.partition(":")
     if kind in found.unknown:

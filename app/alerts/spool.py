@@ -32,7 +32,7 @@ _TESTED = "tested.json"
 _log = logging.getLogger("verifyd.alerts")
 
 
-class Outcome(NamedTuple):
+class SendResult(NamedTuple):
     """The result of sending to one destination."""
 
     destination: str
@@ -95,17 +95,17 @@ class Spool:
             _log.error("alert %s: dropped, the queue is full", oldest.message.id)
             self.finish(oldest)
 
-    def note_tested(self, message_id: str, outcomes: Sequence[Outcome]) -> None:
+    def note_tested(self, message_id: str, outcomes: Sequence[SendResult]) -> None:
         """Note what came of a test message. Needs the lock. Raises OSError."""
         part = self._directory / f"{_TESTED}.{_PART}"
         part.write_bytes(msgspec.json.encode((message_id, outcomes)))
         part.rename(self._directory / _TESTED)
 
-    def tested(self, message_id: str) -> list[Outcome] | None:
+    def tested(self, message_id: str) -> list[SendResult] | None:
         """Return what came of a test message, None if that is not noted. Raises OSError."""
         with suppress(FileNotFoundError, *BAD_JSON):
             data = read_bytes(self._directory / _TESTED)
-            tested, outcomes = msgspec.json.decode(data, type=tuple[str, list[Outcome]])
+            tested, outcomes = msgspec.json.decode(data, type=tuple[str, list[SendResult]])
             return outcomes if tested == message_id else None
         return None
 

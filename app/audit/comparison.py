@@ -21,7 +21,7 @@ from app.audit.export import records_in
 from app.audit.hosts import AuditHost, list_hosts
 from app.audit.owner import find_owner
 from app.audit.record import Record, time_of
-from app.audit.search import Period, operations
+from app.audit.search import TimeSpan, operations
 from app.audit.upkeep import GAP
 from app.audit.view import View
 from app.storage.engine import Engine
@@ -43,7 +43,7 @@ class Missing(msgspec.Struct, order=True):
     """Those of the records."""
 
 
-class Compared(msgspec.Struct):
+class ComparisonResult(msgspec.Struct):
     """What a comparison found."""
 
     fault: str = ""
@@ -55,7 +55,7 @@ class Compared(msgspec.Struct):
     missing_total: int = 0
 
 
-NOT_READ = Compared(fault="the database, which has the usage, cannot be read here")
+NOT_READ = ComparisonResult(fault="the database, which has the usage, cannot be read here")
 
 
 class Comparison:
@@ -82,11 +82,11 @@ class Comparison:
         self._first = _midnight(days[0] - _DAY, zone) if days else ""
         self._end = _midnight(days[-1] + 2 * _DAY, zone) if days else ""
 
-    def widened(self, period: Period) -> Period:
+    def widened(self, period: TimeSpan) -> TimeSpan:
         """Return a period with the days beside it, whose records are wanted, too."""
         if not self._days:
             return period
-        return Period(min(period.since, self._first), max(period.until, self._end))
+        return TimeSpan(min(period.since, self._first), max(period.until, self._end))
 
     def add(self, record: Record) -> None:
         """Count the plates of a record, if a client or a person in the console asked for them."""
@@ -96,11 +96,11 @@ class Comparison:
             day = self._day_of_minute(record.time[: len("YYYY-MM-DDTHH:MM")])
             self._plates[account, day] += len(record.plates)
 
-    def result(self) -> Compared:
+    def result(self) -> ComparisonResult:
         """Return what the comparison found, once all records were added."""
         accounts = sorted({account for account, _ in self._vehicles})
         missing = [each for account in accounts for each in self._missing(account)]
-        return Compared(self._fault, len(self._days), missing[:_MISSING_MAX], len(missing))
+        return ComparisonResult(self._fault, len(self._days), missing[:_MISSING_MAX], len(missing))
 
     def _missing(self, account: str) -> Iterator[Missing]:
         def more(day: date) -> int:
@@ -120,7 +120,7 @@ class Comparison:
 
 
 def comparison_of(
-    engine: Engine, views: Sequence[View], period: Period, zone: tzinfo
+    engine: Engine, views: Sequence[View], period: TimeSpan, zone: tzinfo
 ) -> Comparison:
     """Return the comparison of the days of a period that have ended and that trails cover whole.
 
@@ -191,7 +191,7 @@ def _pruned_before(directory: Path) -> str:
 
 def _first_time(host: AuditHost, view: View) -> str:
     known = time_of(host.since * _SECOND_NS)
-    records = (record for _, record in records_in(view, Period()) if record is not None)
+    records = (record for _, record in records_in(view, TimeSpan()) if record is not None)
     first = next(records, None)
     return known if first is None else min(known, first.time)
 

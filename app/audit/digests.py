@@ -27,7 +27,7 @@ _FORM_BYTES = 256
 """More than a line of this form has."""
 
 
-class Kept(NamedTuple):
+class DigestLine(NamedTuple):
     """What a line says."""
 
     trail: str
@@ -44,12 +44,12 @@ class Kept(NamedTuple):
 class KeptDigests(NamedTuple):
     """The lines of a text."""
 
-    lines: set[Kept]
+    lines: set[DigestLine]
     incomplete: int
     """How many begin like one, and are cut or changed."""
 
 
-def latest(directory: Path) -> Kept | None:
+def latest(directory: Path) -> DigestLine | None:
     """Return what to keep of a trail now; None if nothing was sealed. Raises AuditError, OSError.
 
     The chain is taken as it is: `verify` tells whether it was changed.
@@ -58,7 +58,7 @@ def latest(directory: Path) -> Kept | None:
     segment, last = _segment_at(lines, len(lines)), lines[-1].line if lines else None
     if owner is None or last is None or not segment:
         return None
-    return Kept(owner.trail, segment, len(lines), last.digest)
+    return DigestLine(owner.trail, segment, len(lines), last.digest)
 
 
 def find_digests(pieces: Iterable[bytes]) -> KeptDigests:
@@ -66,7 +66,7 @@ def find_digests(pieces: Iterable[bytes]) -> KeptDigests:
 
     Quoted-printable and UTF-16 are read, base64 is not. Raises AuditError if there are too many.
     """
-    lines: set[Kept] = set()
+    lines: set[DigestLine] = set()
     begun = whole = 0
     for text, end in _windows(pieces):
         # PERF: to find nothing in a text takes a tenth of the time of the expressions.
@@ -76,7 +76,7 @@ def find_digests(pieces: Iterable[bytes]) -> KeptDigests:
         for found in _FORM.finditer(text):
             if 0 < found.start() < end:
                 trail, segment, length, digest = (each.decode() for each in found.groups())
-                lines.add(Kept(trail, segment.upper(), int(length), digest))
+                lines.add(DigestLine(trail, segment.upper(), int(length), digest))
                 whole += 1
         if len(lines) > LINES_MAX:
             raise AuditError(f"the text has more than {LINES_MAX:,} digests; give a part of it")
@@ -107,7 +107,7 @@ def _segment_at(lines: Sequence[ChainLine], length: int) -> str:
     return next((line.segment for line in before if isinstance(line, Seal)), "")
 
 
-class Compared(NamedTuple):
+class DigestComparison(NamedTuple):
     """The lines of a text beside a chain."""
 
     used: int
@@ -118,7 +118,7 @@ class Compared(NamedTuple):
 
 def compare(
     directory: Path, lines: Sequence[ChainLine], kept: KeptDigests, known: Collection[str]
-) -> Compared:
+) -> DigestComparison:
     """Compare a chain with the lines of a text that are of its trail.
 
     If a line of another trail fits, all of that trail must: this one had that name before.
@@ -129,7 +129,7 @@ def compare(
     Raises AuditError if owner.json is damaged.
     """
     trail = trail_of(directory)
-    by_trail = defaultdict[str, list[Kept]](list)
+    by_trail = defaultdict[str, list[DigestLine]](list)
     for each in kept.lines:
         by_trail[each.trail].append(each)
     own = by_trail.pop(trail, [])
@@ -138,10 +138,10 @@ def compare(
         # SEC: a trail that got another name does not lose what was kept under the former one.
         if name in others and any(_fits(each, lines) for each in found):
             own += others.pop(name)
-    return Compared(len(own), [*_misfits(trail, own, lines)], [*_unused(kept, others)])
+    return DigestComparison(len(own), [*_misfits(trail, own, lines)], [*_unused(kept, others)])
 
 
-def _misfits(trail: str, own: Sequence[Kept], lines: Sequence[ChainLine]) -> Iterator[Fault]:
+def _misfits(trail: str, own: Sequence[DigestLine], lines: Sequence[ChainLine]) -> Iterator[Fault]:
     wrong = [each for each in own if not _fits(each, lines)]
     if wrong:
         first = min(wrong, key=lambda each: each.length)
@@ -160,7 +160,7 @@ def _misfits(trail: str, own: Sequence[Kept], lines: Sequence[ChainLine]) -> Ite
         yield Fault("digest", "chain", what)
 
 
-def _unused(kept: KeptDigests, others: Mapping[str, Sequence[Kept]]) -> Iterator[Fault]:
+def _unused(kept: KeptDigests, others: Mapping[str, Sequence[DigestLine]]) -> Iterator[Fault]:
     if others:
         count = sum(map(len, others.values()))
         names = sorted(others)[:_NAMES_MAX] + ["more"] * (len(others) > _NAMES_MAX)
@@ -177,7 +177,7 @@ def trail_of(directory: Path) -> str:
     return owner.trail if owner else ""
 
 
-def _fits(kept: Kept, lines: Sequence[ChainLine]) -> bool:
+def _fits(kept: DigestLine, lines: Sequence[ChainLine]) -> bool:
     if not 0 < kept.length <= len(lines):
         return False
     line = lines[kept.length - 1].line

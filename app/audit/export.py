@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from app.audit.record import Plate, Record, find_record
-from app.audit.search import Period
+from app.audit.search import TimeSpan
 from app.audit.view import View
 from app.text import csv_line
 
@@ -30,7 +30,7 @@ class Exported(NamedTuple):
     """Lines that are no records, because somebody changed them."""
 
 
-def records_in(view: View, period: Period) -> Iterator[tuple[bytes, Record | None]]:
+def records_in(view: View, period: TimeSpan) -> Iterator[tuple[bytes, Record | None]]:
     """Yield each line of a period with its record, in the order of the trail.
 
     A line that is no record, because somebody changed it, comes with None.
@@ -46,7 +46,7 @@ def records_in(view: View, period: Period) -> Iterator[tuple[bytes, Record | Non
 
 
 def write_export(
-    write: Callable[[bytes], object], views: Iterable[View], period: Period, form: str
+    write: Callable[[bytes], object], views: Iterable[View], period: TimeSpan, form: str
 ) -> Exported:
     """Write the records of a period, and return how many there were.
 

@@ -15,10 +15,10 @@ from app import clock
 from app.accounts.usage.counts import CONSOLE
 from app.accounts.usage.report import By, usage_of_days
 from app.audit.chain import Fault, kept_seals_of, readable_lines
-from app.audit.comparison import NOT_READ, Compared, Comparison, local_day
+from app.audit.comparison import NOT_READ, Comparison, ComparisonResult, local_day
 from app.audit.export import records_in
 from app.audit.record import Record, time_of
-from app.audit.search import Period, Query, search
+from app.audit.search import Query, TimeSpan, search
 from app.audit.segments import list_segments
 from app.audit.verify import KEEP, verify
 from app.audit.view import View
@@ -170,7 +170,7 @@ class Refusal(msgspec.Struct):
     """5xx."""
 
 
-class Held(msgspec.Struct):
+class TrailContents(msgspec.Struct):
     """What the trail of one host holds, and whether it verifies."""
 
     directory: str
@@ -212,9 +212,9 @@ class Report(msgspec.Struct):
     are_all_users_compared: bool
     refusals: list[Refusal] | None
     """None if the database could not be read."""
-    comparison: Compared
+    comparison: ComparisonResult
     """Of the vehicles of usage with the plates of records."""
-    trails: list[Held]
+    trails: list[TrailContents]
     of_periods: int = 0
     """Look-ups that asked about every day of a period."""
     by_person: list[Tally] = []
@@ -230,7 +230,7 @@ def first_reported_day() -> str:
 
 def report(
     views: Sequence[View],
-    period: Period,
+    period: TimeSpan,
     refusals: list[Refusal] | None = None,
     comparison: Comparison | None = None,
     keep: str = KEEP,
@@ -314,7 +314,7 @@ class _Counted:
                 self.plates.add(each.plate)
 
 
-def _top_plates(counted: _Counted, views: Sequence[View], period: Period) -> list[Requested]:
+def _top_plates(counted: _Counted, views: Sequence[View], period: TimeSpan) -> list[Requested]:
     """Return the most requested plates. If there are too many plates, search for these again."""
     top = [Requested(plate, times) for plate, times in counted.plates.top(_PLATES_SHOWN)]
     if not counted.plates.is_exact:
@@ -334,10 +334,10 @@ def _times(view: View, query: Query) -> int:
     )
 
 
-def _held(directory: Path, keep: str) -> Held:
+def _held(directory: Path, keep: str) -> TrailContents:
     verdict = verify(directory, keep=keep)
     seals = kept_seals_of(readable_lines(directory)).values()
-    return Held(
+    return TrailContents(
         directory=str(directory),
         oldest=min((seal.first for seal in seals if seal.first), default=""),
         removed_before=verdict.pruned_before,
@@ -378,7 +378,7 @@ def render_page(template: str, report: object, **values: object) -> bytes:
 _LOOK_UPS = {"insurance", "bulk_insurance", "compliance", "bulk_compliance", CONSOLE}
 
 
-def refusals_in(engine: Engine, period: Period, zone: tzinfo) -> list[Refusal]:
+def refusals_in(engine: Engine, period: TimeSpan, zone: tzinfo) -> list[Refusal]:
     """Return how many look-ups of each account were not answered on the days of a period.
 
     Args:

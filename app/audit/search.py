@@ -21,7 +21,7 @@ _LATEST = chr(sys.maxunicode)
 """Later than any text."""
 
 
-class Period(NamedTuple):
+class TimeSpan(NamedTuple):
     """From a time to a later one, both included, as records have them."""
 
     since: str = ""
@@ -86,10 +86,10 @@ class Query(NamedTuple):
     kind: str
     """`plate`, `account` or `user`; or `operation`, for records of upkeep."""
     value: str
-    period: Period = Period()
+    period: TimeSpan = TimeSpan()
 
 
-class Part(NamedTuple):
+class SegmentPart(NamedTuple):
     """A segment that has to be read."""
 
     stretch: Stretch
@@ -120,7 +120,7 @@ def search(
 
 
 def _found_in(
-    part: Part, query: Query, blocks: list[int] | None, *, newest_first: bool = False
+    part: SegmentPart, query: Query, blocks: list[int] | None, *, newest_first: bool = False
 ) -> Iterator[Record]:
     # As it is in a record. PERF: decoding a line takes ten times as long as finding this in it.
     needle = msgspec.json.encode(query.value.encode(errors="replace").decode())
@@ -179,7 +179,7 @@ def operations(view: View, name: str) -> Iterator[tuple[int, Record]]:
                 yield part.stretch.segment.number, record
 
 
-def plan(view: View, query: Query, *, scan: bool) -> list[Part]:
+def plan(view: View, query: Query, *, scan: bool) -> list[SegmentPart]:
     """Return the segments to read, oldest first. Raises AuditError, OSError."""
     stretches = [
         stretch
@@ -192,7 +192,7 @@ def plan(view: View, query: Query, *, scan: bool) -> list[Part]:
         except FileNotFoundError:
             continue  # It was merged into another file.
         return [
-            Part(stretch, found)
+            SegmentPart(stretch, found)
             for stretch in stretches
             if (found := blocks.get(stretch.segment.number)) != []
         ]

@@ -63,7 +63,7 @@ class _Place(NamedTuple):
     schema: str | None
 
 
-class _Table:
+class _CommonTable:
     """A table that both sides have."""
 
     def __init__(self, name: str, source: _Place) -> None:
@@ -94,7 +94,7 @@ class _Table:
 class _Digest:
     """Counts and hashes the rows of a table."""
 
-    def __init__(self, table: _Table, progress: Progress) -> None:
+    def __init__(self, table: _CommonTable, progress: Progress) -> None:
         self._title = table.title
         self._progress = progress
         self._rows = 0
@@ -254,7 +254,7 @@ def _copied(
 
 
 def _copied_table(name: str, source: _Place, target: _Place, progress: Progress) -> Copied:
-    table = _Table(name, source)
+    table = _CommonTable(name, source)
     written = _Digest(table, progress)
     quoted = qualified(target.schema, name)
     target.engine.fill(quoted, table.columns, written.passed(table.rows(source)))
@@ -274,7 +274,7 @@ def _compared(
     named += [(each.schema, name) for each in registers for name in REGISTER_TABLES]
     copied = []
     for schema, name in named:
-        table = _Table(name, _Place(source, schema))
+        table = _CommonTable(name, _Place(source, schema))
         copied.append(_read(table, _Place(source, schema), progress))
         if _read(table, _Place(target, schema), progress) != copied[-1]:
             raise OperatorError(
@@ -283,7 +283,7 @@ def _compared(
     return copied
 
 
-def _read(table: _Table, place: _Place, progress: Progress) -> Copied:
+def _read(table: _CommonTable, place: _Place, progress: Progress) -> Copied:
     digest = _Digest(table, progress)
     deque(digest.passed(table.rows(place)), maxlen=0)
     return digest.copied

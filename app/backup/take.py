@@ -75,7 +75,7 @@ All others can be loaded again.
 _LOCK = ".lock"
 
 
-class Taken(NamedTuple):
+class NewBackup(NamedTuple):
     """A new backup, and the older ones that were removed for it."""
 
     directory: Path
@@ -90,7 +90,7 @@ def take(
     registers: Registers,
     limits: Limits | None = None,
     audit_dir: Path | None = None,
-) -> Taken:
+) -> NewBackup:
     """Take a backup of a database that may be in use, into a new directory in `destination`.
 
     Args:
@@ -134,7 +134,7 @@ def take(
         if limits:
             prune(older, final, limits)
         removed = [path for path in older if is_gone(path)]
-    return Taken(final, taken, removed)
+    return NewBackup(final, taken, removed)
 
 
 def _write_files(

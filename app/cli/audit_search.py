@@ -27,7 +27,7 @@ from app.audit.report import (
     render,
     report,
 )
-from app.audit.search import Period, Query, first_moment, last_moment, search
+from app.audit.search import Query, TimeSpan, first_moment, last_moment, search
 from app.audit.segments import CHAIN, list_segments
 from app.audit.state import claim_for_command
 from app.audit.view import View, views_of
@@ -98,12 +98,12 @@ _TO = Argument(
 )
 
 
-def period_of(args: argparse.Namespace) -> Period:
+def period_of(args: argparse.Namespace) -> TimeSpan:
     """Return the period that the options name.
 
     Raises OperatorError if the period ends before it begins: "0 records found" would be wrong.
     """
-    period = Period.of(args.since, args.until)
+    period = TimeSpan.of(args.since, args.until)
     if period.since > period.until:
         raise OperatorError("--from must not be after --to")
     return period
@@ -368,7 +368,7 @@ def _print_page(page: bytes) -> None:
 
 
 def _of_database(
-    views: Sequence[View], period: Period
+    views: Sequence[View], period: TimeSpan
 ) -> tuple[list[Refusal] | None, Comparison | None]:
     """Return what the database says of a period; nothing if it cannot be read.
 

@@ -5,12 +5,12 @@ import argparse
 from app.arguments import flag
 from app.cli.output import Table, print_item, utc
 from app.cli.parser import Group
-from app.clock_steps import State, accept, look
+from app.clock_steps import ClockState, accept, look
 from app.config import Config
 from app.storage.session import opened_database, require_owner
 
 commands = Group()
-STATES = Table[State](
+STATES = Table[ClockState](
     "now_at expected_at trusted_at fault",
     trusted_at=lambda state: state.anchor and utc(state.anchor.trusted),
     fault=lambda state: state.fault or None,

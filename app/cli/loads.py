@@ -28,7 +28,7 @@ from app.jobs.drop_directory import DropDirectory
 from app.jobs.job import run
 from app.jobs.loads import Load
 from app.registers import change_words
-from app.registers.change import Change
+from app.registers.change import LoadChange
 from app.registers.formats.columns import Presence
 from app.registers.formats.native import LAYOUTS
 from app.registers.options import OPTIONS
@@ -159,7 +159,7 @@ def _load_files(args: argparse.Namespace) -> None:
 def _print_failure(error: OperatorError, mode: str) -> None:
     """Print on stderr what a refused load would have changed, and the notes on its files."""
     change, notes = error.details.get("change"), error.details.get("notes")
-    if isinstance(change, Change):
+    if isinstance(change, LoadChange):
         print("\n".join(change_words.lines(change, mode)), file=sys.stderr)
     for note in notes if isinstance(notes, list) else ():
         if not (isinstance(error, MostUnreadable) and error.is_repeated_by(note)):
@@ -205,7 +205,7 @@ def in_words(item: Item) -> Item:
     """Return the members of a load for a person: at last, in words, what it changed."""
     members = dict(item)
     change = members.pop("change", None)
-    if isinstance(change, Change):
+    if isinstance(change, LoadChange):
         change = change_words.lines(change, members["mode"])
     return members | {"change": change}
 

@@ -10,7 +10,7 @@ from app.alerts.digests import send_digests
 from app.alerts.message import Condition, Message, test_message
 from app.alerts.morning import composed_report, send
 from app.alerts.report import report
-from app.alerts.spool import Outcome, Spool, new_id
+from app.alerts.spool import SendResult, Spool, new_id
 from app.arguments import OneOf, flag
 from app.cli.output import Table, print_item, waiting_for
 from app.cli.parser import Group
@@ -28,7 +28,7 @@ UNIT = Path("/etc/systemd/system/paths.target.wants/verifyd-notify.path")
 """Is there while the unit that delivers queued alerts is enabled."""
 _SYSTEMD, _DATA_DIR = Path("/run/systemd/system"), Path("/var/lib/verifyd")
 commands = Group()
-OUTCOMES = Table[Outcome]("destination outcome reason")
+OUTCOMES = Table[SendResult]("destination outcome reason")
 PROBLEMS = Table[Condition]("key problem remedy", problem=lambda each: each.warning)
 
 
@@ -105,7 +105,7 @@ def _has_unit(config: Config) -> bool:
     return _SYSTEMD.is_dir() and UNIT.exists() and config.data_dir == _DATA_DIR
 
 
-def _sent_by_unit(config: Config, message: Message) -> list[Outcome]:
+def _sent_by_unit(config: Config, message: Message) -> list[SendResult]:
     """Return what came of a test message in the unit. Raises OperatorError."""
     try:
         outcomes = test_through_queue(config, message)

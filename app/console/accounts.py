@@ -9,7 +9,7 @@ from app.accounts import administration
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.usage.report import last_days
 from app.actions import Actor
-from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
+from app.console.form_pages import Confirmation, ConfirmationText, Entity, FormPage, RowlessForm
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
@@ -197,8 +197,8 @@ class AccountSuspension(Confirmation[Account]):
 
     entity, done, uses_reserve = ACCOUNTS, "suspended", True
 
-    def _question(self, row: Account) -> Question:
-        return Question(
+    def _question(self, row: Account) -> ConfirmationText:
+        return ConfirmationText(
             f"Suspend {row.name}?",
             "From the next request on, all keys of this account get 401. Nothing is deleted, and "
             "you can resume the account at any time.",
@@ -214,9 +214,11 @@ class AccountResumption(Confirmation[Account]):
 
     entity, done, uses_reserve = ACCOUNTS, "resumed", True
 
-    def _question(self, row: Account) -> Question:
+    def _question(self, row: Account) -> ConfirmationText:
         text = "From the next request on, the keys of this account are accepted again."
-        return Question(f"Resume {row.name}?", text, "Resume the account", is_dangerous=False)
+        return ConfirmationText(
+            f"Resume {row.name}?", text, "Resume the account", is_dangerous=False
+        )
 
     def _change(self, row: Account, actor: Actor) -> None:
         administration.resume_account(self.engine, row.name, actor=actor)
@@ -227,11 +229,11 @@ class AccountReset(Confirmation[Account]):
 
     entity, done, uses_reserve = ACCOUNTS, "reset", True
 
-    def _question(self, row: Account) -> Question:
+    def _question(self, row: Account) -> ConfirmationText:
         plan = administration.require_plan(self.engine, row.plan_id)
         left = requests_left(self.services.limits, row, plan)
         now = "" if left is None else f"It has {left:,} of {plan.requests:,} left. "
-        return Question(
+        return ConfirmationText(
             f"Give {row.name} all its requests back?",
             f"{now}With several hosts, this counts only for the one that answers this page.",
             "Give all requests back",

@@ -46,13 +46,13 @@ from app.jobs.audit_tasks import (
     SEARCH,
     VERIFY,
     WATCHES,
-    Changed,
-    Found,
+    DiffResult,
+    SearchResult,
     Task,
-    Wanted,
+    TaskRequest,
 )
 from app.jobs.plate_report import PlateReport
-from app.jobs.results import KEPT_SECONDS, Question, Results
+from app.jobs.results import KEPT_SECONDS, Results, TrailQuestion
 from app.jobs.tasks import DONE
 from app.serve.http.bodies import FileBody
 from app.storage.engine import Engine
@@ -86,7 +86,7 @@ def begin_task(
     req: ConsoleRequest,
     resp: falcon.Response,
     kind: str,
-    asked: Question,
+    asked: TrailQuestion,
     place: tuple[str, ...],
 ) -> None:
     """Begin a task, and lead to its page. Raises PageError if that is not possible now.
@@ -98,7 +98,7 @@ def begin_task(
     if not _TOKEN.fullmatch(token):
         text = "Nothing was asked. Open the page again, and send the form there."
         raise PageError(409, "This form is incomplete", text, place[:1])
-    wanted = Wanted(kind, version_of(token, asked), req.session.name)
+    wanted = TaskRequest(kind, version_of(token, asked), req.session.name)
     question = msgspec.structs.replace(asked, request_id=req.context.request_id)
     try:
         task = page.services.audit_tasks.begin(wanted, question)
@@ -134,7 +134,7 @@ class _AuditForm(RowlessForm):
         return {"version": secrets.token_hex(8), "trail": _state(self.engine, self.config)}
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
-        asked = Question(
+        asked = TrailQuestion(
             criteria=_criteria(form),
             form=form.values.get("format", ""),
             finds_all="all" in read_fields(req),
@@ -253,12 +253,12 @@ def _digest(form: Form) -> str | None:
 
 
 _RESULTS: Mapping[str, type[object]] = {
-    SEARCH: Found,
+    SEARCH: SearchResult,
     EXPORT: Exported,
     REPORT: Report,
     PLATE: PlateReport,
     VERIFY: Verdict,
-    DIFF: Changed,
+    DIFF: DiffResult,
     WATCHES: int,
     EVENTS: int,
 }
@@ -355,13 +355,13 @@ def _require_task(page: AuditTaskPage | AuditFile, req: ConsoleRequest, text: st
     return task
 
 
-def _forms(task: Task, question: Question | None) -> tuple[str, ...]:
+def _forms(task: Task, question: TrailQuestion | None) -> tuple[str, ...]:
     if task.kind == EXPORT:
         return (question.form,) if question else ()
     return _FORMS[task.kind]
 
 
-def _sizes(results: Results, task: Task, question: Question | None) -> Mapping[str, int]:
+def _sizes(results: Results, task: Task, question: TrailQuestion | None) -> Mapping[str, int]:
     """Return the sizes of the files of a task that is done."""
     sizes = {form: results.size(task, form) for form in _forms(task, question)}
     return {form: size for form, size in sizes.items() if size is not None}
@@ -375,7 +375,7 @@ def _missing(task: Task, place: tuple[str, ...]) -> PageError:
 
 def _pages_of(req: ConsoleRequest, result: object) -> Listing | None:
     """Return the pages of the rows of a search."""
-    if not isinstance(result, Found):
+    if not isinstance(result, SearchResult):
         return None
     listing = Listing(req, {"time": None}, None)
     listing.total = len(result.rows)

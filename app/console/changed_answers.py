@@ -13,14 +13,14 @@ from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, missing, number_in_path
 from app.errors import OperatorError
 from app.jobs.audit_tasks import DIFF
-from app.jobs.results import Question
-from app.registers.diff import Compared, require_comparable
+from app.jobs.results import TrailQuestion
+from app.registers.diff import ComparableReplace, require_comparable
 from app.registers.history import find_load
 
 _PLACE = ("loads", "changed")
 
 
-class ChangedAnswers(FormPage[Compared]):
+class ChangedAnswers(FormPage[ComparableReplace]):
     """GET, POST /console/loads/{load_id}/changed. Begins a task that lists the plates.
 
     SEC: it shows plates that nobody has asked about, so it is for operators.
@@ -28,7 +28,7 @@ class ChangedAnswers(FormPage[Compared]):
 
     template = "loads/diff.html"
 
-    def _find(self, **segments: str) -> Compared:
+    def _find(self, **segments: str) -> ComparableReplace:
         number = number_in_path(segments["load_id"])
         try:
             return require_comparable(self.engine, number, self.config.timezone)
@@ -42,23 +42,23 @@ class ChangedAnswers(FormPage[Compared]):
                 ("loads", str(number)),
             ) from error
 
-    def _fields(self, row: Compared) -> Sequence[Field]:
+    def _fields(self, row: ComparableReplace) -> Sequence[Field]:
         return enquiry_fields(self.config)
 
-    def _values(self, req: ConsoleRequest, row: Compared) -> Values:
+    def _values(self, req: ConsoleRequest, row: ComparableReplace) -> Values:
         is_recorded = self.services.trail is not None
         return {"compared": row, "version": secrets.token_hex(8), "is_recorded": is_recorded}
 
-    def _received(self, req: ConsoleRequest, row: Compared) -> Form:
+    def _received(self, req: ConsoleRequest, row: ComparableReplace) -> Form:
         form = super()._received(req, row)
         note_enquiry_faults(form)
         return form
 
     def _accept(
-        self, req: ConsoleRequest, resp: falcon.Response, row: Compared, form: Form
+        self, req: ConsoleRequest, resp: falcon.Response, row: ComparableReplace, form: Form
     ) -> None:
         reason, reference = form["reason"] or None, form["reference"] or None
-        asked = Question(load=row.load_id, reason=reason, reference=reference)
+        asked = TrailQuestion(load=row.load_id, reason=reason, reference=reference)
         begin_task(self, req, resp, DIFF, asked, _PLACE)
 
 

@@ -152,7 +152,7 @@ CLASS_NAMES = {name: name for name in CLASSES} | {"2xx": "successful"}
 _TONES = dict(zip(CLASSES, ("good", "plain", "warn", "bad"), strict=True))
 
 
-class Column(NamedTuple):
+class ChartColumn(NamedTuple):
     """The answers in some time."""
 
     label: str
@@ -165,7 +165,7 @@ class Column(NamedTuple):
 class UsageChart(NamedTuple):
     """What a chart shows, in its order."""
 
-    columns: Sequence[Column]
+    columns: Sequence[ChartColumn]
     unit: str
     """`hour`, `day` or `month`."""
 
@@ -196,7 +196,7 @@ def chart_of_days(used: Iterable[Used], asked: Period) -> UsageChart:
     for each in used:
         label = _day_label(date.fromisoformat(str(each.day)), is_long=is_long)
         counts[label] = [sum(both) for both in zip(counts[label], each.by_class, strict=True)]
-    columns = [Column(label, by_class) for label, by_class in counts.items()]
+    columns = [ChartColumn(label, by_class) for label, by_class in counts.items()]
     return UsageChart(columns, "month" if is_long else "day")
 
 
@@ -209,7 +209,7 @@ def chart_of_hours(engine: Engine, zone: tzinfo) -> UsageChart:
     counts = {each.hour: each.by_class for each in used}
     begun = [first_hour(HOURS) + number * HOUR_SECONDS for number in range(HOURS)]
     columns = [
-        Column(
+        ChartColumn(
             f"{datetime.fromtimestamp(hour, zone):%H:%M}",
             counts.get(hour, (0,) * len(CLASSES)),
             hour,

@@ -8,7 +8,7 @@ import peewee
 from app.accounts.models import Account
 from app.actions import Actor
 from app.console.accounts import ACCOUNTS
-from app.console.form_pages import Confirmation, Entity, Question
+from app.console.form_pages import Confirmation, ConfirmationText, Entity
 from app.console.forms import version_of
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
@@ -103,8 +103,8 @@ class DomainSuspension(Confirmation[_OwnedDomain]):
 
     entity, done = _DOMAINS, "suspended"
 
-    def _question(self, row: _OwnedDomain) -> Question:
-        return Question(
+    def _question(self, row: _OwnedDomain) -> ConfirmationText:
+        return ConfirmationText(
             f"Suspend {row.name}?",
             f"{row.account_name} sees that its domain is suspended, and cannot delete it. "
             "You can activate it at any time.",
@@ -121,9 +121,11 @@ class DomainActivation(Confirmation[_OwnedDomain]):
 
     entity, done = _DOMAINS, "activated"
 
-    def _question(self, row: _OwnedDomain) -> Question:
+    def _question(self, row: _OwnedDomain) -> ConfirmationText:
         text = f"{row.account_name} can use and delete its domain again."
-        return Question(f"Activate {row.name}?", text, "Activate the domain", is_dangerous=False)
+        return ConfirmationText(
+            f"Activate {row.name}?", text, "Activate the domain", is_dangerous=False
+        )
 
     def _change(self, row: _OwnedDomain, actor: Actor) -> None:
         owner = row.account_id, row.account_name

@@ -136,7 +136,7 @@ class RowlessForm(FormPage[None]):
         pass
 
 
-class Question(NamedTuple):
+class ConfirmationText(NamedTuple):
     """The question of a page before a change."""
 
     heading: str
@@ -149,7 +149,7 @@ def ask(
     page: Resource,
     req: ConsoleRequest,
     resp: falcon.Response,
-    question: Question,
+    question: ConfirmationText,
     *back: str,
     version: str = "",
 ) -> None:
@@ -175,7 +175,7 @@ class Confirmation(Resource, ABC, Generic[T]):
     """Whether the change must work on a full disk (D57)."""
 
     @abstractmethod
-    def _question(self, row: T) -> Question:
+    def _question(self, row: T) -> ConfirmationText:
         """Return the question. Raises PageError if the change is not possible now."""
 
     @abstractmethod

@@ -24,7 +24,7 @@ from app.accounts.restrictions import (
 from app.accounts.usage.report import last_days
 from app.actions import Actor
 from app.console.accounts import ACCOUNTS
-from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
+from app.console.form_pages import Confirmation, ConfirmationText, Entity, FormPage, RowlessForm
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
@@ -294,9 +294,9 @@ class KeyRevocation(Confirmation[ApiKey]):
 
     entity, done, uses_reserve = _KEYS, "revoked", True
 
-    def _question(self, row: ApiKey) -> Question:
+    def _question(self, row: ApiKey) -> ConfirmationText:
         label = f" ({row.label})" if row.label else ""
-        return Question(
+        return ConfirmationText(
             f"Revoke the key {row.id}?",
             f"From the next request on, this key of {row.account.name}{label} gets 401. "
             "This cannot be undone; whoever uses it needs a new key.",

@@ -18,7 +18,7 @@ from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, number_in_path, view
 from app.errors import OperatorError
 from app.jobs.tasks import DONE, FAILED, RUNNING
-from app.registers.attempts import PastLoad, State, find_rejects, past_load, states_of_loads
+from app.registers.attempts import AttemptState, PastLoad, find_rejects, past_load, states_of_loads
 from app.registers.change_words import sections
 from app.registers.diff import require_comparable
 from app.registers.history import INTERRUPTED, RegisterLoad, find_load, moved_to
@@ -128,7 +128,7 @@ def _registers(engine: Engine) -> list[str]:
     return [name for (name,) in names.tuples().execute(engine) if name]
 
 
-def _has_status(status: str, states: Mapping[int, State]) -> peewee.Expression:
+def _has_status(status: str, states: Mapping[int, AttemptState]) -> peewee.Expression:
     if status in (INTERRUPTED, HELD, ACCEPTED):
         has_it: peewee.Expression = RegisterLoad.id.in_(
             [number for number, state in states.items() if state.status == status]

@@ -15,7 +15,7 @@ from app.console import look_up_texts as texts
 from app.console.forms import Field, Form
 from app.console.look_up_ages import ages_by_register, ages_of, doubts_of
 from app.console.look_up_missing import missing_on
-from app.console.look_up_rows import Part, counts_of, parts_of, rows_of
+from app.console.look_up_rows import ListPart, counts_of, parts_of, rows_of
 from app.console.pasted_plates import are_several, plates_of, table_of
 from app.console.rendering import ConsoleRequest
 from app.console.resources import LOOK_UP, PageError, Resource, Services, send_csv
@@ -33,7 +33,7 @@ from app.vehicles.deciding import LoadTimes
 from app.vehicles.document import Document, document_of
 from app.vehicles.explanation import Explained, explain
 from app.vehicles.periods import Period, period_fault
-from app.vehicles.reader import BATCH_PLATES, Found, VehicleReader
+from app.vehicles.reader import BATCH_PLATES, FoundPlate, VehicleReader
 from app.vehicles.records import Read, Records
 
 _EXPLAINED_MAX = 10
@@ -133,7 +133,7 @@ class LookUpForm(Form):
 
 
 def _csv_lines(
-    found: Sequence[Found],
+    found: Sequence[FoundPlate],
     contradictions: Mapping[str, Contradicted],
     cells: Cells,
 ) -> Iterator[str]:
@@ -167,7 +167,7 @@ class Answers(NamedTuple):
 
     day: str
     period: Period | None
-    parts: Sequence[Part]
+    parts: Sequence[ListPart]
     """The groups of a long list; of a short one, the group of all plates."""
     counts: Mapping[str, int]
     total: int
@@ -187,7 +187,7 @@ class Answers(NamedTuple):
 class _LookedUp(NamedTuple):
     """Plates that were looked up, in the order in which they were given."""
 
-    found: Sequence[Found]
+    found: Sequence[FoundPlate]
     contradictions: Mapping[str, Contradicted]
     recorded: Iterator[Plate]
     """What the trail has."""

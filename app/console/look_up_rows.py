@@ -25,7 +25,7 @@ from app.vehicles.periods import (
     next_lapse,
     record_on,
 )
-from app.vehicles.reader import Found
+from app.vehicles.reader import FoundPlate
 
 _NO_LAPSE = (texts.ROW_TOO_MANY_POLICIES, texts.NO_END, texts.NOTHING_LEFT)
 """Why nothing lapses next, in the order of the rows."""
@@ -47,7 +47,7 @@ class Lapse(NamedTuple):
         return self.days <= SOON_DAYS
 
 
-class Answer(NamedTuple):
+class ShortAnswer(NamedTuple):
     """The answer for a plate in short."""
 
     insured: Outcome[Verdict]
@@ -68,7 +68,7 @@ class Answer(NamedTuple):
     """Make, model and year, as far as they are known."""
 
 
-class Row(NamedTuple):
+class ListRow(NamedTuple):
     """A plate of a list."""
 
     place: int
@@ -77,7 +77,7 @@ class Row(NamedTuple):
     """In its canonical form, or as it was given if it is no registration."""
     error: str
     """Why there is no answer; empty if there is one."""
-    answer: Answer | None
+    answer: ShortAnswer | None
 
     @property
     def is_known(self) -> bool:
@@ -116,7 +116,7 @@ class Group(NamedTuple):
 
     name: str
     title: str
-    has: Callable[[Row], bool]
+    has: Callable[[ListRow], bool]
 
 
 _FIRST = (
@@ -134,28 +134,30 @@ GROUPS_UNKNOWN = (
 """The groups if answers tell what is not known (D198)."""
 
 
-class Part(NamedTuple):
+class ListPart(NamedTuple):
     """The rows of a group."""
 
     group: Group
     total: int
-    rows: Sequence[Row]
+    rows: Sequence[ListRow]
     """The first of them."""
 
 
-def parts_of(rows: Sequence[Row], rows_max: int, *, tells_unknown: bool = False) -> list[Part]:
+def parts_of(
+    rows: Sequence[ListRow], rows_max: int, *, tells_unknown: bool = False
+) -> list[ListPart]:
     """Return the first rows of each group, at most `rows_max` of each, in their order."""
     groups = GROUPS_UNKNOWN if tells_unknown else GROUPS
     members = {group: list(filter(group.has, rows)) for group in groups}
-    return [Part(group, len(its), its[:rows_max]) for group, its in members.items()]
+    return [ListPart(group, len(its), its[:rows_max]) for group, its in members.items()]
 
 
 def rows_of(
-    found: Iterable[Found],
+    found: Iterable[FoundPlate],
     contradictions: Mapping[str, Contradicted],
     day: str,
     period: Period | None,
-) -> list[Row]:
+) -> list[ListRow]:
     """Return the rows of a list, in the order of `Row.order`.
 
     Args:
@@ -164,23 +166,23 @@ def rows_of(
         day: ISO date to judge by; the first day of the period, if there is one.
     """
     rows = [_row(place, each, contradictions, day, period) for place, each in enumerate(found, 1)]
-    return sorted(rows, key=Row.order)
+    return sorted(rows, key=ListRow.order)
 
 
 def _row(
     place: int,
-    found: Found,
+    found: FoundPlate,
     contradictions: Mapping[str, Contradicted],
     day: str,
     period: Period | None,
-) -> Row:
+) -> ListRow:
     plate = found.registration or found.asked
     if found.record is None:
-        return Row(place, plate, failure_answer(found).error, None)
-    return Row(place, plate, "", _answer(found.record, contradictions[plate], day, period))
+        return ListRow(place, plate, failure_answer(found).error, None)
+    return ListRow(place, plate, "", _answer(found.record, contradictions[plate], day, period))
 
 
-def _answer(record: Record, against: Contradicted, day: str, period: Period | None) -> Answer:
+def _answer(record: Record, against: Contradicted, day: str, period: Period | None) -> ShortAnswer:
     judgement, judged_day = judge(record, day), day
     insured = _outcome(judgement.insurance)
     compliant = _outcome(judgement)
@@ -198,7 +200,7 @@ def _answer(record: Record, against: Contradicted, day: str, period: Period | No
         if verdict.fails
     ]
     lapse, later = _lapses(record, day)
-    return Answer(
+    return ShortAnswer(
         insured,
         compliant,
         ", ".join(failed),
@@ -257,7 +259,7 @@ def _coming_lapses(record: Record, day: str, good: Sequence[str]) -> Iterator[La
         start = shifted_day(last_day, 1)
 
 
-def counts_of(rows: Sequence[Row], *, tells_unknown: bool = False) -> Mapping[str, int]:
+def counts_of(rows: Sequence[ListRow], *, tells_unknown: bool = False) -> Mapping[str, int]:
     """Return how many plates have which answer."""
     answers = [row.answer for row in rows if row.answer is not None]
     errors = Counter(row.error for row in rows if row.answer is None)

@@ -10,7 +10,7 @@ from app.console import look_up_texts as texts
 from app.vehicles.contradictions import opposite_in_words
 from app.vehicles.periods import Period
 
-Answer = Mapping[str, Any]
+AnswerObject = Mapping[str, Any]
 """An object of the document of `explanation`: a plate, one of its answers, or a policy.
 
 A plate also has `missing`: by day what `look_up_missing` finds; and `ages`, those of both answers.
@@ -34,19 +34,19 @@ _CHECK_OF = {"insured": "insuranceValid"}
 _FINES_SHOWN_MAX = 10
 
 
-def vehicle(plate: Answer) -> str:
+def vehicle(plate: AnswerObject) -> str:
     """Return make, model, year and colour of a plate, as far as they are known."""
     its = plate["insurance"]["vehicle"] if "insurance" in plate else {}
     return texts.vehicle_in_words(*(its.get(name) for name in ("make", "model", "year", "color")))
 
 
-def many_policies(insurance: Answer) -> str:
+def many_policies(insurance: AnswerObject) -> str:
     """Return how many policies are in force."""
     more = "more than " if "policiesTruncated" in insurance else ""
     return f"{more}{len(insurance['policies'])} policies"
 
 
-def policy_line(policy: Answer) -> str:
+def policy_line(policy: AnswerObject) -> str:
     insurer = f" of {policy['insurer']}" if policy["insurer"] else ""
     kind = f", {policy['type']}" if policy["type"] else ""
     lasts = f"{texts.in_words(policy['validFrom'])} to {texts.in_words(policy['validTo'])}"
@@ -55,7 +55,7 @@ def policy_line(policy: Answer) -> str:
     return f"{policy['number']}{insurer}{kind}, {lasts}{ends}"
 
 
-def policy_state(policy: Answer) -> str:
+def policy_state(policy: AnswerObject) -> str:
     """Return the state of a policy in a register."""
     on = f" on {texts.in_words(policy['cancelledOn'])}" if policy["cancelledOn"] else ""
     return f"{texts.reason_in_words(policy['state'])}{on}"
@@ -91,7 +91,7 @@ def tax_status(status: str, due: str | None) -> str:
     return f"{word} until {texts.in_words(due)}" if due and status in ("taxed", "exempt") else word
 
 
-class Told(NamedTuple):
+class VerdictText(NamedTuple):
     """A verdict: in large letters, and in sentences below."""
 
     name: str
@@ -106,7 +106,7 @@ class Told(NamedTuple):
     """What is not known, for those who do not see `name`."""
 
 
-def told(plate: Answer, document: Answer, day: str) -> list[Told]:
+def told(plate: AnswerObject, document: AnswerObject, day: str) -> list[VerdictText]:
     """Return the verdicts about a plate: whether it is insured, and compliant; or why none is.
 
     Args:
@@ -115,10 +115,12 @@ def told(plate: Answer, document: Answer, day: str) -> list[Told]:
     all_data = texts.data_of(document["ages"])
     if "error" in plate:
         if not plate["registration"]:
-            return [Told(texts.ANSWER, "warn", texts.NOT_A_PLATE, [f"{plate['error']}."], "")]
+            return [
+                VerdictText(texts.ANSWER, "warn", texts.NOT_A_PLATE, [f"{plate['error']}."], "")
+            ]
         registers = ", ".join(document["registers"])
         known = texts.UNMENTIONED.format(registers) if registers else texts.NO_REGISTER
-        return [Told(texts.ANSWER, "warn", texts.NOT_FOUND, [known], all_data)]
+        return [VerdictText(texts.ANSWER, "warn", texts.NOT_FOUND, [known], all_data)]
     insurance, compliance = plate["insurance"], plate["compliance"]
     insured, compliant = insurance.get("period", {}), compliance.get("period", {})
     # Of a period that fails or is not known, the first such day counts.
@@ -136,7 +138,7 @@ def told(plate: Answer, document: Answer, day: str) -> list[Told]:
     return [each._replace(age=all_data) if each.tone == "unknown" else each for each in verdicts]
 
 
-class _Question(NamedTuple):
+class _CheckQuestion(NamedTuple):
     """What is asked about a vehicle: the verdicts, and the members of its answer."""
 
     name: str
@@ -151,20 +153,22 @@ class _Question(NamedTuple):
         return f"whether {self.good.lower()}"
 
 
-_INSURANCE = _Question(texts.INSURANCE, texts.INSURED, texts.NOT_INSURED, "insured", "insuredUntil")
-_COMPLIANCE = _Question(
+_INSURANCE = _CheckQuestion(
+    texts.INSURANCE, texts.INSURED, texts.NOT_INSURED, "insured", "insuredUntil"
+)
+_COMPLIANCE = _CheckQuestion(
     texts.COMPLIANCE, texts.COMPLIANT, texts.NOT_COMPLIANT, "compliant", "compliantUntil"
 )
 
 
 def _told(
-    question: _Question,
-    answer: Answer,
+    question: _CheckQuestion,
+    answer: AnswerObject,
     day: str,
     fails: Sequence[str],
     missing: Sequence[str],
     age: str,
-) -> Told:
+) -> VerdictText:
     """Return the verdict about a question.
 
     Args:
@@ -174,22 +178,24 @@ def _told(
     name, period = question.name, answer.get("period", {})
     if "tooManyPolicies" in period:
         why = f"{question.whether}: {texts.TOO_MANY_POLICIES} end on the first day or later"
-        return Told(name, "warn", texts.NOT_JUDGED, [why], age)
+        return VerdictText(name, "warn", texts.NOT_JUDGED, [why], age)
     start = []
     if "firstFailingDay" in period:
         start = [f"from {texts.in_words(period['firstFailingDay'], with_weekday=True)}"]
     if "validThroughout" in period.get("unknown", ()) or (
         not period and question.member in answer.get("unknown", ())
     ):
-        return Told(name, "unknown", texts.NOT_KNOWN, [*start, *missing], age, question.whether)
+        return VerdictText(
+            name, "unknown", texts.NOT_KNOWN, [*start, *missing], age, question.whether
+        )
     if start or not answer[question.member]:
-        return Told(name, "bad", question.bad, [*start, *fails, *missing], age)
+        return VerdictText(name, "bad", question.bad, [*start, *fails, *missing], age)
     every = ["on every day"] if period else []
     until = end(answer, question.until, day)
-    return Told(name, "good", question.good, [*every, until, *missing], age)
+    return VerdictText(name, "good", question.good, [*every, until, *missing], age)
 
 
-def end(answer: Answer, until_name: str, day: str) -> str:
+def end(answer: AnswerObject, until_name: str, day: str) -> str:
     """Return until when an answer holds.
 
     Args:
@@ -201,7 +207,7 @@ def end(answer: Answer, until_name: str, day: str) -> str:
     return texts.NO_END if last_day is None else texts.until(last_day, day)
 
 
-def why_not_insured(reason: str, policy: Answer | None) -> str:
+def why_not_insured(reason: str, policy: AnswerObject | None) -> str:
     """Return why a vehicle is not insured.
 
     Args:
@@ -215,7 +221,7 @@ def why_not_insured(reason: str, policy: Answer | None) -> str:
     return f"{says_so}no policy is known"
 
 
-def _fails(answer: Answer, dates: Answer, missing: Answer) -> Iterator[str]:
+def _fails(answer: AnswerObject, dates: AnswerObject, missing: AnswerObject) -> Iterator[str]:
     """Yield each check that fails for certain, with its reason."""
     for check, title in texts.CHECKS.items():
         reason = answer["reasons"][check]
@@ -231,7 +237,7 @@ def _fails(answer: Answer, dates: Answer, missing: Answer) -> Iterator[str]:
             yield f"{title}: {_FAILS.get((check, reason)) or texts.reason_in_words(reason)}"
 
 
-def _not_known(missing: Answer) -> Iterator[str]:
+def _not_known(missing: AnswerObject) -> Iterator[str]:
     """Yield each check whose outcome is not known, with what is missing."""
     for check, why in missing.items():
         if check == "insuranceValid":
@@ -240,17 +246,17 @@ def _not_known(missing: Answer) -> Iterator[str]:
             yield texts.check_not_known(check, why)
 
 
-def _last_day(check: str, dates: Answer) -> str:
+def _last_day(check: str, dates: AnswerObject) -> str:
     last_day: str = dates["taxDue" if check == "roadTaxPaid" else "motExpiry"]
     return last_day
 
 
-def _fines_owed(dates: Answer) -> str:
+def _fines_owed(dates: AnswerObject) -> str:
     count = dates["finesOutstanding"]
     return f"{'at least ' if count == 100 else ''}{count} owed now"
 
 
-def fines_owed(plate: Answer) -> list[str]:
+def fines_owed(plate: AnswerObject) -> list[str]:
     """Return the fines that are owed, such as `70.00 GBP, PCN00001, 1 October 2026`.
 
     A fine that several registers have is one.
@@ -272,7 +278,7 @@ def fines_owed(plate: Answer) -> list[str]:
     return found[:_FINES_SHOWN_MAX] + ([f"and {more:,} more"] if more > 0 else [])
 
 
-def depends_on(check: str, plate: Answer, day: str) -> str:
+def depends_on(check: str, plate: AnswerObject, day: str) -> str:
     """Return the date or number that a check depends on; empty if there is none."""
     its, policy = plate["compliance"], plate["chosenPolicy"]
     is_good, reason = its["checks"][check], its["reasons"][check]
@@ -291,13 +297,13 @@ def depends_on(check: str, plate: Answer, day: str) -> str:
     return text
 
 
-def missing_of(column: str, plate: Answer, day: str) -> Sequence[str]:
+def missing_of(column: str, plate: AnswerObject, day: str) -> Sequence[str]:
     """Return what is missing where a check of a decision is not known; empty if it is known."""
     lacks: Sequence[str] = plate["missing"][day].get(_CHECK_OF.get(column, column), ())
     return lacks
 
 
-def contradiction(check: str, plate: Answer) -> str:
+def contradiction(check: str, plate: AnswerObject) -> str:
     """Return which registers say the opposite of a check; empty if none does."""
     decisions = plate["decidedBy"]
     registers = next(
@@ -306,7 +312,7 @@ def contradiction(check: str, plate: Answer) -> str:
     return f"But {opposite_in_words(registers)}." if registers else ""
 
 
-def _ended(reason: str, policy: Answer) -> str:
+def _ended(reason: str, policy: AnswerObject) -> str:
     """Return when a policy ended or begins, if that is why a vehicle is not insured."""
     if reason == "expired":
         return f"ended on {texts.in_words(policy['validTo'])}"
@@ -316,7 +322,7 @@ def _ended(reason: str, policy: Answer) -> str:
 
 
 def receipt(
-    plate: Answer, verdicts: Sequence[Told], day: str, period: Period | None
+    plate: AnswerObject, verdicts: Sequence[VerdictText], day: str, period: Period | None
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the lines of a receipt about a plate, each with its name and the tone of a verdict."""
     # Nobody reads more of a text that is no plate; the form takes 300,000 characters.

@@ -24,7 +24,7 @@ _MANY = 0.5
 """The share of cells that look like plates from which a column may be one of plates."""
 
 
-class Column(NamedTuple):
+class PastedColumn(NamedTuple):
     """A column of a table that has a cell which is not empty."""
 
     choice: str
@@ -42,11 +42,11 @@ class Column(NamedTuple):
         return [*first, *self.rest[:SAMPLES]][:SAMPLES]
 
 
-class Table(NamedTuple):
+class PastedTable(NamedTuple):
     """A table with at least two lines, which may be ragged."""
 
     lines: Sequence[Sequence[str]]
-    columns: Sequence[Column]
+    columns: Sequence[PastedColumn]
 
     @property
     def heading(self) -> Sequence[str]:
@@ -100,7 +100,7 @@ def are_several(entry: str) -> bool:
     return len(words) > 1 and all(len(word) > 3 and _looks_like_plate(word) for word in words)
 
 
-def table_of(text: str) -> Table | None:
+def table_of(text: str) -> PastedTable | None:
     """Return the table that a text is; None if it is a list.
 
     Most lines of a table have cells with the same delimiter between them: a tab, `;` or `,`. A text
@@ -122,15 +122,15 @@ def _cleaned(lines: Iterable[Sequence[str]]) -> list[list[str]]:
     return [line for line in cleaned if any(line)]
 
 
-def _table(lines: Sequence[Sequence[str]]) -> Table | None:
+def _table(lines: Sequence[Sequence[str]]) -> PastedTable | None:
     """Return a table of lines that are not blank; None if it is a list."""
     if len(lines) < 2:
         return None
-    table = Table(lines, _columns(lines))
+    table = PastedTable(lines, _columns(lines))
     return table if len(table.columns) > 1 or table.looks_headed() else None
 
 
-def _columns(lines: Sequence[Sequence[str]]) -> list[Column]:
+def _columns(lines: Sequence[Sequence[str]]) -> list[PastedColumn]:
     first, *others = lines
     rest: list[list[str]] = [[] for _ in range(max(map(len, lines)))]
     for line in others:
@@ -138,7 +138,9 @@ def _columns(lines: Sequence[Sequence[str]]) -> list[Column]:
             if cell:
                 cells.append(cell)
     return [
-        Column(str(number), name, cells, sum(map(_looks_like_plate, cells)) / max(len(cells), 1))
+        PastedColumn(
+            str(number), name, cells, sum(map(_looks_like_plate, cells)) / max(len(cells), 1)
+        )
         for number, (name, cells) in enumerate(zip_longest(first, rest, fillvalue=""), 1)
         if name or cells
     ]

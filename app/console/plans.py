@@ -18,7 +18,7 @@ from app.accounts.models import (
     Plan,
 )
 from app.actions import Actor, changing
-from app.console.form_pages import Confirmation, Entity, FormPage, Question, RowlessForm
+from app.console.form_pages import Confirmation, ConfirmationText, Entity, FormPage, RowlessForm
 from app.console.forms import Field, Form, version_of
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
@@ -235,7 +235,7 @@ class PlanDeletion(Confirmation[Plan]):
 
     entity, done, leads_to_list = _PLANS, "deleted", True
 
-    def _question(self, row: Plan) -> Question:
+    def _question(self, row: Plan) -> ConfirmationText:
         accounts = _count_accounts(self.engine, row)
         if row.name == DEFAULT_PLAN:
             text = "New accounts get it unless another one is chosen. You can change its limits."
@@ -246,7 +246,7 @@ class PlanDeletion(Confirmation[Plan]):
             heading = "This plan is in use"
         else:
             text = "No account is on it, so nothing else changes."
-            return Question(f"Delete the plan {row.name}?", text, "Delete the plan")
+            return ConfirmationText(f"Delete the plan {row.name}?", text, "Delete the plan")
         raise PageError(409, heading, text, back=(PLACE, segment_of(row.name)))
 
     def _change(self, row: Plan, actor: Actor) -> None:

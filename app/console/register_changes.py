@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 
 import falcon
 
-from app.console.form_pages import Question, ask
+from app.console.form_pages import ConfirmationText, ask
 from app.console.forms import VERSION_FIELD, read_fields, refresh, require_version, version_of
 from app.console.registers import PLACE, require_state
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, missing, number_in_path, redirect, view
 from app.errors import OperatorError
-from app.jobs.register_tasks import ACCEPT, REJECT, Wanted
+from app.jobs.register_tasks import ACCEPT, REJECT, TaskRequest
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, MERGE, PURGE, ROLLBACK, UNDROP
 from app.registers.holds import HeldLoad, explained, require_acceptable, require_rejectable
@@ -56,7 +56,7 @@ class _RegisterAction(Resource, ABC):
     """Its mode in the history."""
 
     @abstractmethod
-    def _question(self, state: RegisterState, to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> ConfirmationText:
         """Return the question. Raises PageError if the action is pointless in this state.
 
         Args:
@@ -89,7 +89,7 @@ class _RegisterAction(Resource, ABC):
             self._possible(state, to)
 
         seen = read_fields(req).get(VERSION_FIELD, "")[:_VERSION_CHARACTERS]
-        wanted = Wanted(name, self.action, to, seen, req.session.name)
+        wanted = TaskRequest(name, self.action, to, seen, req.session.name)
         try:
             task = self.services.tasks.begin(wanted, require_current)
         except OSError as error:
@@ -97,7 +97,7 @@ class _RegisterAction(Resource, ABC):
             raise PageError(503, "This cannot be done now", text, (PLACE, name)) from error
         redirect(req, resp, "tasks", str(task.id))
 
-    def _possible(self, state: RegisterState, to: int | None) -> Question:
+    def _possible(self, state: RegisterState, to: int | None) -> ConfirmationText:
         """Return the question. Raises PageError if the action is not possible now."""
         question = self._question(state, to)
         if is_being_loaded(self.engine, state.name):
@@ -119,7 +119,7 @@ class RegisterRollback(_RegisterAction):
 
     action = ROLLBACK
 
-    def _question(self, state: RegisterState, to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> ConfirmationText:
         snapshot = None if to is None else state.snapshot(to)
         if snapshot is None or state.current is None:
             raise _impossible(
@@ -128,7 +128,7 @@ class RegisterRollback(_RegisterAction):
                 "Its page shows to which loads it can go back.",
             )
         kinds = " and ".join(sorted(snapshot.undone))
-        return Question(
+        return ConfirmationText(
             f"Roll {state.name} back to load {to}?",
             f"It has {state.current.described()}. Then it has {snapshot.kept.described()} "
             f"again. This changes its {kinds}, from the next request on. What later loads brought "
@@ -142,9 +142,9 @@ class RegisterAcceptance(_RegisterAction):
 
     action = ACCEPT
 
-    def _question(self, state: RegisterState, to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> ConfirmationText:
         held = _undecided(self.engine, state, to, require_acceptable)
-        return Question(
+        return ConfirmationText(
             f"Accept load {to} of {state.name}?",
             f"It breaks rules: {explained(held.broken)}. Its {held.kind} are loaded all the same, "
             f"as a {held.mode}, and answers use them from the next request on. A rule that is not "
@@ -158,10 +158,10 @@ class RegisterRejection(_RegisterAction):
 
     action = REJECT
 
-    def _question(self, state: RegisterState, to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> ConfirmationText:
         held = _undecided(self.engine, state, to, require_rejectable)
         waiting = " Later files that wait for it are loaded from the next night on."
-        return Question(
+        return ConfirmationText(
             f"Reject load {to} of {state.name}?",
             "It changes nothing, and is not held any more. The same files are refused from now on. "
             f"These stay in {held.directory} for as long as those of other failed loads."
@@ -197,12 +197,12 @@ class RegisterDrop(_RegisterAction):
 
     action = DROP
 
-    def _question(self, state: RegisterState, to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> ConfirmationText:
         if state.current is None:
             raise _impossible(
                 state, "There is nothing to drop", "The register was dropped already."
             )
-        return Question(
+        return ConfirmationText(
             f"Drop {state.name}?",
             f"It has {state.current.described()}. From the next request on, answers do not use "
             "it. You can bring it back, until something is loaded into a register of this name.",
@@ -215,14 +215,14 @@ class RegisterUndrop(_RegisterAction):
 
     action = UNDROP
 
-    def _question(self, state: RegisterState, to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> ConfirmationText:
         if state.dropped is None:
             raise _impossible(
                 state,
                 "There is nothing to bring back",
                 "The register was not dropped, or something was loaded into it since.",
             )
-        return Question(
+        return ConfirmationText(
             f"Bring {state.name} back?",
             f"It had {state.dropped.described()} when it was dropped. From the next request on, "
             "answers use it again.",
@@ -235,20 +235,20 @@ class RegisterPurge(_RegisterAction):
 
     action = PURGE
 
-    def _question(self, state: RegisterState, to: int | None) -> Question:
+    def _question(self, state: RegisterState, to: int | None) -> ConfirmationText:
         if not state.can_be_purged:
             raise _impossible(state, "There is nothing to remove", "The register has no data.")
         if state.current is not None:
             text = "Until it is removed, a dropped register can be brought back."
             raise _impossible(state, "Drop the register first", text)
         if state.dropped is None:
-            return Question(
+            return ConfirmationText(
                 f"End the warning about {state.name}?",
                 "All loads of this name failed, so there is no data to remove. If the name was "
                 "mistyped, this ends the warning about it.",
                 "End the warning",
             )
-        return Question(
+        return ConfirmationText(
             f"Remove {state.name} for good?",
             f"Its data ({state.dropped.described()}) and its snapshots are removed, which frees "
             "their disk space. This cannot be undone: only its files can bring it back.",

@@ -37,7 +37,7 @@ _SORTABLE = {
 _DEFAULT_DROP = "/var/lib/verifyd/drop"
 
 
-class Row(NamedTuple):
+class RegisterRow(NamedTuple):
     """A register in the list."""
 
     entry: Entry
@@ -66,7 +66,7 @@ class RegisterList(Resource):
         running = _running(engine)
         tasks = {task.register: task for task in self.services.tasks.running()}
         rows = [
-            Row(
+            RegisterRow(
                 entry,
                 ages_by_name.get(entry.name),
                 _warnings_of(entry.name, conditions),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import falcon
 
 from app.console.entrance import SessionCookie
-from app.console.form_pages import Question, ask
+from app.console.form_pages import ConfirmationText, ask
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import LOOK_UP, Resource, missing, redirect, view
 from app.own_command import INSTALLED, as_run_here
@@ -61,7 +61,7 @@ class SessionEnd(Resource):
         if session is None:
             raise missing("session", "It has ended, or never was.", _PLACE)
         link = _NEEDS_LINK.format(name=shlex.quote(session.name), role=session.role)
-        question = Question(
+        question = ConfirmationText(
             f"End the session of {session.name}?",
             "The browser with this session is signed out at its next click. "
             + (_STILL_LISTED if directory_of(self.config) else link),
@@ -150,7 +150,7 @@ class SignOutEverywhere(Resource):
     def on_get(self, req: ConsoleRequest, resp: falcon.Response) -> None:
         """GET /console/sign-out/everywhere. Asks for confirmation."""
         name = req.session.name
-        question = Question(
+        question = ConfirmationText(
             f"Sign {name} out everywhere?",
             f"Every browser that is signed in as {name} is signed out, this one too. Links for "
             f"{name} that nobody has used stop working.",

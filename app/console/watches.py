@@ -21,13 +21,13 @@ from app.actions import Actor
 from app.audit.record import Criteria, Plate
 from app.console.accounts import ACCOUNTS
 from app.console.audit import AuditFile, AuditTaskPage, begin_task
-from app.console.form_pages import Confirmation, Entity, Question
+from app.console.form_pages import Confirmation, ConfirmationText, Entity
 from app.console.forms import read_fields, refresh, version_of
 from app.console.listing import Listing, Permitted
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, view
 from app.jobs.audit_tasks import EVENTS, WATCHES
-from app.jobs.results import Question as Asked
+from app.jobs.results import TrailQuestion as Asked
 from app.jobs.sweeping import accept
 from app.settings.enquiries import choices_of, enquiry_text_fault, reason_fault
 from app.storage.engine import Engine
@@ -236,14 +236,14 @@ class HeldAcceptance(Confirmation[Any]):
 
     entity, done, leads_to_list = _HELD, "accepted", True
 
-    def _question(self, row: Any) -> Question:
+    def _question(self, row: Any) -> ConfirmationText:
         if not row.held or is_accepted(row.swept):
             text = "Nothing is held back, or somebody has just accepted it."
             raise PageError(409, "There is nothing to accept", text, (PLACE,))
         if row.suspended_at is not None:
             text = "Suspended accounts are not swept. Resume it first."
             raise PageError(409, "The account is suspended", text, ("accounts", row.tag))
-        return Question(
+        return ConfirmationText(
             f"Report changes to {row.name}?",
             f"A load has changed what {row.held:,} of its watches say. If the load is right, "
             "accept this: a sweep begins now and reports them. If it is wrong, roll the "

@@ -151,7 +151,7 @@ _RESULT = "results[]."
 """How members of an item of a bulk answer begin."""
 
 
-class Member(NamedTuple):
+class DocumentedMember(NamedTuple):
     """A parameter, or a member of a body."""
 
     name: str
@@ -161,14 +161,14 @@ class Member(NamedTuple):
     text: str
 
 
-class Answer(NamedTuple):
+class DocumentedAnswer(NamedTuple):
     """The answer of an operation that succeeded."""
 
     status: str
     text: str
     body: str | None
     """An example as indented JSON; None if the answer has no body."""
-    members: list[Member]
+    members: list[DocumentedMember]
 
 
 class Operation(NamedTuple):
@@ -180,13 +180,13 @@ class Operation(NamedTuple):
     path: str
     summary: str
     text: str
-    parameters: list[Member]
+    parameters: list[DocumentedMember]
     """Those in the path and in the query."""
     has_headers: bool
     """Whether it takes the headers of `Reference.headers`."""
-    body_members: list[Member]
+    body_members: list[DocumentedMember]
     samples: list[Sample]
-    answer: Answer
+    answer: DocumentedAnswer
     codes: dict[str, list[str]]
     """Error codes that not every operation has, by status."""
 
@@ -226,7 +226,7 @@ class Reference:
         return [code for code in codes[0] if all(code in each for each in codes)]
 
     @cached_property
-    def headers(self) -> list[Member]:
+    def headers(self) -> list[DocumentedMember]:
         """The headers that some operations take; they all take the same."""
         given = [
             [self._parameter(each) for each in self._parameters(node) if each["in"] == "header"]
@@ -280,18 +280,18 @@ class Reference:
     def _parameters(self, node: Node) -> list[Node]:
         return [self._resolved(each) for each in node.get("parameters", [])]
 
-    def _parameter(self, node: Node) -> Member:
+    def _parameter(self, node: Node) -> DocumentedMember:
         text = node["description"]
-        return Member(node["name"], self._type(node["schema"]), node["required"], text)
+        return DocumentedMember(node["name"], self._type(node["schema"]), node["required"], text)
 
-    def _answer(self, node: Node) -> Answer:
+    def _answer(self, node: Node) -> DocumentedAnswer:
         status = min(node["responses"])
         response = self._resolved(node["responses"][status])
         schema, body = self._content(response)
         shown = None if body is None else _indented(body)
-        return Answer(status, response["description"], shown, list(self._members(schema)))
+        return DocumentedAnswer(status, response["description"], shown, list(self._members(schema)))
 
-    def _verdict(self, members: Sequence[Member]) -> str | None:
+    def _verdict(self, members: Sequence[DocumentedMember]) -> str | None:
         """Return the member of an answer that tells yes or no, or that this is not known."""
         names = [member.name.removeprefix(_RESULT) for member in members]
         if "unknown" not in names:
@@ -317,7 +317,7 @@ class Reference:
         example = self._resolved(next(iter(content["examples"].values())))
         return content["schema"], example["value"]
 
-    def _members(self, schema: Node, prefix: str = "") -> Iterator[Member]:
+    def _members(self, schema: Node, prefix: str = "") -> Iterator[DocumentedMember]:
         """List the members of an object, and below each those of the objects in it.
 
         Objects in a result of many are listed only with the operation on one vehicle.
@@ -326,7 +326,7 @@ class Reference:
         for name, node in schema.get("properties", {}).items():
             is_required = name in schema.get("required", ())
             text = self._text(node)
-            yield Member(prefix + name, self._type(node), is_required, text)
+            yield DocumentedMember(prefix + name, self._type(node), is_required, text)
             inner = self._without_null(node)
             if inner.get("type") == "array":
                 yield from self._members(inner["items"], f"{prefix}{name}[].")

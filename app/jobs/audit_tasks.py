@@ -20,14 +20,21 @@ from app.audit.export import csv_of, write_export
 from app.audit.record import AuditError, Row, row_of
 from app.audit.recording import owner_for_task, record_now
 from app.audit.report import refusals_in, report
-from app.audit.search import Period, Query, estimate, search
+from app.audit.search import Query, TimeSpan, estimate, search
 from app.audit.trail import record_use
 from app.audit.verify import verify
 from app.audit.view import View, view_of
 from app.config import Config
 from app.jobs.plate_report import PlateReport, render_plate, report_plate
 from app.jobs.recorded_file import Note, Write, recorded_file
-from app.jobs.results import BYTE_ORDER_MARK, KEPT_SECONDS, RESULT, LimitedFile, Question, Results
+from app.jobs.results import (
+    BYTE_ORDER_MARK,
+    KEPT_SECONDS,
+    RESULT,
+    LimitedFile,
+    Results,
+    TrailQuestion,
+)
 from app.jobs.tasks import DONE, AnyTask, TaskModel, TaskTable
 from app.registers.diff import (
     CSV_HEADING,
@@ -71,7 +78,7 @@ class AuditTask(TaskModel):
         table_name = "audit_task"
 
 
-class Wanted(NamedTuple):
+class TaskRequest(NamedTuple):
     """A task that somebody asks for."""
 
     kind: str
@@ -96,7 +103,7 @@ FOUND_MAX = 5_000
 """How many records the page of a search shows; its file has all that were found."""
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search."""
 
     rows: list[Row]
@@ -133,7 +140,7 @@ class AuditTasks(TaskTable[Task]):
         is_theirs = (AuditTask.asked_by == asked_by) & AuditTask.kind.in_(list(kinds))
         return is_theirs & self._is_kept()
 
-    def begin(self, wanted: Wanted, question: Question) -> Task:
+    def begin(self, wanted: TaskRequest, question: TrailQuestion) -> Task:
         """Create a task and start its process, once, however often it is asked for.
 
         If the person has a task of this kind that runs, return that one: it may ask something else.
@@ -195,17 +202,17 @@ class Work(NamedTuple):
     config: Config
     results: Results
     task: Task
-    question: Question
+    question: TrailQuestion
     views: list[View]
     """The trail of this host; empty if it is not needed."""
 
     @property
-    def period(self) -> Period:
+    def period(self) -> TimeSpan:
         """The period that is asked for."""
-        return Period.of(self.question.criteria.since, self.question.criteria.until)
+        return TimeSpan.of(self.question.criteria.since, self.question.criteria.until)
 
 
-def _search(work: Work) -> Found:
+def _search(work: Work) -> SearchResult:
     """Write the records that were found to a file, and return the newest of them."""
     (view,), query, rows, total = work.views, _query(work), list[Row](), 0
     began_ns = clock.monotonic_ns()
@@ -224,8 +231,8 @@ def _search(work: Work) -> Found:
                 rows.append(row)
     if next(found, None) is not None:
         records, seconds = estimate(view, query, lambda record: csv_of([row_of(record)]))
-        return Found(rows, False, max(records, total + 1), seconds)
-    return Found(rows, True, total, (clock.monotonic_ns() - began_ns) / 10**9)
+        return SearchResult(rows, False, max(records, total + 1), seconds)
+    return SearchResult(rows, True, total, (clock.monotonic_ns() - began_ns) / 10**9)
 
 
 def _query(work: Work) -> Query:
@@ -265,7 +272,7 @@ def _plate(work: Work) -> PlateReport:
     return done
 
 
-class Changed(NamedTuple):
+class DiffResult(NamedTuple):
     """The result of a diff."""
 
     load_id: int
@@ -276,7 +283,7 @@ class Changed(NamedTuple):
     note: str
 
 
-def _diff(work: Work) -> Changed:
+def _diff(work: Work) -> DiffResult:
     """Write the plates whose answers a load changed; each is recorded before that."""
     asked, total, first = work.question, 0, list[Turn]()
     compared = require_comparable(work.engine, asked.load, work.config.timezone)
@@ -289,7 +296,7 @@ def _diff(work: Work) -> Changed:
             write("".join(turn.csv_line for turn in turns.plates))
             total += len(turns.plates)
             first += turns.plates[: PLATES_SHOWN - len(first)]
-    return Changed(compared.load_id, compared.register, total, first, compared.note)
+    return DiffResult(compared.load_id, compared.register, total, first, compared.note)
 
 
 _PIECE = 1_000

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.backup.retention import Limits
-from app.backup.take import Registers, Taken, take
+from app.backup.take import NewBackup, Registers, take
 from app.config import Config
 from app.jobs.job import Job
 from app.storage.interface import Waiting
@@ -12,7 +12,7 @@ from app.storage.session import opened_database
 
 
 @dataclass(kw_only=True)
-class Backup(Job[Taken]):
+class Backup(Job[NewBackup]):
     """A new backup in a directory."""
 
     name = "backup"
@@ -28,7 +28,7 @@ class Backup(Job[Taken]):
     waiting: Waiting
     """Tells the user what the job waits for."""
 
-    def do(self, config: Config) -> Taken:
+    def do(self, config: Config) -> NewBackup:
         """Take the backup."""
         limits = Limits(self.keep, config.backup_limit) if self.keep else None
         with opened_database(config) as engine, self.waiting("the copy of the database"):

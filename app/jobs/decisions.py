@@ -10,7 +10,7 @@ from app.actions import Actor
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import NICENESS, Job, is_attended
-from app.jobs.loads import Shown, load_files
+from app.jobs.loads import ShowProgress, load_files
 from app.registers.attempts import Attempt
 from app.registers.dropped import kept
 from app.registers.holds import HeldLoad, explained, note_hold, reject, require_acceptable
@@ -35,7 +35,7 @@ class Acceptance(Job[LoadResult]):
 
     load_id: int
     waiting: Waiting
-    shown: Shown
+    shown: ShowProgress
 
     def do(self, config: Config) -> LoadResult:
         """Load the files. Raises OperatorError if that is not possible."""
@@ -62,7 +62,7 @@ def accept(
     load_id: int,
     actor: Actor,
     waiting: Waiting = nullcontext,
-    shown: Shown = lambda: nullcontext(lambda _: None),
+    shown: ShowProgress = lambda: nullcontext(lambda _: None),
 ) -> LoadResult:
     """Load the files of a held load again, with exactly its rules accepted.
 

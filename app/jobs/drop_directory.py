@@ -21,7 +21,7 @@ from app.clock_steps import old_times
 from app.config import Config
 from app.errors import OperatorError
 from app.jobs.job import Job, reason_of
-from app.jobs.loads import Ended, LoadProcess, Shown, note_moved, note_refused
+from app.jobs.loads import Ended, LoadProcess, ShowProgress, note_moved, note_refused
 from app.jobs.sweeping import sweeps_held_off
 from app.registers.dropped import kept
 from app.registers.dropped.directory import Batch, batches, keep, put_aside, remove
@@ -69,7 +69,7 @@ class DropDirectory(Job[None]):
     """The directory of the option files; None if there is none."""
     waiting: InitVar[Waiting]
     """Tells the user what a load waits for."""
-    shown: InitVar[Shown]
+    shown: InitVar[ShowProgress]
     loaded: Callable[[Item], object]
     """Receives each load as it ends."""
     is_scheduled: bool
@@ -83,7 +83,7 @@ class DropDirectory(Job[None]):
     in_history: set[int] = field(default_factory=set, init=False)
     """Numbers of failed loads that alerts read from the history."""
 
-    def __post_init__(self, waiting: Waiting, shown: Shown) -> None:
+    def __post_init__(self, waiting: Waiting, shown: ShowProgress) -> None:
         """Prepare what runs the loads."""
         self._loads = LoadProcess(waiting, shown)
         self._warnings: set[str] = set()

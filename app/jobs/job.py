@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import peewee
 
 from app import clock
-from app.alerts.conditions import Gathered, gathered
+from app.alerts.conditions import FoundConditions, gathered
 from app.alerts.nightly import Run, record, running, shortened
 from app.alerts.report import report
 from app.config import Config, ConfigError
@@ -127,7 +127,9 @@ def queue_alert(config: Config, wrong: Sequence[str], ended: Run | None = None) 
         report(config, lambda: gathered_now(config, wrong, ended))
 
 
-def gathered_now(config: Config, wrong: Sequence[str] = (), ended: Run | None = None) -> Gathered:
+def gathered_now(
+    config: Config, wrong: Sequence[str] = (), ended: Run | None = None
+) -> FoundConditions:
     """Return everything that is wrong now, also if the database cannot be opened."""
     with (
         suppress(OperatorError, OSError, peewee.PeeweeException),

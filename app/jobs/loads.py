@@ -41,7 +41,7 @@ from app.storage.errors import message_of
 from app.storage.interface import Waiting
 from app.storage.session import opened_database
 
-Shown = Callable[[], AbstractContextManager[Show]]
+ShowProgress = Callable[[], AbstractContextManager[Show]]
 """Returns a context that shows the user the progress of a load."""
 _log = logging.getLogger("verifyd.jobs")
 
@@ -61,7 +61,7 @@ class Load(Job[LoadResult]):
     """Whether nothing changes, and no failure is reported."""
     waiting: Waiting
     """Tells the user what the load waits for."""
-    shown: Shown
+    shown: ShowProgress
 
     def __post_init__(self) -> None:
         """Report a failure only if it is one of a load."""
@@ -94,7 +94,7 @@ def printed_by_command() -> Iterator[None]:
 
 
 def load_files(
-    request: LoadRequest, attempt: Attempt, config: Config, waiting: Waiting, shown: Shown
+    request: LoadRequest, attempt: Attempt, config: Config, waiting: Waiting, shown: ShowProgress
 ) -> LoadResult:
     """Load the files of a request. A load that is ended leaves the register as it was.
 
@@ -200,7 +200,7 @@ class LoadProcess:
         waiting: tells the user what a load waits for.
     """
 
-    def __init__(self, waiting: Waiting, shown: Shown) -> None:
+    def __init__(self, waiting: Waiting, shown: ShowProgress) -> None:
         self._waiting = waiting
         self._shown = shown
         self.is_stopped = False

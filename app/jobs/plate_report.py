@@ -10,7 +10,7 @@ from app import clock
 from app.accounts.models import Account, Plan
 from app.audit.record import Record, row_of, time_of
 from app.audit.report import render_page
-from app.audit.search import Period, Query, search
+from app.audit.search import Query, TimeSpan, search
 from app.audit.view import View
 from app.storage.engine import Engine
 from app.watches.repository import COLUMNS, watch_of
@@ -65,7 +65,7 @@ class PlateReport(msgspec.Struct):
 
 
 def report_plate(
-    views: Sequence[View], plate: str, period: Period, engine: Engine | None
+    views: Sequence[View], plate: str, period: TimeSpan, engine: Engine | None
 ) -> PlateReport:
     """Return a report about a plate, without what sandboxes say about it (D182).
 

@@ -40,7 +40,7 @@ class RegisterTask(TaskModel):
         table_name = "register_task"
 
 
-class Wanted(NamedTuple):
+class TaskRequest(NamedTuple):
     """What somebody asks for."""
 
     register: str
@@ -85,7 +85,7 @@ class Tasks(TaskTable[Task]):
         """Return the task that added a line to the history, None if a command did."""
         return next(self._select(RegisterTask.load_id == load_id), None)
 
-    def begin(self, wanted: Wanted, require_current: Callable[[], object]) -> Task:
+    def begin(self, wanted: TaskRequest, require_current: Callable[[], object]) -> Task:
         """Create a task and start its process, once, however often it is asked for.
 
         If the register has a task that runs, return that one. If the same form was sent before and

@@ -36,7 +36,7 @@ _LOOK_EVERY_BYTES = 1 << 20
 T = TypeVar("T")
 
 
-class Question(msgspec.Struct, frozen=True, omit_defaults=True):
+class TrailQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a task asks of the trail."""
 
     criteria: Criteria = msgspec.field(default_factory=Criteria)
@@ -64,7 +64,7 @@ class Results:
         """Return the path of a file of a task."""
         return self._directory / f"{task.id}-{task.seen}.{suffix}"
 
-    def ask(self, task: AnyTask, question: Question) -> None:
+    def ask(self, task: AnyTask, question: TrailQuestion) -> None:
         """Write the question of a task to its file. Raises OSError."""
         make_directory(self._directory.parent)
         with suppress(FileExistsError):
@@ -72,9 +72,9 @@ class Results:
         with self.opened(task, _QUESTION) as file:
             file.write(msgspec.json.encode(question))
 
-    def find_question(self, task: AnyTask) -> Question | None:
+    def find_question(self, task: AnyTask) -> TrailQuestion | None:
         """Return the question of a task; None if its file was removed or damaged."""
-        return self._read(task, _QUESTION, Question)
+        return self._read(task, _QUESTION, TrailQuestion)
 
     def find(self, task: AnyTask, kind: type[T]) -> T | None:
         """Return the result of a task; None if its file was removed or damaged."""

@@ -29,9 +29,9 @@ from app.watches.feed import KEPT_DAYS
 from app.watches.repository import Terms
 from app.watches.sweep import (
     AccountToSweep,
-    Outcome,
     Sweep,
     Swept,
+    SweptWatch,
     Tell,
     accept_held,
     accounts_to_sweep,
@@ -201,7 +201,7 @@ def _teller(engine: Engine, config: Config, recorded: Recording) -> Tell:
     It raises AuditError if that must be recorded, and cannot be.
     """
 
-    def tell(account: AccountToSweep, told: Sequence[Outcome]) -> None:
+    def tell(account: AccountToSweep, told: Sequence[SweptWatch]) -> None:
         if account.is_sandbox:
             return
         recorded.record_each(_shown(account.name, each) for each in told)
@@ -211,7 +211,7 @@ def _teller(engine: Engine, config: Config, recorded: Recording) -> Tell:
     return tell
 
 
-def _shown(account: str, outcome: Outcome) -> Mapping[str, Any]:
+def _shown(account: str, outcome: SweptWatch) -> Mapping[str, Any]:
     terms = outcome.watch.terms
     plate = told_plate(terms.registration, outcome.found.told)
     plate.events = [each.type for each in outcome.found.changes]

@@ -34,10 +34,10 @@ from app.text import counted
 from app.vehicles.reader import BATCH_PLATES, readers_for_watches
 from app.vehicles.records import Read
 from app.vehicles.registration import canonical_registration, registration_fault
-from app.watches.repository import Changed, Edit, Terms, Watches
+from app.watches.repository import Edit, Terms, Watches, WatchesChange
 from app.watches.sweep import WANTED
 from app.watches.terms import lead_days_fault, until_fault
-from app.watches.told import Told, told_by_plate
+from app.watches.told import ToldChecks, told_by_plate
 from app.watches.words import told_plate
 
 WATCHLIST = "watchlist"
@@ -129,14 +129,14 @@ def import_watchlist(
         _require_space(engine, config, listed - known, records=is_recorded)
         registers = Read()
 
-        def look(plates: Sequence[str]) -> Mapping[str, Told]:
+        def look(plates: Sequence[str]) -> Mapping[str, ToldChecks]:
             nonlocal registers
             found, registers = with_current_registers(
                 engine, lambda state: reader.look_up(state, plates, rules.today, WANTED)
             )
             return told_by_plate(found, rules.today)
 
-        def tell(unrecorded: Sequence[Terms], told: Mapping[str, Told]) -> None:
+        def tell(unrecorded: Sequence[Terms], told: Mapping[str, ToldChecks]) -> None:
             plates = (told_plate(each.registration, told[each.registration]) for each in unrecorded)
             recorded.record_each(
                 watch_shown(account.name, terms, plate, registers)
@@ -150,7 +150,7 @@ def import_watchlist(
                 subject = subject_of(account)
                 action = record(engine, None, "watches.import", subject, None, done)
 
-        def note(changed: Changed) -> None:
+        def note(changed: WatchesChange) -> None:
             created = done["created"] + len(changed.created)
             replaced = done["replaced"] + len(changed.watches) - len(changed.created)
             complete(engine, action, done | {"created": created, "replaced": replaced})

@@ -77,7 +77,7 @@ class _Requests:
         )
 
 
-class State:
+class InstallationState:
     """The state of the installation, which each scrape reads again."""
 
     def __init__(self, engine: Engine, config: Config) -> None:
@@ -274,7 +274,7 @@ class MetricsPage:
     """The counts of all workers of this master, and the state of the installation."""
 
     def __init__(self, engine: Engine, measures: Measures, config: Config) -> None:
-        self._state = State(engine, config)
+        self._state = InstallationState(engine, config)
         self._accounts = config.metrics_accounts
         self._measures = measures
 

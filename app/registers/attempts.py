@@ -11,7 +11,7 @@ import peewee
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.change import Change, change_of
+from app.registers.change import LoadChange, change_of
 from app.registers.formats import FileFault
 from app.registers.history import (
     INTERRUPTED,
@@ -58,7 +58,7 @@ class Attempt:
             "actor": json_text(request.actor) if request.actor else None,
         }
         """The columns of its history line."""
-        self.change: Change | None = None
+        self.change: LoadChange | None = None
         """What it changed, or would have changed; None until that is counted."""
         self._is_attended = request.is_attended
 
@@ -217,7 +217,7 @@ class PastLoad(NamedTuple):
     """How many rows have each member."""
     progress: Progress | None
     """How far it had got when that was last noted."""
-    change: Change | None
+    change: LoadChange | None
     """What it changed, or would have changed if it had not failed."""
 
     @property
@@ -226,14 +226,14 @@ class PastLoad(NamedTuple):
         return None if self.finished_at is None else self.finished_at - self.started_at
 
 
-class State(NamedTuple):
+class AttemptState(NamedTuple):
     """How a load is shown."""
 
     status: str
     accepted_as: int | None = None
 
 
-def states_of_loads(engine: Engine) -> dict[int, State]:
+def states_of_loads(engine: Engine) -> dict[int, AttemptState]:
     """Return the status of each load that is not as its line says, by number.
 
     A load that was killed is `interrupted` until the next load of its register finds out whether
@@ -241,20 +241,20 @@ def states_of_loads(engine: Engine) -> dict[int, State]:
     `accepted` once its files were loaded.
     """
     return {
-        **dict.fromkeys(interrupted_loads(engine), State(INTERRUPTED)),
-        **dict.fromkeys((held.id for held in open_holds(engine)), State(HELD)),
-        **{held: State(ACCEPTED, by) for held, by in accepted_holds(engine).items()},
+        **dict.fromkeys(interrupted_loads(engine), AttemptState(INTERRUPTED)),
+        **dict.fromkeys((held.id for held in open_holds(engine)), AttemptState(HELD)),
+        **{held: AttemptState(ACCEPTED, by) for held, by in accepted_holds(engine).items()},
     }
 
 
-def past_load(load: RegisterLoad, states: Mapping[int, State]) -> PastLoad:
+def past_load(load: RegisterLoad, states: Mapping[int, AttemptState]) -> PastLoad:
     """Return an attempt.
 
     Args:
         states: the result of `states_of_loads`.
     """
-    state = states.get(load.id, State(load.status))
-    names = set(PastLoad._fields) - set(State._fields)
+    state = states.get(load.id, AttemptState(load.status))
+    names = set(PastLoad._fields) - set(AttemptState._fields)
     stored: dict[str, Any] = {name: getattr(load, name) for name in names}
     files = load.files.split("\n") if load.files else []
     empty_if_unknown = ("register", "kind", "mode", "format")

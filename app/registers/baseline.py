@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from app import clock
-from app.registers.change import Change, change_of
+from app.registers.change import LoadChange, change_of
 from app.registers.history import (
     MERGE,
     REPLACE,
@@ -33,7 +33,7 @@ class Baseline(NamedTuple):
     """The most rows in force that one of the last replaces left; 0 if there is none."""
     load_id: int = 0
     """The number of that replace; 0 if there is none."""
-    former: tuple[tuple[list[str], Change], ...] = ()
+    former: tuple[tuple[list[str], LoadChange], ...] = ()
     """What the last loads of the same mode changed, and which rules were accepted for them, latest
     first: merges of the last 30 days since the last replace, or the last replaces. Losses of all of
     them add up. A load into an empty table breaks no rule, so it is not among them."""

@@ -37,7 +37,7 @@ class MemberChange(msgspec.Struct, omit_defaults=True):
     """Rows of the load that had no value before, and have one now."""
 
 
-class Change(msgspec.Struct, omit_defaults=True):
+class LoadChange(msgspec.Struct, omit_defaults=True):
     """How a load changed the rows of its kind, and with them the answers of all registers."""
 
     day: str = ""
@@ -71,7 +71,7 @@ class Change(msgspec.Struct, omit_defaults=True):
         return self.answers.get(answer, Turned())
 
 
-def change_by(counts: Counts) -> Change:
+def change_by(counts: Counts) -> LoadChange:
     """Return what the rows of a load changed, from its complete counts."""
     before = counts.known_before + counts.gone
     after, same, answers = counts.known, counts.known_before, counts.answers
@@ -93,7 +93,7 @@ def change_by(counts: Counts) -> Change:
             misplaced=misplaced[at],
             day_sooner=day_sooner[at],
         )
-    return Change(
+    return LoadChange(
         day=counts.day,
         held=(counts.held_before, counts.held),
         in_force=(before.live, after.live),
@@ -119,6 +119,6 @@ def _worst(insurers: Mapping[str, Turned]) -> dict[str, Turned]:
     return worst | ({"": rest} if any(rest) else {})
 
 
-def change_of(load: Any) -> Change | None:
+def change_of(load: Any) -> LoadChange | None:
     """Return what a load changed, from its history line; None if that was not counted."""
-    return msgspec.json.decode(load.change, type=Change) if load.change else None
+    return msgspec.json.decode(load.change, type=LoadChange) if load.change else None

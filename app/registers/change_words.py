@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from app.registers.applying.answers import ANSWERS, Turned
 from app.registers.applying.counts import VALUES_MAX
-from app.registers.change import Change, MemberChange
+from app.registers.change import LoadChange, MemberChange
 from app.registers.history import MERGE
 from app.registers.rules import ANSWERS_PERCENT, is_some
 from app.text import printable
@@ -43,7 +43,7 @@ class Brief(NamedTuple):
         return ", ".join((self.rows, *self.effects))
 
 
-def brief(*changes: Change) -> Brief:
+def brief(*changes: LoadChange) -> Brief:
     """Return what one or more loads changed, in the fewest words.
 
     SEC: only numbers and names of checks.
@@ -60,7 +60,7 @@ def brief(*changes: Change) -> Brief:
     return Brief(rows or "no change", effects, good, any(is_bad for *_, is_bad in found))
 
 
-def _effects(change: Change) -> Iterator[tuple[int, str, bool]]:
+def _effects(change: LoadChange) -> Iterator[tuple[int, str, bool]]:
     """Yield how many plates do what, and whether that is bad, if it is unusual."""
     turns = {name: change.turned(name) for name in _BRIEF}
     # A plate that becomes unknown passes no check, but nobody says that it has fines.
@@ -90,7 +90,7 @@ class Section(NamedTuple):
     lines: list[tuple[str, str]]
 
 
-def sections(change: Change, mode: object = None) -> list[Section]:
+def sections(change: LoadChange, mode: object = None) -> list[Section]:
     """Return every count of a change in words.
 
     Args:
@@ -108,13 +108,13 @@ def sections(change: Change, mode: object = None) -> list[Section]:
     return [each for each in found if each.lines]
 
 
-def lines(change: Change, mode: object = None) -> list[str]:
+def lines(change: LoadChange, mode: object = None) -> list[str]:
     """Return the full list as lines of text, after the short form."""
     told = [f"{what}: {text}" for each in sections(change, mode) for what, text in each.lines]
     return [str(brief(change)), *told]
 
 
-def _rows(change: Change, rows: str) -> Iterator[tuple[str, str]]:
+def _rows(change: LoadChange, rows: str) -> Iterator[tuple[str, str]]:
     before, after = change.held
     changed = f"{change.added:,} added, {change.removed:,} removed, {change.updated:,} changed"
     yield "rows", f"{after:,}, before {before:,}: {changed}"
@@ -135,7 +135,7 @@ def _rows(change: Change, rows: str) -> Iterator[tuple[str, str]]:
         yield "numbers moved", f"{change.moved:,} to another plate"
 
 
-def _answers(change: Change) -> Iterator[tuple[str, str]]:
+def _answers(change: LoadChange) -> Iterator[tuple[str, str]]:
     for name in ANSWERS:
         turned = change.turned(name)
         if any(turned):

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import peewee
 
-from app.registers.applying.table import Table
+from app.registers.applying.table import RegisterTable
 from app.registers.generations import Generations
 from app.storage.engine import Engine
 from app.storage.errors import message_of
-from app.storage.identity import Held, find_held
+from app.storage.identity import StoredIdentity, find_held
 from app.storage.register_store import OpenRegister
 from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register, list_entries
 from app.storage.tables import Kind
@@ -70,12 +70,12 @@ def _fault(generations: Generations, model: type[Register], entry: Entry) -> str
         return message_of(error)
 
 
-def _miscount(opened: OpenRegister, entry: Entry, held: Held) -> str | None:
+def _miscount(opened: OpenRegister, entry: Entry, held: StoredIdentity) -> str | None:
     # The rows of a merge are committed before the index says how many there are (D28).
     if held.last_load != entry.last_load:
         return None
     for kind in Kind:
-        count = Table(opened, kind).count()
+        count = RegisterTable(opened, kind).count()
         if count != entry.rows(kind):
             return f"it holds {count:,} {kind}, but {entry.rows(kind):,} were loaded"
     return None

@@ -19,8 +19,8 @@ from app.config import Config
 from app.errors import Hindered, OperatorError
 from app.registers.applying.answers import ANSWERS, AnswerCounts, Basis
 from app.registers.applying.judging import PLATES_ASKED, ROWS_KEPT, Answers, OwnRows
-from app.registers.applying.parts import Answer
-from app.registers.applying.table import Table
+from app.registers.applying.parts import PlateAnswer
+from app.registers.applying.table import RegisterTable
 from app.registers.change import change_of
 from app.registers.formats.changes import Columns, without_time
 from app.registers.generations import Generations
@@ -50,8 +50,8 @@ class Turn(NamedTuple):
     """A plate with other answers than before."""
 
     registration: str
-    before: Answer
-    after: Answer
+    before: PlateAnswer
+    after: PlateAnswer
 
     @property
     def csv_line(self) -> str:
@@ -82,7 +82,7 @@ class Turns(NamedTuple):
         yield [_plate(each.registration, each.after) for each in self.plates], self.read_after
 
 
-class Compared(NamedTuple):
+class ComparableReplace(NamedTuple):
     """A replace that can be compared with what it replaced."""
 
     load_id: int
@@ -101,7 +101,7 @@ class Compared(NamedTuple):
         return f"both sides are judged on {self.day}; all else is read as it is now"
 
 
-def require_comparable(engine: Engine, load_id: int, zone: tzinfo = UTC) -> Compared:
+def require_comparable(engine: Engine, load_id: int, zone: tzinfo = UTC) -> ComparableReplace:
     """Return a load, and the generations to compare.
 
     Args:
@@ -130,7 +130,7 @@ def require_comparable(engine: Engine, load_id: int, zone: tzinfo = UTC) -> Comp
     change = change_of(load)
     began = datetime.fromtimestamp(load.started_at, zone).date().isoformat()
     day = change.day if change and change.day else began
-    return Compared(load_id, name, Kind(load.kind), day, entries, at)
+    return ComparableReplace(load_id, name, Kind(load.kind), day, entries, at)
 
 
 def _require_done_replace(load: Any) -> None:
@@ -149,7 +149,7 @@ def _require_done_replace(load: Any) -> None:
         raise OperatorError(f"load {load.id} was {load.reason}, so what it left is not kept")
 
 
-def compare(engine: Engine, compared: Compared, config: Config) -> Iterator[Turns]:
+def compare(engine: Engine, compared: ComparableReplace, config: Config) -> Iterator[Turns]:
     """Yield the plates whose answers differ, in their order.
 
     Memory does not grow with the register. All rows of the kind are read on both sides, but only
@@ -180,7 +180,9 @@ def compare(engine: Engine, compared: Compared, config: Config) -> Iterator[Turn
         raise
 
 
-def _judged(engine: Engine, compared: Compared, answers: Answers, own: dict[str, OwnRows]) -> Turns:
+def _judged(
+    engine: Engine, compared: ComparableReplace, answers: Answers, own: dict[str, OwnRows]
+) -> Turns:
     """Return the plates among these whose answers differ."""
     found, read = with_current_registers(engine, lambda state: answers.compared(state, own))
     if 0 in read.values():
@@ -198,13 +200,13 @@ def _judged(engine: Engine, compared: Compared, answers: Answers, own: dict[str,
     return Turns(plates, before, after)
 
 
-def _plate(registration: str, answer: Answer) -> Plate:
+def _plate(registration: str, answer: PlateAnswer) -> Plate:
     if not answer.known:
         return Plate(registration, found=False)
     return Plate(registration, True, answer.insured, answer.compliant)
 
 
-def _differing(engine: Engine, compared: Compared) -> Iterator[tuple[str, OwnRows]]:
+def _differing(engine: Engine, compared: ComparableReplace) -> Iterator[tuple[str, OwnRows]]:
     """Yield each plate whose rows differ, with its rows before and after."""
     with ExitStack() as opened:
         after, before = (
@@ -225,14 +227,16 @@ def _differing(engine: Engine, compared: Compared) -> Iterator[tuple[str, OwnRow
                 yield plate, (old, new)
 
 
-def _plates(opened: OpenRegister, compared: Compared) -> Iterator[tuple[str, list[Columns]]]:
+def _plates(
+    opened: OpenRegister, compared: ComparableReplace
+) -> Iterator[tuple[str, list[Columns]]]:
     """Yield each plate with its rows, in the order of plates."""
-    rows = chain.from_iterable(Table(opened, compared.kind).pages())
+    rows = chain.from_iterable(RegisterTable(opened, compared.kind).pages())
     return ((plate, list(found)) for plate, found in groupby(rows, key=itemgetter(0)))
 
 
 @contextmanager
-def _opened(engine: Engine, compared: Compared, at: int) -> Iterator[OpenRegister]:
+def _opened(engine: Engine, compared: ComparableReplace, at: int) -> Iterator[OpenRegister]:
     """Open a generation. Raises OperatorError if its data is missing, or is that of another one."""
     generations, entry = Generations(engine, compared.register), compared.entries[at]
     with generations.opened_entry(KeptRegister if at else Register, entry) as opened:
@@ -246,7 +250,7 @@ def _opened(engine: Engine, compared: Compared, at: int) -> Iterator[OpenRegiste
         yield opened
 
 
-def _require_unchanged(engine: Engine, compared: Compared) -> None:
+def _require_unchanged(engine: Engine, compared: ComparableReplace) -> None:
     """Raise Hindered if the register is not what it was.
 
     On Postgres a replace gives its rows the name under which those before it were read.

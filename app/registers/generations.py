@@ -16,8 +16,8 @@ from app.errors import Hindered
 from app.storage.engine import Engine
 from app.storage.identity import (
     Expected,
-    Held,
     Identity,
+    StoredIdentity,
     fault_of,
     find_held,
     new_stamp,
@@ -59,7 +59,7 @@ class Generations:
         """Return the identity of a generation, to be written into its data."""
         return Identity(self._installation, self.name, generation, stamp)
 
-    def fault(self, entry: Entry, held: Held) -> str | None:
+    def fault(self, entry: Entry, held: StoredIdentity) -> str | None:
         """Return a clause that says why data is not that of an entry; None if it is."""
         one = self._installation, self.name, entry.generation, entry.stamp, entry.last_load
         return fault_of(Expected(*one), held)

@@ -11,7 +11,7 @@ from pathlib import Path
 import peewee
 
 from app import clock
-from app.registers.applying.table import Table
+from app.registers.applying.table import RegisterTable
 from app.registers.attempts import Attempt, loads_log, reason_of, refusal_noted
 from app.registers.baseline import baseline_of
 from app.registers.change_words import brief
@@ -160,7 +160,7 @@ def _compare(work: Work) -> None:
     with work.generations.opened_unchanged(work.entry) as opened:
         # A load recovers killed loads first; a dry run does not.
         work.begin_counts(opened, is_recovered=not list_running(work.engine, work.register))
-        table = Table(opened, work.kind) if opened else None
+        table = RegisterTable(opened, work.kind) if opened else None
         for _ in work.outcomes(table, work.counts):
             pass
 

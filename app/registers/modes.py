@@ -7,7 +7,7 @@ from typing import BinaryIO
 from app import clock
 from app.processes import CORES, ForkedWorker
 from app.registers.applying.counts import Counts
-from app.registers.applying.table import Applied, Table, note_applied
+from app.registers.applying.table import Applied, RegisterTable, note_applied
 from app.registers.reading.sorted_runs import read_value, write_value
 from app.registers.recovery import finish_merge, record_load
 from app.registers.work import Work
@@ -38,7 +38,7 @@ def merge(work: Work, require_lock: Callable[[Engine], None]) -> None:
         work.entry = work.generations.announce(work.entry, work.kind)
         opened.engine.begin_log()
         with opened.engine.atomic():
-            table = Table(opened, work.kind)
+            table = RegisterTable(opened, work.kind)
             _write(work, table)
             work.require_rules()
             table.analyse()
@@ -51,7 +51,7 @@ def merge(work: Work, require_lock: Callable[[Engine], None]) -> None:
             reserve.with_reserve(work.engine, work.history.update, work.load_id, **columns)
 
 
-def _write(work: Work, table: Table) -> None:
+def _write(work: Work, table: RegisterTable) -> None:
     """Write the changed rows of a merge; fill an empty table in one go, which is faster."""
     outcomes = work.outcomes(table, work.counts)
     if work.counts.held_before:
@@ -141,8 +141,8 @@ def _fill(work: Work, opened: OpenRegister, counts: Counts, **span: str) -> None
         span: `after` and `until` of `Work.outcomes`.
     """
     with work.generations.opened(work.entry) as held, opened.engine.atomic():
-        outcomes = work.outcomes(Table(held, work.kind) if held else None, counts, **span)
-        Table(opened, work.kind).fill(outcome.rows for outcome in outcomes)
+        outcomes = work.outcomes(RegisterTable(held, work.kind) if held else None, counts, **span)
+        RegisterTable(opened, work.kind).fill(outcome.rows for outcome in outcomes)
 
 
 def publish(work: Work, require_lock: Callable[[Engine], None]) -> None:

@@ -11,7 +11,7 @@ from datetime import date
 
 from app.config import SETTINGS
 from app.registers.applying.counts import FAR_YEARS, VALUES_MAX, Counts
-from app.registers.change import Change, MemberChange
+from app.registers.change import LoadChange, MemberChange
 from app.registers.change_words import count_of
 from app.registers.formats.changes import Columns, RowDeletion
 from app.registers.formats.columns import Column, KnownColumns
@@ -85,7 +85,7 @@ def calendar_notes(counts: Counts) -> list[str]:
     return notes
 
 
-def exchanged_notes(change: Change) -> list[str]:
+def exchanged_notes(change: LoadChange) -> list[str]:
     """Return a sentence if insurers are nearly unique, numbers are not, and it was not so before.
 
     The rule `variety` finds this where there are policies to compare with; a first load has none.

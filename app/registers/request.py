@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from app.actions import Actor
 from app.registers.applying.answers import Basis
-from app.registers.change import Change
+from app.registers.change import LoadChange
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
 from app.registers.reading.rejects import Reason, RejectLimit
@@ -172,5 +172,5 @@ class LoadResult(NamedTuple):
     """Why the first records were rejected."""
     notes: Sequence[str]
     """What the operator should know about the files, each a sentence."""
-    change: Change | None = None
+    change: LoadChange | None = None
     """What the load changed; None if it read nothing."""

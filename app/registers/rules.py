@@ -13,7 +13,7 @@ from app.errors import OperatorError
 from app.registers.applying.answers import Turned
 from app.registers.applying.counts import FAR_YEARS, MEMBERS, VALUES_MAX
 from app.registers.baseline import Baseline
-from app.registers.change import Change, MemberChange
+from app.registers.change import LoadChange, MemberChange
 from app.registers.request import ACCEPTED, LOSS, SHRINK, LoadRequest
 from app.storage.tables import Kind
 from app.text import counted
@@ -65,7 +65,7 @@ class Facts(NamedTuple):
 
     kind: Kind
     is_replace: bool
-    change: Change
+    change: LoadChange
     baseline: Baseline
     rows: int
     """How many rows the files have."""
@@ -81,7 +81,7 @@ class Facts(NamedTuple):
     count_vehicles: Callable[[], int]
     """Returns how many vehicles the largest register has."""
 
-    def former(self, rule: str, word: str) -> Iterator[Change]:
+    def former(self, rule: str, word: str) -> Iterator[LoadChange]:
         """Yield the changes of earlier loads whose losses add up to those of this one.
 
         Args:
@@ -94,7 +94,7 @@ class Facts(NamedTuple):
             yield change
 
     def added_up(
-        self, rule: str, counts_of: Callable[[Change], tuple[int, int]], word: str = ""
+        self, rule: str, counts_of: Callable[[LoadChange], tuple[int, int]], word: str = ""
     ) -> int:
         """Return the losses of this load and of earlier ones, less what came back in later loads.
 
@@ -212,7 +212,7 @@ def _rows(facts: Facts) -> str | None:
     return f"{many:,} of {base:,} {kind} in force would be gone{since}, over {ROWS_PERCENT} %"
 
 
-def _rows_lost(change: Change) -> tuple[int, int]:
+def _rows_lost(change: LoadChange) -> tuple[int, int]:
     before, after = change.in_force
     return max(0, before - after), max(0, after - before)
 
@@ -231,7 +231,7 @@ def _values(facts: Facts) -> str | None:
 def _lost(facts: Facts, name: str, member: MemberChange) -> tuple[int, int]:
     """Return how many rows lose a member, less what came back since, and how many had it."""
 
-    def counts_of(change: Change) -> tuple[int, int]:
+    def counts_of(change: LoadChange) -> tuple[int, int]:
         found = change.members.get(name, MemberChange())
         return found.lost, found.gained
 
@@ -315,7 +315,7 @@ def _of_rows(
     """Return an explanation if one of the members is wrong in too many of the rows that had one."""
 
     def count(name: str) -> int:
-        def counts_of(change: Change) -> tuple[int, int]:
+        def counts_of(change: LoadChange) -> tuple[int, int]:
             return count_of(change.members.get(name, MemberChange())), 0
 
         # Losses of merges add up.
@@ -340,7 +340,7 @@ def _numbers(facts: Facts) -> str | None:
 
 def _insurers(facts: Facts) -> str | None:
     def count(name: str) -> int:
-        def counts_of(change: Change) -> tuple[int, int]:
+        def counts_of(change: LoadChange) -> tuple[int, int]:
             turned = change.insurers.get(name, Turned())
             return turned.lost, turned.gained
 
@@ -393,7 +393,7 @@ def _answers(facts: Facts) -> Iterator[tuple[str, str]]:
 def _lost_answers(facts: Facts, name: str) -> int:
     """Return for how many plates an answer gets worse; those of merges add up."""
 
-    def counts_of(change: Change) -> tuple[int, int]:
+    def counts_of(change: LoadChange) -> tuple[int, int]:
         turned = change.turned(name)
         # The rule about rows judges vehicles that leave.
         gone = change.turned("known").lost if facts.kind == Kind.VEHICLES else 0

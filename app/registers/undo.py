@@ -32,7 +32,7 @@ def _unnoted(_load_id: int) -> None:
     """Do nothing: nobody else has to know."""
 
 
-class _Change:
+class _Undo:
     """A change of a register by an actor."""
 
     def __init__(self, engine: Engine, name: str, actor: Actor | None, noted: Noted) -> None:
@@ -83,7 +83,7 @@ def roll_back(
     kinds changed. Raises OperatorError if there is nothing to go back to.
     """
     name = register or _only_kept(engine)
-    change = _Change(engine, name, actor, noted)
+    change = _Undo(engine, name, actor, noted)
     generations = change.generations
 
     def rolled_back() -> tuple[int, Snapshot]:
@@ -120,7 +120,7 @@ def drop_register(
     `purge_register` removes it. Raises OperatorError if there is no such register, or a load of it
     is running.
     """
-    change = _Change(engine, name, actor, noted)
+    change = _Undo(engine, name, actor, noted)
     generations = change.generations
     require_register(generations)
 
@@ -148,7 +148,7 @@ def undrop_register(
     Raises OperatorError if it was not dropped or was loaded since, if its data is missing, or if
     there are eight registers already.
     """
-    change = _Change(engine, name, actor, noted)
+    change = _Undo(engine, name, actor, noted)
     generations = change.generations
     _require_dropped(generations)
 
@@ -182,7 +182,7 @@ def purge_register(
     If all loads of that name failed, perhaps because it was mistyped, this ends the warning about
     them. Raises OperatorError if there is no such register, or a load of it is running.
     """
-    change = _Change(engine, name, actor, noted)
+    change = _Undo(engine, name, actor, noted)
     generations = change.generations
     if generations.find_current() is not None:
         drop_register(engine, name, actor=actor)

@@ -11,12 +11,12 @@ import peewee
 from app import clock
 from app.errors import OperatorError
 from app.registers.applying.answers import Basis
-from app.registers.applying.apply_changes import Outcome, apply_changes
+from app.registers.applying.apply_changes import Effect, apply_changes
 from app.registers.applying.counts import Counts
 from app.registers.applying.judging import counted_answers
-from app.registers.applying.table import StoredRows, Table
+from app.registers.applying.table import RegisterTable, StoredRows
 from app.registers.baseline import Baseline
-from app.registers.change import Change, change_by
+from app.registers.change import LoadChange, change_by
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, RowDeletion, are_complete, order_of
 from app.registers.generations import Generations
@@ -88,7 +88,7 @@ class Work:
         """The first changes of the files, by plate."""
         self.in_latin: set[str] = set()
         """Plates of the files in other letters than Latin, as Latin letters write them."""
-        self.change: Change | None = None
+        self.change: LoadChange | None = None
         """What the load changes, or would if it were not refused; None until that is known."""
 
     def __str__(self) -> str:
@@ -101,12 +101,12 @@ class Work:
 
     def outcomes(
         self,
-        table: Table | None,
+        table: RegisterTable | None,
         counts: Counts,
         *,
         after: str | None = None,
         until: str | None = None,
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[Effect]:
         """Yield the changes of the load, in key order, and count them.
 
         `after` and `until` limit the key range, so that two processes can share the work.
@@ -135,8 +135,8 @@ class Work:
                     self.intake.show(Progress(None, done, self.intake.loaded, done))
 
     def _merged(
-        self, table: Table | None, after: str | None, until: str | None
-    ) -> Iterator[Outcome]:
+        self, table: RegisterTable | None, after: str | None, until: str | None
+    ) -> Iterator[Effect]:
         """Yield what a merge changes, in key order."""
         intake = self.intake
         for batch in intake.runs.batches(after, until):
@@ -151,8 +151,8 @@ class Work:
             )
 
     def _replaced(
-        self, table: Table | None, after: str | None, until: str | None
-    ) -> Iterator[Outcome]:
+        self, table: RegisterTable | None, after: str | None, until: str | None
+    ) -> Iterator[Effect]:
         """Yield what a replace changes, in key order: all stored rows are compared.
 
         Rows that native and mapped files mark as deleted are skipped. Raises FileFault if the files
@@ -169,7 +169,7 @@ class Work:
                 if not are_complete(batch):
                     raise FileFault(NO_SNAPSHOT)
                 deleted = sum(type(each) is RowDeletion for each in changes)
-                yield Outcome.of_removed(())._replace(skipped=deleted)
+                yield Effect.of_removed(())._replace(skipped=deleted)
                 if not batch:
                     continue
             held: list[Columns] = []
@@ -177,7 +177,7 @@ class Work:
                 held += page
                 if len(held) > _HELD_MAX:
                     keys = set(map(key_of, batch))
-                    yield Outcome.of_removed([row for row in held if key_of(row) not in keys])
+                    yield Effect.of_removed([row for row in held if key_of(row) not in keys])
                     held = [row for row in held if key_of(row) in keys]
             yield apply_changes(
                 self.kind,
@@ -187,7 +187,7 @@ class Work:
                 is_replace=True,
                 dates_values=self.tells_unknown,
             )
-        yield from map(Outcome.of_removed, stored.take())
+        yield from map(Effect.of_removed, stored.take())
 
     def _look_at(self, batch: Sequence[Columns]) -> None:
         """Keep a sample of the changes, and collect plates that are not in Latin letters."""
@@ -211,7 +211,7 @@ class Work:
             ):
                 for kind in (Kind.VEHICLES, Kind.POLICIES):
                     if opened and entry.holds(kind) and (entry.name, kind) != replaced:
-                        rows = Table(opened, kind).rows_of_groups(groups)
+                        rows = RegisterTable(opened, kind).rows_of_groups(groups)
                         found.update(row[0] for row in rows)
         return len(found)
 
@@ -264,13 +264,13 @@ class Work:
         removed = 0 if self.is_replace else self.counts.removed
         return self.intake.loaded - self.counts.skipped - removed
 
-    def _facts(self, change: Change) -> Facts:
+    def _facts(self, change: LoadChange) -> Facts:
         """Return what the rules judge; the register is read only if a rule needs more."""
 
         @contextmanager
-        def before() -> Iterator[Table | None]:
+        def before() -> Iterator[RegisterTable | None]:
             with self.generations.opened_unchanged(self.entry) as opened:
-                yield Table(opened, self.kind) if opened else None
+                yield RegisterTable(opened, self.kind) if opened else None
 
         def count_known(member: str) -> int:
             with before() as table:
@@ -371,4 +371,4 @@ def count_held(
     if opened is None or entry is None:
         return 0
     known = entry.rows(kind) if is_recovered else 0
-    return known or Table(opened, kind).count()
+    return known or RegisterTable(opened, kind).count()

@@ -39,7 +39,7 @@ class Expected(NamedTuple):
     """The last load that the data must contain; None if that is not known."""
 
 
-class Held(NamedTuple):
+class StoredIdentity(NamedTuple):
     """What the data says about itself."""
 
     identity: Identity | None
@@ -64,7 +64,7 @@ def new_stamp() -> str:
     return secrets.token_hex(8)
 
 
-def find_held(database: peewee.Database, schema: str | None) -> Held:
+def find_held(database: peewee.Database, schema: str | None) -> StoredIdentity:
     """Return what data says about itself.
 
     Args:
@@ -78,7 +78,7 @@ def find_held(database: peewee.Database, schema: str | None) -> Held:
         identity = Identity(*row) if row else None
     applied = qualified(schema, "applied_load")
     (merged,) = database.execute_sql(f"SELECT max(load_id) FROM {applied}").fetchone()  # noqa: S608 - ours
-    return Held(identity, max(merged or 0, identity.generation if identity else 0))
+    return StoredIdentity(identity, max(merged or 0, identity.generation if identity else 0))
 
 
 def write_identity(database: peewee.Database, schema: str | None, identity: Identity) -> None:
@@ -91,7 +91,7 @@ def write_identity(database: peewee.Database, schema: str | None, identity: Iden
         database.execute_sql(insert, identity)
 
 
-def fault_of(expected: Expected, held: Held) -> str | None:
+def fault_of(expected: Expected, held: StoredIdentity) -> str | None:
     """Return a clause that says why data is not the expected one; None if it is.
 
     Data that contains a later load is right: a merge commits its rows first (D28).

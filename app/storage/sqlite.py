@@ -52,7 +52,7 @@ _PAUSE_SECONDS = 0.01
 _OLDER = "an old copy beside the log of a newer one"
 
 
-class _Held:
+class _SeenFiles:
     """What was seen of the files since `hold`."""
 
     version: object | None = None
@@ -62,7 +62,7 @@ class _Held:
 class _Opened(threading.local):
     """The state of a thread's connection: the inodes of its file and of attached registers."""
 
-    held: _Held | None = None
+    held: _SeenFiles | None = None
 
 
 class SqliteEngine(SqliteDialect):
@@ -173,7 +173,7 @@ class SqliteEngine(SqliteDialect):
 
     def hold(self) -> None:
         """Look at the files only once from now on, in this thread, until `release`."""
-        self._opened.held = _Held()
+        self._opened.held = _SeenFiles()
 
     def release(self) -> None:
         """Look at the files each time again."""

@@ -21,7 +21,7 @@ from app.vehicles.periods import (
     judge_period,
     newest_update,
 )
-from app.vehicles.reader import Found
+from app.vehicles.reader import FoundPlate
 
 COLUMN_PREFIX = "verifyd_"
 FOUND = "found"
@@ -32,7 +32,7 @@ _CHECKS = ("insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines")
 _WORDS = {True: "true", False: "false", None: ""}
 
 
-class _Answer(NamedTuple):
+class _AnsweredPlate(NamedTuple):
     """What the cells of one known plate are made from."""
 
     record: Record
@@ -44,7 +44,7 @@ class _Answer(NamedTuple):
     contradicted: Contradicted
 
 
-_Columns = Mapping[str, Callable[[_Answer], str]]
+_Columns = Mapping[str, Callable[[_AnsweredPlate], str]]
 """How the cell of each column of a known plate is made."""
 _ANSWERED: _Columns = {
     "insured": lambda its: _WORDS[its.judgement.insurance.is_good],
@@ -99,7 +99,7 @@ UNKNOWN = "unknown"
 """The last column, if answers tell what is not known (D198): names of columns."""
 
 
-def _policy_text(answer: _Answer, member: str) -> str:
+def _policy_text(answer: _AnsweredPlate, member: str) -> str:
     policy = answer.insurance.policy
     return answer.text(None if policy is None else getattr(policy, member))
 
@@ -157,7 +157,9 @@ class Cells:
         """Return the cells of a line that has no readable plate."""
         return self._joined(fault, None, self._nothing)
 
-    def of_plate(self, found: Found, contradictions: Mapping[str, Contradicted]) -> tuple[str, str]:
+    def of_plate(
+        self, found: FoundPlate, contradictions: Mapping[str, Contradicted]
+    ) -> tuple[str, str]:
         """Return the result for a plate, which is its first cell, and all its cells.
 
         Args:
@@ -180,7 +182,7 @@ class Cells:
         if period is not None:
             insurance.lastUpdated = clock.iso_utc(newest_update(record))
         against = contradictions[record.registration]
-        answer = _Answer(record, insurance, judgement, self._text, self._day, against)
+        answer = _AnsweredPlate(record, insurance, judgement, self._text, self._day, against)
         cells = [cell(answer) for cell in _ANSWERED.values()]
         outcomes: dict[str, Verdict | Judgement | Outcome[Any]] = {
             "insured": judgement.insurance,

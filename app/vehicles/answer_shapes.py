@@ -167,7 +167,7 @@ class ComplianceItem(ComplianceDates, gc=False):
     lastUpdated: str | UnsetType = UNSET  # noqa: N815
 
 
-Told = tuple[bool | None, Unknown]
+ToldVerdict = tuple[bool | None, Unknown]
 """What an answer says about a plate, and the members that it does not know."""
 Items = Sequence[InsuranceItem] | Sequence[ComplianceItem]
 

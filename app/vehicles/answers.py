@@ -24,7 +24,7 @@ from app.vehicles.answer_shapes import (
     PolicyAnswer,
     ReasonsAnswer,
     SuggestionAnswer,
-    Told,
+    ToldVerdict,
     Unknown,
     VehicleAnswer,
 )
@@ -40,7 +40,7 @@ from app.vehicles.periods import (
     newest_update,
     policies_in_force,
 )
-from app.vehicles.reader import Found
+from app.vehicles.reader import FoundPlate
 from app.vehicles.registration import registration_fault
 
 NOT_FOUND = "Vehicle not found"
@@ -161,7 +161,7 @@ def invalid_registration(text: str) -> str:
     return f"Invalid registration number: {registration_fault(text)}"
 
 
-def failure_answer(found: Found) -> FailureAnswer:
+def failure_answer(found: FoundPlate) -> FailureAnswer:
     """Return why a plate has no record: it is no registration, or no register mentions it."""
     if found.registration is None:
         return FailureAnswer(invalid_registration(found.asked), "invalid_registration")
@@ -181,7 +181,7 @@ def bulk_answer(items: Items, as_of: str | None) -> BulkAnswer:
     return BulkAnswer(items, len(items), len(items) - failed, failed, _or_unset(as_of))
 
 
-def insurance_item(found: Found, day: str) -> InsuranceItem:
+def insurance_item(found: FoundPlate, day: str) -> InsuranceItem:
     """Return whether a plate is insured on the day (ISO date), or why it has no answer."""
     record = found.record
     if record is None:
@@ -192,7 +192,9 @@ def insurance_item(found: Found, day: str) -> InsuranceItem:
     return InsuranceItem(record.registration, verdict.is_good, _policy_of(record), unknown)
 
 
-def compliance_item(found: Found, judgement: Judgement | None, *, explain: bool) -> ComplianceItem:
+def compliance_item(
+    found: FoundPlate, judgement: Judgement | None, *, explain: bool
+) -> ComplianceItem:
     """Return whether a plate is road-legal, or why it has no answer.
 
     Args:
@@ -299,7 +301,7 @@ def _add_period(answer: InsuranceDates, record: Record, period: Period) -> None:
 _THROUGHOUT = ("validThroughout",)
 
 
-def period_verdicts(answers: Iterable[InsuranceDates]) -> Iterator[Told]:
+def period_verdicts(answers: Iterable[InsuranceDates]) -> Iterator[ToldVerdict]:
     """Yield for each answer whether the vehicle passes on every day; None if that is not told."""
     for answer in answers:
         period = answer.period
@@ -309,6 +311,6 @@ def period_verdicts(answers: Iterable[InsuranceDates]) -> Iterator[Told]:
             yield period.validThroughout, period.unknown or ()
 
 
-def _named(found: Found) -> str:
+def _named(found: FoundPlate) -> str:
     """Return the canonical registration, or the text as it was sent if it is invalid."""
     return found.asked if found.registration is None else found.registration

@@ -19,14 +19,14 @@ from app.serve.http.problems import FailureLog
 from app.serve.http.unit import Unit
 from app.serve.sandbox_errors import refuse_plates
 from app.vehicles import facts
-from app.vehicles.answer_shapes import Told
+from app.vehicles.answer_shapes import ToldVerdict
 from app.vehicles.answers import unknown_checks
 from app.vehicles.compliance import judge, judge_insurance
 from app.vehicles.deciding import LoadTimes
 from app.vehicles.explanation import Explained
-from app.vehicles.facts import DESCRIPTION, Wanted
+from app.vehicles.facts import DESCRIPTION, WantedFields
 from app.vehicles.periods import Period, Question, judge_period
-from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.reader import FoundPlate, VehicleReader
 from app.vehicles.records import Read
 from app.vehicles.registration import canonical_registration
 from app.vehicles.suggestions import suggestions
@@ -35,11 +35,11 @@ Operation = Literal["insurance", "bulk_insurance", "compliance", "bulk_complianc
 _ABOUT_INSURANCE = ("insurance", "bulk_insurance")
 _BULKS = ("bulk_insurance", "bulk_compliance")
 # PERF: to make one takes 0.5 us of each look-up.
-_WANTED: Mapping[Operation, Wanted] = {
-    "insurance": Wanted(vehicle=True, papers=False),
-    "bulk_insurance": Wanted(vehicle=False, papers=False),
-    "compliance": Wanted(vehicle=False, papers=True),
-    "bulk_compliance": Wanted(vehicle=False, papers=True),
+_WANTED: Mapping[Operation, WantedFields] = {
+    "insurance": WantedFields(vehicle=True, papers=False),
+    "bulk_insurance": WantedFields(vehicle=False, papers=False),
+    "compliance": WantedFields(vehicle=False, papers=True),
+    "bulk_compliance": WantedFields(vehicle=False, papers=True),
 }
 """What the answers without further members need."""
 _log = logging.getLogger("verifyd.audit")
@@ -53,7 +53,7 @@ class LookUp(msgspec.Struct, frozen=True, gc=False):
     question: Question
     day: str
     """ISO date to judge by."""
-    found: Sequence[Found]
+    found: Sequence[FoundPlate]
     registers: Read
     times: LoadTimes = {}
     """Of the loads of these registers, if the question asks for details."""
@@ -125,7 +125,7 @@ class LookUps:
         wanted = _WANTED[operation]
         if question.asks_more:
             describes = wanted.vehicle or (question.details and operation in _BULKS)
-            wanted = Wanted(describes, wanted.papers, dates=True)
+            wanted = WantedFields(describes, wanted.papers, dates=True)
         found, read = reader.look_up(caller.registers, asked, day, wanted)
         times = reader.load_times(caller.registers) if question.details else {}
         return LookUp(operation, enquiry, question, day, found, read, times)
@@ -141,7 +141,7 @@ class LookUps:
         reader = self._sandbox if caller.is_sandbox else self._reader
         registers = dict(look_up.registers)
 
-        def find(plates: Sequence[str]) -> list[Found]:
+        def find(plates: Sequence[str]) -> list[FoundPlate]:
             found, read = reader.look_up(caller.registers, plates, look_up.day, DESCRIPTION)
             registers.update(read)
             return found
@@ -149,7 +149,7 @@ class LookUps:
         suggested = suggestions([unknown], 1, find)[unknown]
         return msgspec.structs.replace(look_up, suggested=suggested, registers=registers)
 
-    def record(self, req: Request, look_up: LookUp, told: Iterable[Told]) -> None:
+    def record(self, req: Request, look_up: LookUp, told: Iterable[ToldVerdict]) -> None:
         """Record the answer, if the audit trail is on, and count its vehicles.
 
         Answers of the sandbox are not recorded (D182).
@@ -165,7 +165,7 @@ class LookUps:
         req.context.vehicles = len(look_up.found) + len(look_up.suggested or ())
 
 
-def _record(req: Request, look_up: LookUp, told: Iterable[Told]) -> Record:
+def _record(req: Request, look_up: LookUp, told: Iterable[ToldVerdict]) -> Record:
     plates = _plates(look_up, told)
     if look_up.suggested:
         plates += map(suggested_plate, look_up.suggested)
@@ -199,14 +199,14 @@ def record_of(
     return record
 
 
-def rule_of(found: Iterable[Found]) -> int | None:
+def rule_of(found: Iterable[FoundPlate]) -> int | None:
     """Return the rule of the answers about plates, as a record has it."""
     # PERF: all records of a look-up have a basis, or none has; a bulk need not be searched.
     known = next((each.record for each in found if each.record), None)
     return 2 if known and known.basis else None
 
 
-def _plates(look_up: LookUp, told: Iterable[Told]) -> list[Plate]:
+def _plates(look_up: LookUp, told: Iterable[ToldVerdict]) -> list[Plate]:
     pairs = zip(look_up.found, told, strict=True)
     # PERF: without a call for each plate, a bulk of 1,000 takes 50 us and not 130.
     if look_up.operation in _ABOUT_INSURANCE:
@@ -224,7 +224,7 @@ def _plates(look_up: LookUp, told: Iterable[Told]) -> list[Plate]:
     ]
 
 
-def judged_plate(found: Found, day: str, period: Period | None = None) -> Plate:
+def judged_plate(found: FoundPlate, day: str, period: Period | None = None) -> Plate:
     """Return the entry of a plate for which both verdicts are shown.
 
     Args:
@@ -270,7 +270,7 @@ def suggested_plate(record: facts.Record) -> Plate:
     return Plate(record.registration, found=True, suggested=True)
 
 
-def unanswered_plate(found: Found) -> Plate:
+def unanswered_plate(found: FoundPlate) -> Plate:
     """Return the entry of a plate that is not known, or of a text that is no registration."""
     if found.registration is None:
         return invalid_plate(found.asked)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from app.storage.engine import Engine
 from app.storage.registers import in_precedence, with_current_registers
 from app.vehicles.compliance import judge, judge_mot, judge_tax
-from app.vehicles.facts import Basis, Held, Record, VehicleFacts
-from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.facts import Basis, PlateFacts, Record, VehicleFacts
+from app.vehicles.reader import FoundPlate, VehicleReader
 from app.vehicles.records import Read
 
 
@@ -57,7 +57,7 @@ def opposite_in_words(registers: Sequence[str]) -> str:
 
 
 def _sayings(
-    held: Held, record: Record, owed: set[str], day: str
+    held: PlateFacts, record: Record, owed: set[str], day: str
 ) -> tuple[set[bool], set[bool], set[bool], set[bool]]:
     """Return for each check the verdicts that a register gives alone; none if it says nothing."""
     insured: set[bool] = set()
@@ -92,13 +92,13 @@ def _alone(vehicle: VehicleFacts, basis: Basis | None) -> Record:
         tax_status=vehicle.tax_status,
         tax_due=vehicle.tax_due,
         basis=basis,
-        held=Held([("", vehicle)], [], []),
+        held=PlateFacts([("", vehicle)], [], []),
     )
 
 
 def look_up_contradicted(
     engine: Engine, reader: VehicleReader, asked: Sequence[str], day: str
-) -> tuple[list[Found], Read, Mapping[str, Contradicted]]:
+) -> tuple[list[FoundPlate], Read, Mapping[str, Contradicted]]:
     """Look plates up with dates, all from the same state of the registers.
 
     Also returns the registers that were read, and by plate what is contradicted of its answer.
@@ -110,7 +110,7 @@ def look_up_contradicted(
     Raises peewee.PeeweeException if a register cannot be read.
     """
 
-    def look_up(state: str) -> tuple[list[Found], Read, Mapping[str, Contradicted]]:
+    def look_up(state: str) -> tuple[list[FoundPlate], Read, Mapping[str, Contradicted]]:
         registers = in_precedence(state, reader.register_order)
         read = {each.name: each.generation for each in registers}
         engine.attach_registers(registers)

@@ -23,7 +23,7 @@ from app.vehicles.answers import (
 from app.vehicles.compliance import judge
 from app.vehicles.deciding import LoadTimes
 from app.vehicles.explanation import Explained, Explanation
-from app.vehicles.facts import FineFacts, Held, PolicyFacts, Record, VehicleFacts
+from app.vehicles.facts import FineFacts, PlateFacts, PolicyFacts, Record, VehicleFacts
 from app.vehicles.periods import Period, Question, record_on
 from app.vehicles.policies import Choice, policy_state
 
@@ -109,7 +109,7 @@ def _choice(choice: Choice | None, day: str) -> Document | None:
     return chosen | _policy_document(choice.policy, day)
 
 
-def _holding(register: str, held: Held, day: str) -> Document:
+def _holding(register: str, held: PlateFacts, day: str) -> Document:
     """Return what one register holds."""
     vehicles, policies, fines = held.of(register)
     shown = sorted((policy for _, policy in policies), key=_SHOWN_BY)

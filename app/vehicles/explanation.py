@@ -15,12 +15,12 @@ from app.vehicles.deciding import LoadTimes
 from app.vehicles.facts import (
     DESCRIPTION,
     Basis,
-    Held,
+    PlateFacts,
     Record,
 )
 from app.vehicles.periods import Period, newest_update
 from app.vehicles.policies import Choice, PolicyState, explain_choice, policy_state
-from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.reader import FoundPlate, VehicleReader
 from app.vehicles.records import Read
 from app.vehicles.suggestions import suggestions
 
@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 class Explanation(NamedTuple):
     """One plate: its answer, and the reason for each member."""
 
-    found: Found
+    found: FoundPlate
     choice: Choice | None
     decisions: tuple[Decision, ...]
     contradicted: Contradicted = Contradicted()
@@ -99,7 +99,7 @@ def explain(
 
 
 def _explanation(
-    found: Found,
+    found: FoundPlate,
     suggested: Mapping[str, Sequence[Record]],
     day: str,
     period: Period | None,
@@ -219,12 +219,12 @@ def _policy(choice: Choice | None) -> Decision:
     return Decision("policy", choice.policy.number, (choice.register,), choice.why)
 
 
-def _described(record: Record, held: Held, column: str) -> Decision:
+def _described(record: Record, held: PlateFacts, column: str) -> Decision:
     registers, why = _first_that_knows(held, column)
     return Decision(column, getattr(record, column), registers, why)
 
 
-def _first_that_knows(held: Held, column: str) -> tuple[tuple[str, ...], str]:
+def _first_that_knows(held: PlateFacts, column: str) -> tuple[tuple[str, ...], str]:
     """Return the first register that knows a column of the vehicle, and why it decides."""
     known = [name for name, row in held.vehicles if getattr(row, column) is not None]
     if not known:
@@ -235,13 +235,13 @@ def _first_that_knows(held: Held, column: str) -> tuple[tuple[str, ...], str]:
     return (first,), f"{first} comes before {', '.join(others)} in the order of registers"
 
 
-def _all_with(held: Held, column: str, value: object) -> tuple[str, ...]:
+def _all_with(held: PlateFacts, column: str, value: object) -> tuple[str, ...]:
     """Return the registers that have this value in a column of the vehicle."""
     return tuple(name for name, row in held.vehicles if getattr(row, column) == value)
 
 
 def _last_updated(
-    record: Record, held: Held, choice: Choice | None, period: Period | None, order: Read
+    record: Record, held: PlateFacts, choice: Choice | None, period: Period | None, order: Read
 ) -> Decision:
     """Explain the time: the newest change of the vehicle rows, and of the policies used (D172)."""
     updated = record.updated if period is None else newest_update(record)
@@ -263,7 +263,7 @@ def _last_updated(
     return Decision("lastUpdated", clock.iso_utc(updated), registers, why)
 
 
-def _mot(record: Record, held: Held, verdict: Verdict, day: str) -> Decision:
+def _mot(record: Record, held: PlateFacts, verdict: Verdict, day: str) -> Decision:
     """Explain the MOT: any exemption, else the latest expiry, else the first years.
 
     With a basis, values count for the days for which they were known (D198).
@@ -291,7 +291,7 @@ def _mot(record: Record, held: Held, verdict: Verdict, day: str) -> Decision:
 
 
 def _papers_then(
-    held: Held, verdict: Verdict, day: str, basis: Basis
+    held: PlateFacts, verdict: Verdict, day: str, basis: Basis
 ) -> tuple[tuple[str, ...], str]:
     """Return the registers whose expiry covers another day than today, and since when it is known.
 
@@ -311,7 +311,7 @@ def _papers_then(
     return tuple(name for name, _ in covering), ", ".join(each for _, each in covering)
 
 
-def _tax(record: Record, held: Held, verdict: Verdict, day: str) -> Decision:
+def _tax(record: Record, held: PlateFacts, verdict: Verdict, day: str) -> Decision:
     """Explain the tax: status and last paid day of the first register that knows a status."""
     registers, why = _first_that_knows(held, "tax_status")
     if registers:
@@ -326,7 +326,7 @@ def _tax(record: Record, held: Held, verdict: Verdict, day: str) -> Decision:
     return Decision("roadTaxPaid", verdict.is_good, registers, why, is_known=verdict.is_known)
 
 
-def _fines(held: Held, verdict: Verdict) -> Decision:
+def _fines(held: PlateFacts, verdict: Verdict) -> Decision:
     """Explain the fines: one that is owed in any register is enough."""
     owed = [name for name, fine in held.fines if not fine.settled]
     if not verdict.is_known:

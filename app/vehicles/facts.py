@@ -109,7 +109,7 @@ class FineFacts(NamedTuple):
     updated: int
 
 
-class Held(NamedTuple):
+class PlateFacts(NamedTuple):
     """The rows of a plate in all registers, each with the name of its register.
 
     They have the order of the registers' precedence, and within a register that of their keys.
@@ -119,9 +119,9 @@ class Held(NamedTuple):
     policies: list[tuple[str, PolicyFacts]]
     fines: list[tuple[str, FineFacts]]
 
-    def of(self, register: str) -> "Held":
+    def of(self, register: str) -> "PlateFacts":
         """Return the rows of one register."""
-        return Held._make([each for each in rows if each[0] == register] for rows in self)
+        return PlateFacts._make([each for each in rows if each[0] == register] for rows in self)
 
 
 _DAY_SECONDS = 86_400
@@ -197,11 +197,11 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """How many fines are owed, at most `FINES_MAX`; one that two registers know counts once."""
     basis: Basis | None = None
     """None if what is not known is answered as a failure, as 1.0.0 did."""
-    held: Held | None = None
+    held: PlateFacts | None = None
     """The rows that it is made of; None if only its own values are needed."""
 
     @property
-    def rows(self) -> Held:
+    def rows(self) -> PlateFacts:
         """The rows that it is made of. Raises ValueError if the look-up did not ask for them."""
         if self.held is None:
             raise ValueError("the rows were not looked up")
@@ -212,7 +212,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         return self if self.basis is None else msgspec.structs.replace(self, basis=None)
 
 
-class Wanted(NamedTuple):
+class WantedFields(NamedTuple):
     """What a look-up needs besides the insurance."""
 
     vehicle: bool
@@ -233,9 +233,9 @@ class Wanted(NamedTuple):
 _INSURANCE = Record.__struct_fields__[:4]
 _VEHICLE = Record.__struct_fields__[4:8]
 _PAPERS = Record.__struct_fields__[8:-4]
-EVERYTHING = Wanted(vehicle=True, papers=True)
-DESCRIPTION = Wanted(vehicle=True, papers=False)
-EXPLAINED = Wanted(vehicle=True, papers=True, dates=True)
+EVERYTHING = WantedFields(vehicle=True, papers=True)
+DESCRIPTION = WantedFields(vehicle=True, papers=False)
+EXPLAINED = WantedFields(vehicle=True, papers=True, dates=True)
 
 require_columns(VehicleFacts, Kind.VEHICLES)
 require_columns(PolicyFacts, Kind.POLICIES)

@@ -14,10 +14,10 @@ from app.vehicles.facts import (
     FINES_MAX,
     POLICIES_MAX,
     Basis,
-    Held,
+    PlateFacts,
     PolicyFacts,
     Record,
-    Wanted,
+    WantedFields,
 )
 from app.vehicles.policies import choose_policy
 from app.vehicles.rows import PLACES, REGISTRATION, Rows, held_of, policy_in
@@ -42,7 +42,7 @@ def records_of(
     rows: Rows,
     day: str,
     mot_first_years: Mapping[str, int],
-    wanted: Wanted = EXPLAINED,
+    wanted: WantedFields = EXPLAINED,
     basis: Basis | None = None,
 ) -> dict[str, Record]:
     """Return the records of all plates that the rows mention.
@@ -53,7 +53,7 @@ def records_of(
         mot_first_years: years after first registration before an MOT is due, by register (D154).
         basis: None if what is not known is answered as a failure.
     """
-    held: Mapping[str, Held] = {}
+    held: Mapping[str, PlateFacts] = {}
     if wanted.dates or (basis is not None and day != basis.today):
         held = held_of(rows)
     vehicles, policies, fines, years = _by_plate(rows, mot_first_years, wanted)
@@ -102,7 +102,7 @@ def records_of(
 
 
 def _by_plate(
-    rows: Rows, mot_first_years: Mapping[str, int], wanted: Wanted
+    rows: Rows, mot_first_years: Mapping[str, int], wanted: WantedFields
 ) -> tuple[dict[str, Row], dict[str, list[Row]], dict[str, list[Row]], dict[str, int]]:
     """Return the merged vehicles, the policies, the fines, and the years before an MOT is due."""
     vehicles: dict[str, Row] = {}
@@ -130,7 +130,7 @@ def _by_plate(
 
 
 @cache
-def _merging(wanted: Wanted) -> tuple[list[int], list[int]]:
+def _merging(wanted: WantedFields) -> tuple[list[int], list[int]]:
     """Return the positions of wanted columns: those merged by `first`, and by `greatest`."""
     firsts, greatests = (
         [

@@ -9,7 +9,7 @@ from app.config import Config
 from app.storage.engine import Engine
 from app.storage.registers import in_precedence
 from app.vehicles.deciding import LoadTimes
-from app.vehicles.facts import EVERYTHING, EXPLAINED, Record, Wanted
+from app.vehicles.facts import EVERYTHING, EXPLAINED, Record, WantedFields
 from app.vehicles.merging import records_of
 from app.vehicles.records import Read, Records, basis_of
 from app.vehicles.registration import canonical_registration
@@ -20,7 +20,7 @@ BATCH_PLATES = 5_000
 """Plates that an operator looks up with one statement, from one state of the registers."""
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
+class FoundPlate(msgspec.Struct, frozen=True, gc=False):
     """What a look-up found for one plate.
 
     PERF: a bulk makes thousands; a NamedTuple takes four times as long, and wakes the collector.
@@ -58,8 +58,8 @@ class VehicleReader:
         return as_of or clock.today(self._config.timezone).isoformat()
 
     def look_up(
-        self, registers: str, asked: Sequence[str], day: str, wanted: Wanted = EVERYTHING
-    ) -> tuple[list[Found], Read]:
+        self, registers: str, asked: Sequence[str], day: str, wanted: WantedFields = EVERYTHING
+    ) -> tuple[list[FoundPlate], Read]:
         """Look plates up with one statement; return one result for each, in their order.
 
         Also returns the registers that were read: none if no plate is a registration.
@@ -81,7 +81,7 @@ class VehicleReader:
 
     def look_up_held(
         self, engine: Engine, state: str, asked: Sequence[str], day: str
-    ) -> list[Found]:
+    ) -> list[FoundPlate]:
         """Look plates up with dates and all their rows; return one result for each, in their order.
 
         The commands and the console look up here what they explain.
@@ -103,10 +103,10 @@ class VehicleReader:
 
 def _found(
     asked: Sequence[str], plates: Sequence[str | None], records: Mapping[str, Record]
-) -> list[Found]:
+) -> list[FoundPlate]:
     # No record has the empty text as its registration.
     return [
-        Found(text, plate, records.get(plate or ""))
+        FoundPlate(text, plate, records.get(plate or ""))
         for text, plate in zip(asked, plates, strict=True)
     ]
 

@@ -8,7 +8,7 @@ from app.config import Config
 from app.storage.engine import Engine
 from app.storage.registers import TELLS_UNKNOWN, in_precedence, repeat_if_removed
 from app.storage.tables import Kind, RegisterRef
-from app.vehicles.facts import EVERYTHING, Basis, Record, Wanted
+from app.vehicles.facts import EVERYTHING, Basis, Record, WantedFields
 from app.vehicles.merging import insured_by_policy, needed, records_of
 from app.vehicles.rows import PlateRows
 
@@ -16,7 +16,7 @@ Read = dict[str, int]
 """The registers that a look-up read, and which generation of each."""
 
 
-_ALONE = Wanted(vehicle=False, papers=False)
+_ALONE = WantedFields(vehicle=False, papers=False)
 """What is read of policies alone, if one covers the day."""
 
 
@@ -43,11 +43,15 @@ class Records:
         self._engine = engine
         self._config = config
         self._is_for_watches = is_for_watches
-        self._compiled: dict[Wanted, _Compiled] = {}
+        self._compiled: dict[WantedFields, _Compiled] = {}
         """What reads the last state of the registers."""
 
     def find_records(
-        self, registers: str, registrations: Iterable[str], day: str, wanted: Wanted = EVERYTHING
+        self,
+        registers: str,
+        registrations: Iterable[str],
+        day: str,
+        wanted: WantedFields = EVERYTHING,
     ) -> tuple[dict[str, Record], Read]:
         """Return the known ones among plates by registration, and the registers that were read.
 
@@ -71,7 +75,7 @@ class Records:
 
         return repeat_if_removed(self._engine, registers, find)
 
-    def _compiled_for(self, state: str, wanted: Wanted) -> _Compiled:
+    def _compiled_for(self, state: str, wanted: WantedFields) -> _Compiled:
         """Return what reads this set of registers today, and attach exactly these."""
         compiled = self._compiled.get(wanted)
         if compiled is None or compiled.state != state or clock.now() not in compiled.seconds:

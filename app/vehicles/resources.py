@@ -8,7 +8,7 @@ from app import clock
 from app.errors import Problem
 from app.serve.http.bodies import answer
 from app.serve.http.context import Request
-from app.vehicles.answer_shapes import ComplianceAnswer, InsuranceAnswer, Items, Told
+from app.vehicles.answer_shapes import ComplianceAnswer, InsuranceAnswer, Items, ToldVerdict
 from app.vehicles.answers import (
     NOT_FOUND,
     add_asked,
@@ -44,7 +44,7 @@ class _Operation:
         self._look_ups = look_ups
 
     def _record(
-        self, req: Request, look_up: LookUp, answers: _Answers, told: Iterable[Told]
+        self, req: Request, look_up: LookUp, answers: _Answers, told: Iterable[ToldVerdict]
     ) -> None:
         """Record what the answer tells: of the day, or of the period."""
         is_of_day = look_up.question.period is None

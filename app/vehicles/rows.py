@@ -15,7 +15,7 @@ import peewee
 
 from app.storage.engine import Engine, Prepared, Row, parameter
 from app.storage.tables import COLUMNS, TABLES, Kind, RegisterRef, in_schema
-from app.vehicles.facts import FineFacts, Held, PolicyFacts, VehicleFacts, Wanted
+from app.vehicles.facts import FineFacts, PlateFacts, PolicyFacts, VehicleFacts, WantedFields
 
 ROWS_MAX = 300
 """Rows of one plate that are read at once."""
@@ -106,7 +106,7 @@ class PlateRows:
         self,
         engine: Engine,
         registers: Sequence[RegisterRef],
-        wanted: Wanted,
+        wanted: WantedFields,
         settled: Settled | None = None,
     ) -> None:
         self._engine, self._wanted, self._settled = engine, wanted, settled
@@ -237,12 +237,12 @@ def _of_plates(rows: Rows, plates: Collection[str]) -> Rows:
     return [(part, [row for row in its if row[REGISTRATION] in plates]) for part, its in rows]
 
 
-def held_of(rows: Rows) -> dict[str, Held]:
+def held_of(rows: Rows) -> dict[str, PlateFacts]:
     """Return the facts of the rows by plate, each with the name of its register."""
-    found: dict[str, Held] = {}
+    found: dict[str, PlateFacts] = {}
     for part, its in rows:
         for row in its:
-            vehicles, policies, fines = found.setdefault(row[REGISTRATION], Held([], [], []))
+            vehicles, policies, fines = found.setdefault(row[REGISTRATION], PlateFacts([], [], []))
             match part.kind:
                 case Kind.VEHICLES:
                     vehicles.append((part.register, VehicleFacts._make(_vehicle_values(row))))

@@ -2,7 +2,7 @@
 
 One table says what each plate shows. Its days count from today, so each plate shows the same every
 day. What is known is merged and judged as if registers had it. Plates that provoke errors are in
-`app.sandbox_errors`.
+`app.serve.sandbox_errors`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from app.vehicles.facts import (
     PolicyFacts,
     Record,
     VehicleFacts,
-    Wanted,
+    WantedFields,
 )
 from app.vehicles.merging import records_of
 from app.vehicles.records import Read
@@ -69,7 +69,7 @@ class Car(NamedTuple):
     """How many days ago its rows changed, if answers tell what is not known."""
 
 
-class Shown(NamedTuple):
+class SandboxPlate(NamedTuple):
     """A plate, in its canonical form, and what it shows."""
 
     plate: str
@@ -84,27 +84,35 @@ _GAP = (Term(-354, 10), Term(21, 385))
 _OLD = Car(mot_expiry=None, mot_exempt=True, registered=-20_000, tax_status="exempt", tax_due=None)
 
 VEHICLES: Final = (
-    Shown("TESTOK", "insured and road-legal", Car()),
-    Shown("TESTLAPSED", "the policy ended yesterday", Car((Term(-365, -1),))),
-    Shown("TESTFUTURE", "the policy begins tomorrow", Car((Term(1, 365),))),
-    Shown("TESTCANCEL", "the policy was cancelled a week ago", Car((Term(cancelled=-7),))),
-    Shown("TESTTWO", "two policies are in force", Car((Term(), Term(-10, 354)))),
-    Shown("TESTGAP", "insured today and for ten more days, then not for ten days", Car(_GAP)),
-    Shown("TESTMANY", "101 policies are in force: `tooManyPolicies`", Car((Term(),) * 101)),
-    Shown("TESTFLAG", "a register says insured; no policy is known", Car((), insured=True)),
-    Shown("TESTNONE", "a register says not insured; no policy is known", Car((), insured=False)),
-    Shown("TESTBLANK", "a register knows the plate, and nothing else", _UNKNOWN),
-    Shown("TESTPOLICY", "only a policy is known", _UNKNOWN._replace(policies=(_NO_DETAILS,))),
-    Shown("TESTNOMOT", "the MOT expired yesterday", Car(mot_expiry=-1)),
-    Shown("TESTEXEMPT", "exempt from MOT and road tax", _OLD),
-    Shown("TESTYOUNG", "a young car: no MOT is due yet", Car(mot_expiry=None, registered=-400)),
-    Shown("TESTSORN", "declared off the road", Car(tax_status="sorn", tax_due=None)),
-    Shown("TESTUNTAXED", "not taxed", Car(tax_status="untaxed", tax_due=None)),
-    Shown("TESTTAXDUE", "the road tax was paid until yesterday", Car(tax_due=-1)),
-    Shown("TESTFINE", "a fine is outstanding", Car(fine=False)),
-    Shown("TESTPAID", "a fine was paid", Car(fine=True)),
-    Shown("TEST404", "not found, like every other plate", None),
-    Shown(
+    SandboxPlate("TESTOK", "insured and road-legal", Car()),
+    SandboxPlate("TESTLAPSED", "the policy ended yesterday", Car((Term(-365, -1),))),
+    SandboxPlate("TESTFUTURE", "the policy begins tomorrow", Car((Term(1, 365),))),
+    SandboxPlate("TESTCANCEL", "the policy was cancelled a week ago", Car((Term(cancelled=-7),))),
+    SandboxPlate("TESTTWO", "two policies are in force", Car((Term(), Term(-10, 354)))),
+    SandboxPlate(
+        "TESTGAP", "insured today and for ten more days, then not for ten days", Car(_GAP)
+    ),
+    SandboxPlate("TESTMANY", "101 policies are in force: `tooManyPolicies`", Car((Term(),) * 101)),
+    SandboxPlate("TESTFLAG", "a register says insured; no policy is known", Car((), insured=True)),
+    SandboxPlate(
+        "TESTNONE", "a register says not insured; no policy is known", Car((), insured=False)
+    ),
+    SandboxPlate("TESTBLANK", "a register knows the plate, and nothing else", _UNKNOWN),
+    SandboxPlate(
+        "TESTPOLICY", "only a policy is known", _UNKNOWN._replace(policies=(_NO_DETAILS,))
+    ),
+    SandboxPlate("TESTNOMOT", "the MOT expired yesterday", Car(mot_expiry=-1)),
+    SandboxPlate("TESTEXEMPT", "exempt from MOT and road tax", _OLD),
+    SandboxPlate(
+        "TESTYOUNG", "a young car: no MOT is due yet", Car(mot_expiry=None, registered=-400)
+    ),
+    SandboxPlate("TESTSORN", "declared off the road", Car(tax_status="sorn", tax_due=None)),
+    SandboxPlate("TESTUNTAXED", "not taxed", Car(tax_status="untaxed", tax_due=None)),
+    SandboxPlate("TESTTAXDUE", "the road tax was paid until yesterday", Car(tax_due=-1)),
+    SandboxPlate("TESTFINE", "a fine is outstanding", Car(fine=False)),
+    SandboxPlate("TESTPAID", "a fine was paid", Car(fine=True)),
+    SandboxPlate("TEST404", "not found, like every other plate", None),
+    SandboxPlate(
         "TEST0K", "not found: a zero in place of the letter O of TESTOK, which is suggested", None
     ),
 )
@@ -119,17 +127,19 @@ _UNDATED = Car(
     age=1,
 )
 VEHICLES_UNKNOWN: Final = (
-    Shown("TESTUNKINS", "no policy is known, and not whether one is", Car((), is_complete=False)),
-    Shown("TESTUNKMOT", "no MOT is known, and not whether one is due", Car(mot_expiry=None)),
-    Shown("TESTUNKTAX", "no road tax is known", Car(tax_status=None, tax_due=None)),
-    Shown("TESTUNKFINE", "no register has fines", Car(has_fines=False)),
-    Shown(
+    SandboxPlate(
+        "TESTUNKINS", "no policy is known, and not whether one is", Car((), is_complete=False)
+    ),
+    SandboxPlate("TESTUNKMOT", "no MOT is known, and not whether one is due", Car(mot_expiry=None)),
+    SandboxPlate("TESTUNKTAX", "no road tax is known", Car(tax_status=None, tax_due=None)),
+    SandboxPlate("TESTUNKFINE", "no register has fines", Car(has_fines=False)),
+    SandboxPlate(
         "TESTPARTIAL",
         "the only policy that is known ended yesterday; there may be another",
         Car((Term(-365, -1),), is_complete=False),
     ),
-    Shown("TESTNOPOLICY", "a register that holds every policy has none", Car(())),
-    Shown("TESTTHEN", "all is known since yesterday, and nothing for other days", _UNDATED),
+    SandboxPlate("TESTNOPOLICY", "a register that holds every policy has none", Car(())),
+    SandboxPlate("TESTTHEN", "all is known since yesterday, and nothing for other days", _UNDATED),
 )
 """Plates that exist only if answers tell what is not known: a program can see the rule by them."""
 _LESS_KNOWN: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -141,7 +151,7 @@ _LESS_KNOWN: Final[Mapping[str, Mapping[str, Any]]] = {
 """By plate, how its basis differs from that of the others."""
 
 
-def judged(today: date, *, tells_unknown: bool) -> Iterator[tuple[Shown, Judgement | None]]:
+def judged(today: date, *, tells_unknown: bool) -> Iterator[tuple[SandboxPlate, Judgement | None]]:
     """Yield each plate of the table, and its verdicts; None if it is not known."""
     day = today.isoformat()
     records = _records(today, UTC, day, EXPLAINED, tells_unknown=tells_unknown)
@@ -163,7 +173,11 @@ class SandboxRecords:
         self._is_for_watches = is_for_watches
 
     def find_records(
-        self, registers: str, registrations: Sequence[str], day: str, wanted: Wanted = EVERYTHING
+        self,
+        registers: str,
+        registrations: Sequence[str],
+        day: str,
+        wanted: WantedFields = EVERYTHING,
     ) -> tuple[dict[str, Record], Read]:
         """Return the known ones among plates, and that no register was read."""
         today = clock.today(self._zone)
@@ -183,7 +197,7 @@ def _records(
     today: date,
     zone: tzinfo | None,
     day: str,
-    wanted: Wanted,
+    wanted: WantedFields,
     asked: Collection[str] | None = None,
     *,
     tells_unknown: bool,

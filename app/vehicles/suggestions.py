@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, product
 
 from app.vehicles.facts import Record
-from app.vehicles.reader import Found
+from app.vehicles.reader import FoundPlate
 
 SUGGESTED_MAX = 10
 _SHAPES = ("0DOQ", "1I", "2Z", "5S", "8B", "6G")
@@ -85,7 +85,7 @@ def _in_other_scripts(registration: str) -> Iterator[str]:
 def suggestions(
     unknown: Iterable[str],
     changes_max: int,
-    look_up: Callable[[Sequence[str]], Iterable[Found]],
+    look_up: Callable[[Sequence[str]], Iterable[FoundPlate]],
 ) -> dict[str, list[Record]]:
     """Return for each unknown plate the known ones that it may be a misreading of.
 

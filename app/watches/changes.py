@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from app.clock import shifted_day
-from app.watches.told import Check, Checks, Seen, Told
+from app.watches.told import Check, Checks, Seen, ToldChecks
 
 _SLACK_DAYS = 1
 """Agencies write the first day without (D100), which 1.0.0 stored, and a mapping can say so of any
@@ -21,34 +21,34 @@ _OF_AGENCIES = ("mot", "tax")
 that is extended day by day ends later each time."""
 
 
-class Change(NamedTuple):
+class NewEvent(NamedTuple):
     """One event."""
 
     type: str
     """Such as `mot.changed`."""
-    before: Check | Told
-    after: Check | Told
+    before: Check | ToldChecks
+    after: Check | ToldChecks
 
 
-class Compared(NamedTuple):
+class WatchComparison(NamedTuple):
     """What a comparison found."""
 
-    told: Told
+    told: ToldChecks
     """What the account will have been told after these events."""
-    changes: Sequence[Change] = ()
+    changes: Sequence[NewEvent] = ()
     is_held: bool = False
     """Whether a load changed something that is not among the events."""
 
 
 def compare(
-    told: Told,
+    told: ToldChecks,
     day: str,
     lead_days: Sequence[int],
     seen: Seen,
     today: str,
     *,
     reports_loads: bool,
-) -> Compared:
+) -> WatchComparison:
     """Compare the state that was told last with today.
 
     Args:
@@ -61,9 +61,9 @@ def compare(
     if told is None or now is None:
         if told is now or not reports_loads:
             held = None if told is None else Checks(*(_judged_on(each, day) for each in told))
-            return Compared(held, is_held=told is not now)
+            return WatchComparison(held, is_held=told is not now)
         kind = "vehicle.known" if told is None else "vehicle.unknown"
-        return Compared(now, [Change(kind, told, now)])
+        return WatchComparison(now, [NewEvent(kind, told, now)])
     checks, changes, is_held = [], [], False
     for place, (name, former, current) in enumerate(zip(Checks._fields, told, now, strict=True)):
         has_changed = former.valid != current.valid
@@ -77,14 +77,14 @@ def compare(
             checks.append(_judged_on(former, day))
             continue
         if has_changed:
-            changes.append(Change(f"{name}.changed", former, current))
+            changes.append(NewEvent(f"{name}.changed", former, current))
         if lead is not None:
-            changes.append(Change(f"{name}.ending", former, current))
+            changes.append(NewEvent(f"{name}.ending", former, current))
         reported = former.reported if lead is None else (str(current.last_day), lead)
         # PERF: a sweep takes 5 % less; most checks are far from their last day.
         as_told = reported and msgspec.structs.replace(current, reported=reported)
         checks.append(as_told or current)
-    return Compared(Checks(*checks), changes, is_held)
+    return WatchComparison(Checks(*checks), changes, is_held)
 
 
 def _ends_a_day_sooner(told: Check, seen: Seen, place: int) -> bool:

@@ -11,7 +11,7 @@ from app import clock
 from app.storage.engine import Engine, Prepared, parameter
 from app.storage.registers import list_entries
 from app.watches.tables import Watch, WatchEvent, WatchFeed
-from app.watches.told import Told, decode, digest_of, encode
+from app.watches.told import ToldChecks, decode, digest_of, encode
 
 _CHANGE_LOCK = 0x766677  # Postgres locks by numbers; any number serves.
 _FEED_BYTES = 4
@@ -39,7 +39,7 @@ class HeldWatch(NamedTuple):
     """Unix seconds."""
     day: str
     """ISO date that `told` was judged on, except checks that are held back."""
-    told: Told
+    told: ToldChecks
     recorded: str | None
     """The digest of the state that the audit trail has; None if it has none."""
 
@@ -63,7 +63,7 @@ class Edit(NamedTuple):
     """The plates whose watches to remove."""
 
 
-class Changed(NamedTuple):
+class WatchesChange(NamedTuple):
     """What a change of watches did."""
 
     watches: Mapping[str, HeldWatch]
@@ -74,10 +74,10 @@ class Changed(NamedTuple):
     """The plates of those that there were."""
 
 
-Look = Callable[[Sequence[str]], Mapping[str, Told]]
+Look = Callable[[Sequence[str]], Mapping[str, ToldChecks]]
 """Looks plates up today, in the registers as they are now; returns what the account will have been
 told about each of them."""
-Tell = Callable[[Sequence[Terms], Mapping[str, Told]], object]
+Tell = Callable[[Sequence[Terms], Mapping[str, ToldChecks]], object]
 """Records states of watches that the audit trail does not have, before anybody can read them."""
 _TERMS = (Watch.registration, Watch.lead_days, Watch.reference, Watch.reason, Watch.until)
 COLUMNS = (Watch.id, *_TERMS, Watch.created_at, Watch.day, Watch.told, Watch.recorded)
@@ -138,8 +138,8 @@ class Watches:
         day: str,
         tell: Tell | None,
         *,
-        note: Callable[[Changed], object] = lambda _: None,
-    ) -> Changed:
+        note: Callable[[WatchesChange], object] = lambda _: None,
+    ) -> WatchesChange:
         """Create, replace and remove watches together.
 
         A watch that is replaced keeps the state that was told last. A new one gets today's.
@@ -182,7 +182,7 @@ class Watches:
                     known = {e.registration: held[e.registration].told for e in unrecorded}
                     if unrecorded or new:
                         tell([*new, *unrecorded], {**told, **known})
-                changed = Changed(self.find_watches(account_id, plates), told.keys(), removed)
+                changed = WatchesChange(self.find_watches(account_id, plates), told.keys(), removed)
                 note(changed)
                 return changed
 
@@ -191,7 +191,7 @@ class Watches:
         account_id: int,
         wanted: Iterable[Terms],
         known: Mapping[str, HeldWatch],
-        told: Mapping[str, Told],
+        told: Mapping[str, ToldChecks],
         day: str,
         *,
         records: bool,

@@ -32,7 +32,7 @@ from app.watches.bodies import (
     watch_body,
 )
 from app.watches.feed import BadCursor, CursorGone, Feed, next_sweep_at
-from app.watches.repository import Changed, Edit
+from app.watches.repository import Edit, WatchesChange
 from app.watches.watching import Watching
 
 PAGE_MAX = 1_000
@@ -192,7 +192,7 @@ def _fail(item: BulkWatchItem, error: str, code: str) -> None:
 
 
 def _bulk_body(
-    items: list[BulkWatchItem], added: int, changed: Changed, quota: str
+    items: list[BulkWatchItem], added: int, changed: WatchesChange, quota: str
 ) -> BulkWatchBody:
     """Return the answer of a bulk request.
 

@@ -19,10 +19,10 @@ from app import clock
 from app.accounts.models import Account, Plan
 from app.storage.engine import Engine
 from app.storage.registers import with_current_registers
-from app.vehicles.facts import Record, Wanted
-from app.vehicles.reader import Found, VehicleReader
+from app.vehicles.facts import Record, WantedFields
+from app.vehicles.reader import FoundPlate, VehicleReader
 from app.vehicles.records import Read
-from app.watches.changes import Change, Compared, compare
+from app.watches.changes import NewEvent, WatchComparison, compare
 from app.watches.repository import HeldWatch, Watches, changing_watches, loads_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from app.watches.told import Seen, body_of, digest_of, encode
@@ -38,15 +38,15 @@ _AHEAD_DAYS = 3
 a later one is no longer trusted (D162)."""
 _ACCEPTED = "accepted "
 """What `swept` begins with once an operator has accepted what is held back."""
-WANTED = Wanted(vehicle=False, papers=True, dates=True)
+WANTED = WantedFields(vehicle=False, papers=True, dates=True)
 
 
-class Outcome(NamedTuple):
+class SweptWatch(NamedTuple):
     """What the sweep found out about one watch."""
 
     watch: HeldWatch
     """As it was before."""
-    found: Compared
+    found: WatchComparison
     has_ended: bool
     """Whether its last day is over."""
     registers: Read
@@ -75,7 +75,7 @@ class AccountToSweep(NamedTuple):
     """Whether it has watches whose states were stored without the audit trail."""
 
 
-Tell = Callable[[AccountToSweep, Sequence[Outcome]], object]
+Tell = Callable[[AccountToSweep, Sequence[SweptWatch]], object]
 """Records events and new states of an account before the commit, so nobody can read them yet."""
 
 
@@ -204,17 +204,17 @@ class Sweep:
             watches = self._find_watches([*overtaken])
         return waiting
 
-    def _has_changed(self, outcome: Outcome) -> bool:
+    def _has_changed(self, outcome: SweptWatch) -> bool:
         watch, found, has_ended, _ = outcome
         is_new_day = watch.day != self._day_to_store(outcome)
         is_changed = is_new_day or watch.told != found.told
         return has_ended or is_changed or self._is_unrecorded(outcome)
 
-    def _is_unrecorded(self, outcome: Outcome) -> bool:
+    def _is_unrecorded(self, outcome: SweptWatch) -> bool:
         """Tell whether the trail lacks the state, as after a load that only moved a last day."""
         return self._records and outcome.watch.recorded != digest_of(outcome.found.told)
 
-    def _day_to_store(self, outcome: Outcome) -> str:
+    def _day_to_store(self, outcome: SweptWatch) -> str:
         # A check that is held back has its own day; an unknown vehicle has no check.
         keeps_day = outcome.found.told is None and outcome.found.is_held
         return outcome.watch.day if keeps_day else self._day_of(outcome.watch)
@@ -227,13 +227,15 @@ class Sweep:
         """
         return watch.day if self._today < watch.day <= self._last_sound_day else self._today
 
-    def _outcomes(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> Iterator[Outcome]:
+    def _outcomes(
+        self, watches: Sequence[HeldWatch], *, reports_loads: bool
+    ) -> Iterator[SweptWatch]:
         by_day: dict[str, list[HeldWatch]] = defaultdict(list)
         for watch in watches:
             until = watch.terms.until
             if until is not None and until < self._today:
-                ended = Change("watch.ended", watch.told, None)
-                yield Outcome(watch, Compared(None, [ended]), True, {})
+                ended = NewEvent("watch.ended", watch.told, None)
+                yield SweptWatch(watch, WatchComparison(None, [ended]), True, {})
             else:
                 by_day[min(watch.as_of, self._day_of(watch))].append(watch)
         for first_day, some in by_day.items():
@@ -246,9 +248,9 @@ class Sweep:
                 found = compare(
                     watch.told, watch.day, leads, seen, today, reports_loads=reports_loads
                 )
-                yield Outcome(watch, found, False, read)
+                yield SweptWatch(watch, found, False, read)
 
-    def _look_up(self, plates: Sequence[str], day: str) -> tuple[list[Found], Read]:
+    def _look_up(self, plates: Sequence[str], day: str) -> tuple[list[FoundPlate], Read]:
         return with_current_registers(
             self._engine, lambda state: self._reader.look_up(state, plates, day, WANTED)
         )
@@ -257,7 +259,7 @@ class Sweep:
         (found,), _ = self._look_up([plate], day)
         return found.record
 
-    def _write(self, changed: Sequence[Outcome]) -> set[str]:
+    def _write(self, changed: Sequence[SweptWatch]) -> set[str]:
         """Commit events together with the states that they lead to.
 
         Returns the plates whose watches somebody has changed since; nothing of these is committed.
@@ -277,7 +279,7 @@ class Sweep:
             self._store(same)
         return overtaken
 
-    def _add_events(self, outcomes: Sequence[Outcome]) -> None:
+    def _add_events(self, outcomes: Sequence[SweptWatch]) -> None:
         """Add events to the feed of the account."""
         engine, account_id = self._engine, self._account.id
         is_it = WatchFeed.account == account_id
@@ -296,7 +298,7 @@ class Sweep:
         WatchFeed.update(last_event=number).where(is_it).execute(engine)
         self._events += len(rows)
 
-    def _store(self, outcomes: Sequence[Outcome]) -> None:
+    def _store(self, outcomes: Sequence[SweptWatch]) -> None:
         """Delete the watches that have ended, and store the states of the others."""
         engine, ended, states, same = self._engine, list[int](), [], list[str]()
         for outcome in outcomes:

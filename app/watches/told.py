@@ -10,7 +10,7 @@ from msgspec import UNSET
 from app.vehicles.compliance import Verdict, judge, judge_insurance, judge_mot, judge_tax
 from app.vehicles.facts import Record
 from app.vehicles.periods import good_until, has_too_many_policies, record_on
-from app.vehicles.reader import Found
+from app.vehicles.reader import FoundPlate
 
 
 class Check(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -36,7 +36,7 @@ class Checks(NamedTuple):
     fines: Check
 
 
-Told = Checks | None
+ToldChecks = Checks | None
 """None for a vehicle that no register mentions."""
 _with_last_day: Final[Mapping[str, Callable[[Record, str], Verdict]]] = {
     "insurance": judge_insurance,
@@ -44,7 +44,7 @@ _with_last_day: Final[Mapping[str, Callable[[Record, str], Verdict]]] = {
     "tax": judge_tax,
 }
 encode = msgspec.json.Encoder().encode
-decode: Callable[[str], Told] = msgspec.json.Decoder(Told).decode
+decode: Callable[[str], ToldChecks] = msgspec.json.Decoder(ToldChecks).decode
 
 
 class Seen:
@@ -62,15 +62,15 @@ class Seen:
         self._record = record
         self._first_day = first_day
         self._find = find
-        self._judged: dict[str, Told] = {}
+        self._judged: dict[str, ToldChecks] = {}
 
-    def on(self, day: str) -> Told:
+    def on(self, day: str) -> ToldChecks:
         """Return the verdicts of a day, as look-ups give them."""
         if day not in self._judged:
             self._judged[day] = self._judge(day)
         return self._judged[day]
 
-    def _judge(self, day: str) -> Told:
+    def _judge(self, day: str) -> ToldChecks:
         record = self._record
         if record is not None and day != self._first_day:
             is_whole = not has_too_many_policies(record)
@@ -89,7 +89,7 @@ def checks_of(record: Record, day: str) -> Checks:
     return Checks(*(_check(record, day, name, verdict) for name, verdict in verdicts))
 
 
-def told_by_plate(found: Iterable[Found], day: str) -> dict[str, Told]:
+def told_by_plate(found: Iterable[FoundPlate], day: str) -> dict[str, ToldChecks]:
     """Return the verdicts of a day for plates that are registrations, as they were asked for.
 
     Args:
@@ -118,17 +118,17 @@ class CheckBody(msgspec.Struct, frozen=True, gc=False):
     lastDay: str | None  # noqa: N815 - the wire's spelling
 
 
-def body_of(state: Check | Told) -> str:
+def body_of(state: Check | ToldChecks) -> str:
     """Return a check, or all of them by name, as the JSON of answers; null for none."""
     return encode(answer_of(state)).decode()
 
 
-def digest_of(told: Told) -> str:
+def digest_of(told: ToldChecks) -> str:
     """Return a digest of what answers show of a state; the database has that of the trail's."""
     return blake2b(encode(answer_of(told)), digest_size=8).hexdigest()
 
 
-def answer_of(state: Check | Told) -> CheckBody | Mapping[str, CheckBody] | None:
+def answer_of(state: Check | ToldChecks) -> CheckBody | Mapping[str, CheckBody] | None:
     """Return a check, or all of them by name, as answers have it; None for an unknown vehicle."""
     if state is None:
         return None

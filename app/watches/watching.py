@@ -11,9 +11,9 @@ from app.storage.registers import read_state
 from app.vehicles.audited import record_of
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Read
-from app.watches.repository import Changed, Edit, HeldWatch, Terms, Watches
+from app.watches.repository import Edit, HeldWatch, Terms, Watches, WatchesChange
 from app.watches.sweep import WANTED
-from app.watches.told import Told, told_by_plate
+from app.watches.told import ToldChecks, told_by_plate
 from app.watches.words import told_plate
 
 
@@ -38,7 +38,7 @@ class Watching:
         """Return today as an ISO date."""
         return self._reader.day(None)
 
-    def change(self, req: Request, operation: str, enquiry: Enquiry, edit: Edit) -> Changed:
+    def change(self, req: Request, operation: str, enquiry: Enquiry, edit: Edit) -> WatchesChange:
         """Change watches of the caller together, and count the new ones (D125).
 
         States that the audit trail does not have are recorded.
@@ -51,12 +51,12 @@ class Watching:
         reader = self._sandbox if caller.is_sandbox else self._reader
         registers: Read = {}
 
-        def look(plates: Sequence[str]) -> Mapping[str, Told]:
+        def look(plates: Sequence[str]) -> Mapping[str, ToldChecks]:
             nonlocal registers
             found, registers = reader.look_up(read_state(self._engine), plates, day, WANTED)
             return told_by_plate(found, day)
 
-        def tell(unrecorded: Sequence[Terms], told: Mapping[str, Told]) -> None:
+        def tell(unrecorded: Sequence[Terms], told: Mapping[str, ToldChecks]) -> None:
             plates: dict[str | None, list[Plate]] = {}
             for terms in unrecorded:
                 plate = told_plate(terms.registration, told[terms.registration])

@@ -9,7 +9,7 @@ from app import clock
 from app.audit.record import Plate
 from app.watches.feed import Event, id_of
 from app.watches.repository import HeldWatch
-from app.watches.told import Checks, Told
+from app.watches.told import Checks, ToldChecks
 
 CHECKS: Final = {"insurance": "insurance", "mot": "MOT", "tax": "road tax", "fines": "fines"}
 """The names of checks in words."""
@@ -67,7 +67,7 @@ def event_cells(feed: str, event: Event) -> list[str]:
     return [id_of(feed, event), clock.iso_utc(event.at), *about, *states_of_event(event)]
 
 
-def told_plate(plate: str, told: Told) -> Plate:
+def told_plate(plate: str, told: ToldChecks) -> Plate:
     """Return the entry of a plate whose state an account can read: the verdict of each check."""
     checks = {} if told is None else {name: each.valid for name, each in told._asdict().items()}
     return Plate(plate, found=told is not None, checks=checks)

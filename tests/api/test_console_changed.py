@@ -11,7 +11,7 @@ from app.console.rendering import ROOT
 from app.errors import OperatorError
 from app.jobs.audit_tasks import AuditTasks
 from app.registers.applying.answers import Turned
-from app.registers.change import INSURERS_MAX, Change
+from app.registers.change import INSURERS_MAX, LoadChange
 from app.registers.history import RegisterLoad, insert_line, json_text
 from app.registers.rules import RULES
 from app.settings.roles import Role
@@ -105,7 +105,7 @@ class TestCounts:
     def test_names_of_insurers_are_text(self, world, browser, number):
         """A hundred of them, with markup and control characters; counts can be national."""
         named = {f"{MARKUP}{n}": Turned(40_000_000, 1) for n in range(INSURERS_MAX)}
-        change = Change(held=(40_000_000, 40_000_000), insurers=named)
+        change = LoadChange(held=(40_000_000, 40_000_000), insurers=named)
         RegisterLoad.update(change=json_text(change)).execute(world.engine)
         page = browser.get(f"{LOADS}/{number}")
         assert "\x1b" not in page.text

@@ -14,7 +14,7 @@ from app.audit.hosts import AuditHost
 from app.audit.owner import machine
 from app.audit.record import AuditError
 from app.audit.report import Refusal, Tally, refusals_in, report
-from app.audit.search import Period
+from app.audit.search import TimeSpan
 from app.audit.trail import Trail
 from app.audit.view import views_of
 from app.console.rendering import ROOT
@@ -310,7 +310,7 @@ class TestUsage:
         ask(clerk, 3, day="never")
         ask(console.person("olga", Role.OPERATOR), 2)
         assert console.used() == [("console", "", "console", (2, 0, 1, 0), 5)]
-        assert refusals_in(console.world.engine, Period(), PARIS) == [Refusal("console", 0, 1, 0)]
+        assert refusals_in(console.world.engine, TimeSpan(), PARIS) == [Refusal("console", 0, 1, 0)]
 
     def test_usage_and_records_balance(self, console):
         """The report finds no usage without records, although records have no account."""
@@ -322,8 +322,8 @@ class TestUsage:
             console.now += 86_400
             console.restart()
         views, engine = views_of([console.trail]), console.world.engine
-        compared = comparison_of(engine, views, Period(), PARIS)
-        done = report(views, Period(), [], compared)
+        compared = comparison_of(engine, views, TimeSpan(), PARIS)
+        done = report(views, TimeSpan(), [], compared)
         assert (done.comparison.fault, done.comparison.days, done.comparison.missing) == ("", 2, [])
         (vehicles,) = {each for (name, _), each in compared._vehicles.items() if name == "console"}
         assert vehicles == 4

@@ -14,7 +14,7 @@ from app.accounts.models import UNCHANGED
 from app.actions import list_actions
 from app.audit.owner import claim
 from app.audit.record import AuditError
-from app.audit.search import Period
+from app.audit.search import TimeSpan
 from app.audit.trail import Trail
 from app.console.rendering import ROOT
 from app.errors import OperatorError
@@ -348,7 +348,7 @@ def test_invented_vehicles_are_not_recorded(world, browser, process):
     assert PLATES[0] in browser.get(path).text
     assert PLATES[0] in file_of(browser, ask(browser, path)).text
     assert not recorded(world)
-    report = report_plate([], PLATES[0], Period(), world.engine)
+    report = report_plate([], PLATES[0], TimeSpan(), world.engine)
     assert (report.watches, report.events) == ([], [])
 
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 
 from app import clock
 from app.accounts.authentication import Authenticator
-from app.accounts.usage.counts import Change, Count, class_of
+from app.accounts.usage.counts import Count, CountIncrease, class_of
 from app.accounts.usage.store import write
 from app.console.rendering import ROOT
 from app.people.sessions import create_link
@@ -90,7 +90,7 @@ def _invent_usage(database_url: str, key: str) -> None:
             for status, share in ((200, 1), (404, 0.05), (429, 0.02 if hour == 12 else 0)):
                 count = Count(caller, "insurance", class_of(status))
                 counted = round(answers * share)
-                changes.append(Change(began_at, count, counted, counted))
+                changes.append(CountIncrease(began_at, count, counted, counted))
         write(engine, changes, UTC)
     finally:
         close_quietly(engine)

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from app.storage.tables import FineRow, PolicyRow, VehicleRow
-from app.vehicles.facts import EVERYTHING, Record, Wanted
+from app.vehicles.facts import EVERYTHING, Record, WantedFields
 from app.vehicles.records import Read, Records
 
 Rows = dict[str, list[Any]]
@@ -16,7 +16,7 @@ DATES = ("2025-06-29", "2025-06-30", "2025-07-01", "2025-07-02", "2025-07-03")
 
 
 def find_record(
-    records: Records, state: str, plate: str, day: str, wanted: Wanted = EVERYTHING
+    records: Records, state: str, plate: str, day: str, wanted: WantedFields = EVERYTHING
 ) -> tuple[Record | None, Read]:
     """Return what is known about one plate, and the registers that were read."""
     found, read = records.find_records(state, [plate], day, wanted)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.registers.applying.apply_changes import Outcome, apply_changes
+from app.registers.applying.apply_changes import Effect, apply_changes
 from app.registers.formats.changes import PolicyCancellation, PolicyDeletion, VehicleDeletion
 from app.storage.tables import Kind, PolicyRow, VehicleRow
 
@@ -17,11 +17,11 @@ def held(row):
     return tuple(row._replace(updated=BEFORE))
 
 
-def vehicles(changes, rows=()) -> Outcome:
+def vehicles(changes, rows=()) -> Effect:
     return apply_changes(Kind.VEHICLES, list(changes), list(map(held, rows)), NOW)
 
 
-def policies(changes, rows=()) -> Outcome:
+def policies(changes, rows=()) -> Effect:
     return apply_changes(Kind.POLICIES, list(changes), list(map(held, rows)), NOW)
 
 
@@ -34,7 +34,7 @@ def test_a_deleted_vehicle_is_removed():
 def test_deleting_what_is_not_held_is_skipped():
     """Deleting a row that is not held is skipped without a fault."""
     outcome = vehicles([VehicleDeletion("AB12CDE")])
-    assert outcome == Outcome([], [], (), (), (), removed=[], skipped=1)
+    assert outcome == Effect([], [], (), (), (), removed=[], skipped=1)
 
 
 def test_create_delete_create_leaves_the_last():

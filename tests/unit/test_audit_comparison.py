@@ -9,14 +9,14 @@ import pytest
 
 from app import clock
 from app.accounts.usage.store import UsageAccount, UsageDay
-from app.audit.comparison import Compared, Comparison, Missing, comparison_of
+from app.audit.comparison import Comparison, ComparisonResult, Missing, comparison_of
 from app.audit.hosts import AuditHost
 from app.audit.owner import machine
 from app.audit.prune import AMOUNT, PruneRequest, prune
 from app.audit.record import Plate, Record, Upkeep, time_of
 from app.audit.report import render, report
 from app.audit.seal import seal
-from app.audit.search import Period
+from app.audit.search import TimeSpan
 from app.audit.view import views_of
 from tests.conftest import ON_SQLITE
 from tests.rows import each_row
@@ -67,7 +67,7 @@ class Books:
     def compared(self, *directories, period=None):
         """Return what the report of all of the trail says."""
         views = views_of(directories or [self.directory])
-        wanted = period or Period()
+        wanted = period or TimeSpan()
         comparison = comparison_of(self.engine, views, wanted, self.zone)
         return report(views, wanted, [], comparison).comparison
 
@@ -93,10 +93,10 @@ def test_a_day_with_fewer_plates_is_found(books):
     books.use(4, 3)
     books.record(4.5, plates=2)
     books.use(6, 1_005)
-    assert books.compared() == Compared("", 7, [Missing("acme", "2026-11-06", 1_005, 2)], 1)
+    assert books.compared() == ComparisonResult("", 7, [Missing("acme", "2026-11-06", 1_005, 2)], 1)
     views = views_of([books.directory])
-    comparison = comparison_of(books.engine, views, Period(), UTC)
-    page = render(report(views, Period(), [], comparison)).decode()
+    comparison = comparison_of(books.engine, views, TimeSpan(), UTC)
+    page = render(report(views, TimeSpan(), [], comparison)).decode()
     assert ">1,005</td>" in page.partition("Usage without records")[2]
 
 
@@ -172,7 +172,7 @@ def test_a_period_is_compared_whole(books):
     books.record(1.999, plates=2)
     books.use(4, 2)
     books.use(5, 1)
-    period = Period.of("2026-11-04T00:00:00.000000Z", "2026-11-05T23:59:59.999999Z")
+    period = TimeSpan.of("2026-11-04T00:00:00.000000Z", "2026-11-05T23:59:59.999999Z")
     compared = books.compared(period=period)
     assert (compared.days, [each.day for each in compared.missing]) == (2, ["2026-11-05"])
 

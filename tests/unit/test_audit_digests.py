@@ -10,7 +10,7 @@ import pytest
 from app.alerts.delivery import _mail
 from app.alerts.message import DIGEST, Message
 from app.audit import digests
-from app.audit.digests import Kept, find_digests, latest
+from app.audit.digests import DigestLine, find_digests, latest
 from app.audit.record import AuditError
 from app.audit.seal import seal
 from app.audit.verify import Verdict, verify
@@ -26,7 +26,7 @@ class Kepted(Sealed):
         self.kept = latest(directory)
 
 
-OTHER = Kept("f" * 32, "00000001-20260101T00", 1, "e" * 64)
+OTHER = DigestLine("f" * 32, "00000001-20260101T00", 1, "e" * 64)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from app.audit.prune import AMOUNT, PruneRequest, prune
 from app.audit.record import Criteria, Plate, Record, invalid_plate, row_of, time_of
 from app.audit.report import Frequent, Refusal, Tallies, Tally, Users, render, report
 from app.audit.seal import seal
-from app.audit.search import Period
+from app.audit.search import TimeSpan
 from app.audit.view import views_of
 from tests.rows import each_row
 from tests.unit.audit_trails import Clock, look_up, opened
@@ -49,7 +49,7 @@ def directory(tmp_path, hours):
 
 def test_look_ups_are_counted(directory):
     """By account, reason, operation and day; searches of the trail and sweeps are no look-ups."""
-    done = report(views_of([directory]), Period())
+    done = report(views_of([directory]), TimeSpan())
     assert (done.look_ups, done.plates, done.not_found, done.invalid) == (82, 84, 1, 1)
     assert done.of_periods == 1
     assert b"Look-ups about a period: 1." in render(done)
@@ -67,7 +67,7 @@ def test_look_ups_are_counted(directory):
 
 def test_verdicts_that_are_not_known_are_counted(directory):
     """Those of a day and of a period, once for a plate; a check alone is no verdict (D198)."""
-    assert b"Answers that are" not in render(report(views_of([directory]), Period()))
+    assert b"Answers that are" not in render(report(views_of([directory]), TimeSpan()))
     unknown = [
         ("insured", "insuranceValid", "compliant"),
         ("validThroughout",),
@@ -78,7 +78,7 @@ def test_verdicts_that_are_not_known_are_counted(directory):
     with opened(directory) as trail:
         plates = [Plate("A1", True, False, False, each) for each in unknown]
         trail.append(look_up(plates=plates, operation="bulk_compliance", rule=2))
-    done = report(views_of([directory]), Period())
+    done = report(views_of([directory]), TimeSpan())
     assert done.unknown == 3
     assert b"Answers that are not known: 3." in render(done)
     (period,) = (each for each in plates if each.unknown == ("validThroughout",))
@@ -94,7 +94,7 @@ def test_people_of_the_operator_are_counted(directory):
         for who in ({"login": "root", "sudo_user": "ben"}, {"login": "cron"}, {}):
             trail.append(look_up(account=None, operation="lookup", **who))
         trail.append(look_up(account=None, operation="search", user="ann"))
-    done = report(views_of([directory]), Period())
+    done = report(views_of([directory]), TimeSpan())
     tallies = [Tally("ann", 2, 3), Tally("ben", 2, 5), Tally("cron", 1, 1), Tally("(none)", 1, 1)]
     assert done.by_person == tallies
     assert [each for each in done.by_account if each.name in ("console", "(none)")] == [
@@ -106,31 +106,31 @@ def test_people_of_the_operator_are_counted(directory):
 
 def test_a_period_is_respected(directory):
     """Only its records are counted, but the whole trail is verified."""
-    whole = report(views_of([directory]), Period())
+    whole = report(views_of([directory]), TimeSpan())
     day = whole.by_day[1].name
-    done = report(views_of([directory]), Period(f"{day}T00", f"{day}T24"))
+    done = report(views_of([directory]), TimeSpan(f"{day}T00", f"{day}T24"))
     assert done.look_ups == 5
     assert done.trails == whole.trails
 
 
 def test_it_ends_with_the_latest_record(directory, hours):
     """A clock that was three years ahead is right again, and its records are counted."""
-    before = report(views_of([directory]), Period())
+    before = report(views_of([directory]), TimeSpan())
     assert before.until == before.generated_at
     hours.pass_hours(24 * 1_100)
     with opened(directory) as trail:
         record = look_up("AHEAD")
         trail.append(record)
     hours.pass_hours(-24 * 1_100)
-    after = report(views_of([directory]), Period())
+    after = report(views_of([directory]), TimeSpan())
     assert (after.look_ups, after.until) == (before.look_ups + 1, record.time)
-    limited = report(views_of([directory]), Period(until=before.until))
+    limited = report(views_of([directory]), TimeSpan(until=before.until))
     assert (limited.look_ups, limited.until) == (before.look_ups, before.until)
 
 
 def test_a_user_far_above_the_usual_is_named(directory):
     """With the day, and what is usual."""
-    (peak,) = report(views_of([directory]), Period()).users_above_usual
+    (peak,) = report(views_of([directory]), TimeSpan()).users_above_usual
     assert (peak.account, peak.user, peak.plates, peak.usual) == ("acme", "ann", 60, 4)
 
 
@@ -161,18 +161,18 @@ def test_what_is_not_unusual_is_not_named(days):
 def test_the_trail_is_verified(directory, hours):
     """Retention, size and faults are those of each directory."""
     prune(directory, PruneRequest("3d", accepted=[AMOUNT]))
-    (held,) = report(views_of([directory]), Period()).trails
+    (held,) = report(views_of([directory]), TimeSpan()).trails
     assert (held.faults, held.removed_segments > 0) == ([], True)
     assert held.removed_before > ""
     sealed = sorted(directory.glob("*-*.ndjson"))[-2]
     sealed.unlink()
-    (held,) = report(views_of([directory]), Period()).trails
+    (held,) = report(views_of([directory]), TimeSpan()).trails
     assert [fault.kind for fault in held.faults] == ["removed"]
 
 
 def test_the_page_is_self_contained_and_escapes_what_clients_chose(directory):
     """It loads nothing, runs nothing, and shows texts as texts."""
-    page = render(report(views_of([directory]), Period())).decode()
+    page = render(report(views_of([directory]), TimeSpan())).decode()
     assert HOSTILE not in page
     assert "&lt;script&gt;" in page
     assert not re.search(r"<(script|img|link|iframe)|https?://|\son\w+=", page)
@@ -188,7 +188,7 @@ def test_the_page_names_faults(directory):
     """A trail that does not verify is seen at once."""
     path = min(directory.glob("*-*.ndjson"))
     path.unlink()
-    page = render(report(views_of([directory]), Period())).decode()
+    page = render(report(views_of([directory]), TimeSpan())).decode()
     assert "does not verify" in page
     assert f"segment {path.name.removesuffix('.ndjson')} was removed" in page
 
@@ -206,9 +206,9 @@ def test_what_is_rare_is_forgotten_and_what_is_frequent_is_kept():
 
 def test_plates_are_counted_again_if_some_were_forgotten(directory, monkeypatch):
     """What a report shows is exact."""
-    exact = report(views_of([directory]), Period()).top_plates
+    exact = report(views_of([directory]), TimeSpan()).top_plates
     monkeypatch.setattr(tallies, "_PLATES_MAX", 12)
-    counted = report(views_of([directory]), Period()).top_plates
+    counted = report(views_of([directory]), TimeSpan()).top_plates
     by_plate = {each.plate: each.times for each in exact}
     assert all(by_plate.get(each.plate, each.times) == each.times for each in counted)
     assert counted[0].times == 9
@@ -223,7 +223,7 @@ def test_plates_that_were_only_shown_were_not_requested(tmp_path, hours, monkeyp
         trail.append(look_up(plates=[Plate("AI", found=False), *shown]))
         trail.append(look_up("A1"))
         trail.append(look_up("A1"))
-    done = report(views_of([tmp_path / "audit"]), Period())
+    done = report(views_of([tmp_path / "audit"]), TimeSpan())
     assert (done.look_ups, done.plates, done.not_found) == (3, 5, 1)
     assert [(each.plate, each.times) for each in done.top_plates][:1] == [("A1", 2)]
 
@@ -262,18 +262,20 @@ class _Tags(HTMLParser):
 def test_refusals_are_those_of_the_usage(directory):
     """Without the database the page says that they are not known."""
     refusals = [Refusal(HOSTILE, 3, 2, 1_000)]
-    page = render(report(views_of([directory]), Period(), refusals)).decode()
+    page = render(report(views_of([directory]), TimeSpan(), refusals)).decode()
     assert "&lt;script&gt;" in page.partition("Refusals")[2]
     assert ">1,000</td>" in page.partition("Refusals")[2]
     assert "not known" not in page
-    page = render(report(views_of([directory]), Period(), [])).decode()
+    page = render(report(views_of([directory]), TimeSpan(), [])).decode()
     assert "none</td>" in page.partition("Refusals")[2]
-    assert "not known here" in render(report(views_of([directory]), Period())).decode()
+    assert "not known here" in render(report(views_of([directory]), TimeSpan())).decode()
 
 
 def test_json_has_names(directory):
     """Each member of the report has a name."""
-    document = json.loads(msgspec.json.encode(report(views_of([directory]), Period(until="2100"))))
+    document = json.loads(
+        msgspec.json.encode(report(views_of([directory]), TimeSpan(until="2100")))
+    )
     assert document["to"] == document["generated_at"]
     assert document["by_account"][0] == {"name": "acme", "look_ups": 77, "plates": 79}
     assert document["top_plates"][0] == {"plate": "D4N0", "times": 9}

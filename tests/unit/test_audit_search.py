@@ -23,7 +23,7 @@ from app.audit.index import (
 )
 from app.audit.record import Criteria, Plate, Record, find_record, invalid_plate, row_of
 from app.audit.seal import seal
-from app.audit.search import Period, Query, first_moment, last_moment, plan, search, time_before
+from app.audit.search import Query, TimeSpan, first_moment, last_moment, plan, search, time_before
 from app.audit.segments import lines_beginning_in, list_segments
 from app.audit.view import view_of
 from tests.rows import each_row
@@ -117,9 +117,9 @@ class TestSearch:
     def test_a_period_is_respected(self, directory, hours):
         """Both ends are included."""
         second = found(directory, "plate", "EVERY")[1].time
-        assert len(found(directory, "plate", "EVERY", period=Period(second, second))) == 1
-        assert len(found(directory, "plate", "EVERY", period=Period(since=second))) == 3
-        assert len(found(directory, "plate", "EVERY", period=Period(until=second))) == 2
+        assert len(found(directory, "plate", "EVERY", period=TimeSpan(second, second))) == 1
+        assert len(found(directory, "plate", "EVERY", period=TimeSpan(since=second))) == 3
+        assert len(found(directory, "plate", "EVERY", period=TimeSpan(until=second))) == 2
 
     def test_searches_for_a_plate_are_found_too(self, directory):
         """Whoever asks who looked at a plate also learns of those who searched the trail."""
@@ -393,7 +393,7 @@ class TestExport:
 
     def test_lines_are_exported_as_they_were_recorded(self, directory):
         """The digest of a segment fits its export."""
-        exported = b"".join(line + b"\n" for line, _ in records_in(view_of(directory), Period()))
+        exported = b"".join(line + b"\n" for line, _ in records_in(view_of(directory), TimeSpan()))
         segments = list_segments(directory)
         assert exported == b"".join((directory / s.file_name).read_bytes() for s in segments)
 

@@ -10,7 +10,7 @@ import pytest
 
 from app import clock
 from app.accounts.authentication import Authenticator
-from app.accounts.usage.counts import Change, Count
+from app.accounts.usage.counts import Count, CountIncrease
 from app.accounts.usage.store import write
 from app.audit.chain import Chain, Prune, with_digest
 from app.audit.owner import claim
@@ -29,10 +29,10 @@ from app.jobs.audit_tasks import (
     VERIFY,
     AuditTask,
     AuditTasks,
-    Found,
-    Wanted,
+    SearchResult,
+    TaskRequest,
 )
-from app.jobs.results import KEPT_SECONDS, Question
+from app.jobs.results import KEPT_SECONDS, TrailQuestion
 from app.jobs.tasks import DONE, FAILED, INTERRUPTED
 from app.storage.versions import database_id
 from tests.conftest import ON_SQLITE, STORAGE
@@ -40,8 +40,8 @@ from tests.unit.audit_trails import lines, look_up
 
 pytestmark = STORAGE
 
-PLATE = Question(Criteria(plate="AB12CDE"), request_id="r1")
-WANTED = Wanted(SEARCH, "seen", "ann")
+PLATE = TrailQuestion(Criteria(plate="AB12CDE"), request_id="r1")
+WANTED = TaskRequest(SEARCH, "seen", "ann")
 FORMS = count()
 
 
@@ -102,7 +102,9 @@ def done(tasks, wanted=WANTED, question=PLATE):
 def searched(tasks, **criteria):
     """Search with another form each time, and return what was found."""
     wanted = WANTED._replace(seen=str(next(FORMS)))
-    return tasks.results.find(done(tasks, wanted, Question(Criteria(**criteria))), Found)
+    return tasks.results.find(
+        done(tasks, wanted, TrailQuestion(Criteria(**criteria))), SearchResult
+    )
 
 
 class TestBegin:
@@ -151,7 +153,7 @@ class TestCarryOut:
     def test_a_use_is_recorded_for_the_person_before_it_is_done(self, tasks, directory):
         """The record has the name of the console, the request and what was asked."""
         for kind in (SEARCH, EXPORT, REPORT, VERIFY):
-            assert done(tasks, Wanted(kind, "seen", "ann"), PLATE_AS_CSV).status == DONE
+            assert done(tasks, TaskRequest(kind, "seen", "ann"), PLATE_AS_CSV).status == DONE
         found = [line for line in lines(directory) if "plates" not in line]
         assert [line["operation"] for line in found] == [SEARCH, EXPORT, REPORT]
         for line in found:
@@ -167,13 +169,13 @@ class TestCarryOut:
         """A search, an export and a report fail, and leave no file; a verification works."""
         monkeypatch.setattr(Trail, "append", refuse)
         for kind in (SEARCH, EXPORT, REPORT):
-            task = tasks.begin(Wanted(kind, "seen", "ann"), PLATE_AS_CSV)
+            task = tasks.begin(TaskRequest(kind, "seen", "ann"), PLATE_AS_CSV)
             with pytest.raises(OperatorError, match="full"):
                 tasks.carry_out(task.id)
             ended = tasks.find(task.id)
             assert (ended.status, ended.reason) == (FAILED, "the disk is full")
             assert [path.suffix for path in files_of(tasks, task)] == [".question"]
-        assert done(tasks, Wanted(VERIFY, "seen", "ann"), Question()).status == DONE
+        assert done(tasks, TaskRequest(VERIFY, "seen", "ann"), TrailQuestion()).status == DONE
 
     def test_a_search_finds_the_newest_first(self, tasks):
         """Of a bulk only the plate that was asked for; the search itself is not in it."""
@@ -199,9 +201,9 @@ class TestCarryOut:
         assert (found.are_all, found.total) == (False, 5)
         assert 0 < found.seconds < 60
         assert [row.plate for row in found.rows] == ["AFTER", "", "LAST"]
-        everything = Question(Criteria(account="acme"), finds_all=True)
+        everything = TrailQuestion(Criteria(account="acme"), finds_all=True)
         task = done(tasks, WANTED._replace(seen="all"), everything)
-        whole = tasks.results.find(task, Found)
+        whole = tasks.results.find(task, SearchResult)
         assert (whole.are_all, whole.total) == (True, 6)
         assert [row.plate for row in whole.rows] == ["", "AFTER", "", "LAST"]
         assert tasks.results.path(task, "csv").read_bytes().count(b"\n") == 1 + 6
@@ -216,7 +218,7 @@ class TestCarryOut:
     @pytest.mark.parametrize("form", ["csv", "ndjson"])
     def test_an_export_is_that_of_the_command(self, tasks, directory, form):
         """Everything that was recorded before it was asked for."""
-        task = done(tasks, WANTED._replace(kind=EXPORT), Question(form=form))
+        task = done(tasks, WANTED._replace(kind=EXPORT), TrailQuestion(form=form))
         written = tasks.results.path(task, form).read_bytes()
         assert written.count(b"\n") == {"csv": 1 + 4, "ndjson": 3}[form]
         if form == "ndjson":
@@ -225,7 +227,7 @@ class TestCarryOut:
     def test_an_export_leaves_room_on_the_disk(self, tasks, monkeypatch):
         """One that is too large fails, and its file is removed."""
         monkeypatch.setattr("app.jobs.results._EXPORT_BYTES_MAX", 100)
-        task = tasks.begin(WANTED._replace(kind=EXPORT), Question(form="csv"))
+        task = tasks.begin(WANTED._replace(kind=EXPORT), TrailQuestion(form="csv"))
         with pytest.raises(OperatorError, match="larger than 1 GB; choose a shorter period"):
             tasks.carry_out(task.id)
         assert [path.suffix for path in files_of(tasks, task)] == [".question"]
@@ -234,8 +236,10 @@ class TestCarryOut:
         """The same as the command writes, with the refusals of the usage."""
         caller = Authenticator(world.engine).find_caller(world.alice_key)
         assert caller
-        write(world.engine, [Change(clock.now(), Count(caller, "insurance", "429"), 7, 0)], UTC)
-        task = done(tasks, WANTED._replace(kind=REPORT), Question())
+        write(
+            world.engine, [CountIncrease(clock.now(), Count(caller, "insurance", "429"), 7, 0)], UTC
+        )
+        task = done(tasks, WANTED._replace(kind=REPORT), TrailQuestion())
         found = tasks.results.find(task, Report)
         assert (found.look_ups, found.refusals) == (3, [Refusal("alice", 0, 7, 0)])
         assert tasks.results.path(task, "html").read_bytes().startswith(b"<!doctype html>")
@@ -243,9 +247,9 @@ class TestCarryOut:
     def test_a_verification_names_what_it_found(self, tasks, directory):
         """A digest that the chain lacks is a fault; one that it has is none."""
         digest = seal(directory, current=True).digest
-        good = done(tasks, Wanted(VERIFY, "1", "ann"), Question(digest=digest))
+        good = done(tasks, TaskRequest(VERIFY, "1", "ann"), TrailQuestion(digest=digest))
         assert tasks.results.find(good, Verdict).faults == []
-        bad = done(tasks, Wanted(VERIFY, "2", "ann"), Question(digest="0" * 64))
+        bad = done(tasks, TaskRequest(VERIFY, "2", "ann"), TrailQuestion(digest="0" * 64))
         assert [each.kind for each in tasks.results.find(bad, Verdict).faults] == ["digest"]
 
     def test_a_prune_is_judged_by_the_age_of_the_setting(self, world, tasks, directory):
@@ -257,11 +261,11 @@ class TestCarryOut:
         chain.add(with_digest(line))
         for keep, faults in (("24m", ["pruned_early"]), ("12m", [])):
             asked = AuditTasks(world.engine, world.configured(audit_keep=keep))
-            verified = done(asked, Wanted(VERIFY, keep, "ann"), Question())
+            verified = done(asked, TaskRequest(VERIFY, keep, "ann"), TrailQuestion())
             verdict = asked.results.find(verified, Verdict)
             assert verdict
             assert kinds_of(verdict.faults) == faults
-            reported = done(asked, Wanted(REPORT, keep, "ann"), Question())
+            reported = done(asked, TaskRequest(REPORT, keep, "ann"), TrailQuestion())
             page = asked.results.find(reported, Report)
             assert page
             assert kinds_of(page.trails[0].faults) == faults
@@ -310,7 +314,7 @@ class TestFiles:
             tasks.carry_out(task.id)
 
 
-PLATE_AS_CSV = Question(PLATE.criteria, form="csv", request_id="r1")
+PLATE_AS_CSV = TrailQuestion(PLATE.criteria, form="csv", request_id="r1")
 
 
 def kinds_of(faults):

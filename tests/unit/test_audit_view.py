@@ -11,7 +11,7 @@ from app.audit.prune import PruneRequest, prune
 from app.audit.record import AuditError, Record, time_of
 from app.audit.report import report
 from app.audit.seal import seal
-from app.audit.search import Period, Query, estimate, search
+from app.audit.search import Query, TimeSpan, estimate, search
 from app.audit.segments import list_segments
 from app.audit.view import view_of, views_of
 from tests.unit.audit_trails import Clock, look_up, opened
@@ -65,7 +65,7 @@ def read(*directories):
     exported = [
         record.plates[0].plate
         for view in views
-        for _, record in records_in(view, Period())
+        for _, record in records_in(view, TimeSpan())
         if record and record.plates
     ]
     query = Query("user", "ann")
@@ -77,7 +77,7 @@ def read(*directories):
                 for record in search(view, query, scan=scan, newest_first=newest_first)
             ]
             assert Counter(found) == Counter(exported)
-    assert report(views, Period()).look_ups == len(exported)
+    assert report(views, TimeSpan()).look_ups == len(exported)
     for plate in {*exported[:1], *exported[-1:]}:
         assert sum(len(list(search(view, Query("plate", plate)))) for view in views) == 1
     return exported
@@ -125,7 +125,7 @@ class TestPosition:
         """What was removed meanwhile cannot be shown, so nothing is."""
         view = view_of(host.directory)
         prune(host.directory, PruneRequest("1d", before=time_of(hours.now_ns)))
-        for read_all in (search(view, Query("user", "ann")), records_in(view, Period())):
+        for read_all in (search(view, Query("user", "ann")), records_in(view, TimeSpan())):
             with pytest.raises(AuditError, match="was removed meanwhile; try again"):
                 list(read_all)
         assert read(host.directory) == host.plates[-5:]
@@ -218,7 +218,7 @@ class TestCopies:
         changed.write_bytes(b"".join(lines[:2] + lines[3:]))
         for order in ((host, copy), (copy, host)):
             views = views_of([each.directory for each in order])
-            exported = {line for view in views for line, _ in records_in(view, Period())}
+            exported = {line for view in views for line, _ in records_in(view, TimeSpan())}
             assert {line + b"\n" for line in exported} >= set(lines)
 
     def test_two_hosts_are_no_copies(self, hours, tmp_path):
@@ -240,7 +240,7 @@ class TestCopies:
         views = views_of([copy.directory, host.directory])
         shutil.rmtree(copy.directory)
         with pytest.raises(AuditError, match="was removed meanwhile"):
-            list(records_in(views[1], Period()))
+            list(records_in(views[1], TimeSpan()))
 
 
 def test_an_estimate_is_about_right(tmp_path, hours):

@@ -15,7 +15,7 @@ from app.audit.owner import claim, find_owner, require_host
 from app.audit.prune import PruneRequest, prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
-from app.audit.search import Period
+from app.audit.search import TimeSpan
 from app.audit.trail import Trail
 from app.audit.verify import verify
 from app.audit.view import view_of
@@ -354,4 +354,4 @@ class TestRestore:
 def test_all_records_of_a_backup_can_be_exported(audited):
     """Commands that read a trail read the copy in a backup, too."""
     copy = audited.back_up() / "audit"
-    assert len(list(records_in(view_of(copy), Period()))) == 4
+    assert len(list(records_in(view_of(copy), TimeSpan()))) == 4

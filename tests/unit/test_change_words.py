@@ -1,7 +1,7 @@
 """What a load changed, in words: short for tables, complete for pages."""
 
 from app.registers.applying.answers import ANSWERS, Turned
-from app.registers.change import INSURERS_MAX, Change, MemberChange
+from app.registers.change import INSURERS_MAX, LoadChange, MemberChange
 from app.registers.change_words import brief, lines, sections
 from tests.rows import each_row
 
@@ -10,18 +10,18 @@ NATIONAL = 40_000_000
 
 def lost(name, count, held=4_000, **counts):
     """Return a change by which plates lose an answer."""
-    return Change(held=(held, held), answers={name: Turned(0, count)}, **counts)
+    return LoadChange(held=(held, held), answers={name: Turned(0, count)}, **counts)
 
 
 @each_row(
     ("change", "text"),
     [
-        (Change(), "no change"),
-        (Change(held=(9, 9)), "no change"),
-        (Change(held=(4_000, 3_692), added=12, removed=320), "+12 -320"),
-        (Change(held=(9_000, 9_000), updated=8_000), "8,000 changed"),
-        (Change(held=(0, NATIONAL), added=NATIONAL), "+40,000,000"),
-        (Change(held=(0, 9), added=9, answers={"insured": Turned(9, 0)}), "+9"),
+        (LoadChange(), "no change"),
+        (LoadChange(held=(9, 9)), "no change"),
+        (LoadChange(held=(4_000, 3_692), added=12, removed=320), "+12 -320"),
+        (LoadChange(held=(9_000, 9_000), updated=8_000), "8,000 changed"),
+        (LoadChange(held=(0, NATIONAL), added=NATIONAL), "+40,000,000"),
+        (LoadChange(held=(0, 9), added=9, answers={"insured": Turned(9, 0)}), "+9"),
         (lost("insured", 960, removed=960), "-960, 960 lose cover"),
         (lost("insured", 40, updated=40), "40 changed"),
         (lost("insured", 41, updated=41), "41 changed, 41 lose cover"),
@@ -29,15 +29,15 @@ def lost(name, count, held=4_000, **counts):
         (lost("mot", 3, held=5, updated=3), "3 changed, 3 lose MOT"),
         (lost("mot", 2, held=3, updated=2), "2 changed"),
         (lost("insured", NATIONAL, held=NATIONAL, updated=1), "1 changed, 40,000,000 lose cover"),
-        (Change(held=(100, 100), updated=50, moved=60), "50 changed, 60 numbers moved"),
+        (LoadChange(held=(100, 100), updated=50, moved=60), "50 changed, 60 numbers moved"),
         (
-            Change(
+            LoadChange(
                 held=(4_000, 0), removed=4_000, answers=dict.fromkeys(ANSWERS, Turned(0, 4_000))
             ),
             "-4,000, 4,000 lose cover, 4,000 lose MOT",
         ),
         (
-            Change(held=(100, 100), updated=50, answers={"fines": Turned(50, 0)}),
+            LoadChange(held=(100, 100), updated=50, answers={"fines": Turned(50, 0)}),
             "50 changed, 50 pass on fines",
         ),
     ],
@@ -52,7 +52,7 @@ def test_a_disaster_is_told_from_a_usual_night():
     assert brief(lost("insured", 200)).is_bad
     assert not brief(lost("insured", 150)).is_bad
     assert not brief(lost("mot", 200, day_sooner={"mot": 60})).is_bad
-    better = Change(held=(4_000, 4_000), answers={"insured": Turned(960, 0)})
+    better = LoadChange(held=(4_000, 4_000), answers={"insured": Turned(960, 0)})
     assert brief(better).effects == brief(better).gains == ("960 gain cover",)
     assert not brief(better).is_bad
     assert brief(lost("insured", 200)).gains == ()
@@ -60,8 +60,8 @@ def test_a_disaster_is_told_from_a_usual_night():
 
 def test_several_loads_have_one_short_form():
     """Their rows are added up; the largest effects of all are named."""
-    first = Change(held=(10, 10), added=1, updated=2, answers={"mot": Turned(0, 10)})
-    usual = Change(held=(9_000, 9_001), added=3, removed=2, answers={"mot": Turned(0, 11)})
+    first = LoadChange(held=(10, 10), added=1, updated=2, answers={"mot": Turned(0, 10)})
+    usual = LoadChange(held=(9_000, 9_001), added=3, removed=2, answers={"mot": Turned(0, 11)})
     assert str(brief(first, usual)) == "+4 -2, 2 changed, 10 lose MOT"
     assert str(brief()) == "no change"
 
@@ -74,7 +74,7 @@ def test_the_short_form_quotes_no_value():
 
 def test_the_full_list_has_every_count():
     """Also insurers, those first that most plates left, and the members with both sides."""
-    change = Change(
+    change = LoadChange(
         day="2026-03-01",
         held=(4_000, 3_692),
         in_force=(3_900, 3_000),
@@ -115,7 +115,7 @@ def test_the_full_list_has_every_count():
 
 def test_a_merge_counts_the_rows_that_it_touched():
     """Its counts must not read as if they were of the whole register."""
-    change = Change(held=(900, 900), in_force=(9, 0), members={"make": MemberChange((9, 0))})
+    change = LoadChange(held=(900, 900), in_force=(9, 0), members={"make": MemberChange((9, 0))})
     told = lines(change, "merge")
     assert "touched rows in force: 0, before 9" in told
     assert any(line.startswith("make: touched rows with a value: 0, before 9") for line in told)
@@ -123,7 +123,7 @@ def test_a_merge_counts_the_rows_that_it_touched():
 
 def test_every_answer_has_its_words():
     """None of the answers that are counted is left out."""
-    change = Change(held=(1, 1), answers=dict.fromkeys(ANSWERS, Turned(1, 2)))
+    change = LoadChange(held=(1, 1), answers=dict.fromkeys(ANSWERS, Turned(1, 2)))
     (answers,) = [each.lines for each in sections(change) if each.title == "Answers"]
     assert [name for name, _ in answers] == list(ANSWERS)
 
@@ -131,14 +131,14 @@ def test_every_answer_has_its_words():
 def test_names_of_insurers_stay_on_their_line():
     """SEC: others choose them, and they are written to terminals."""
     insurers = {f"X\x1b[2J\n{number}": Turned(1, 0) for number in range(INSURERS_MAX)}
-    told = [line for line in lines(Change(insurers=insurers)) if line.startswith("insurer ")]
+    told = [line for line in lines(LoadChange(insurers=insurers)) if line.startswith("insurer ")]
     assert len(told) == INSURERS_MAX
     assert all(line.isprintable() for line in told)
 
 
 def test_a_first_load_says_that_no_rule_applies():
     """Only a person can tell whether it is damaged."""
-    first, second = lines(Change(held=(0, 9))), lines(Change(held=(9, 9)))
+    first, second = lines(LoadChange(held=(0, 9))), lines(LoadChange(held=(9, 9)))
     assert [line for line in first if "nothing to compare with" in line]
     assert not [line for line in second if "nothing to compare with" in line]
 
@@ -146,5 +146,5 @@ def test_a_first_load_says_that_no_rule_applies():
 def test_members_that_are_as_before_are_left_out():
     """A usual night has few lines."""
     same, other = MemberChange((9, 9), (2, 2), 9), MemberChange((9, 8), (2, 2), 9, lost=1)
-    told = lines(Change(held=(9, 9), members={"make": same, "model": other}))
+    told = lines(LoadChange(held=(9, 9), members={"make": same, "model": other}))
     assert [line.split(":")[0] for line in told if "different values" in line] == ["model"]

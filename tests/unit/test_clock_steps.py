@@ -8,7 +8,7 @@ import pytest
 
 from app import clock
 from app.accounts.authentication import Authenticator
-from app.accounts.usage.counts import Change, Count
+from app.accounts.usage.counts import Count, CountIncrease
 from app.accounts.usage.store import UsageDay, UsageHour, old_usage, write
 from app.actions import Criteria, list_actions
 from app.alerts.conditions import conditions_of
@@ -18,11 +18,11 @@ from app.alerts.nightly import JobRun, Run, record
 from app.alerts.spool import Spool, new_id
 from app.clock_steps import accept, clock_fault, look, old_times
 from app.errors import OperatorError
-from app.jobs.register_tasks import RegisterTask, Tasks, Wanted
+from app.jobs.register_tasks import RegisterTask, TaskRequest, Tasks
 from app.registers.history import list_loads, note_refused, prune_history
 from tests.rows import each_row
 
-WANTED = Wanted("native", "drop", None, "seen", "ann")
+WANTED = TaskRequest("native", "drop", None, "seen", "ann")
 DAY = 86_400
 YEARS = 3 * 365 * DAY
 NOW = 1_900_000_000
@@ -396,7 +396,7 @@ class TestRemoval:
         caller = Authenticator(world.engine).find_caller(world.alice_key)
         assert caller
         count = Count(caller, "insurance", "2xx")
-        write(world.engine, [Change(NOW, count, 7, 7), Change(0, count, 5, 5)], UTC)
+        write(world.engine, [CountIncrease(NOW, count, 7, 7), CountIncrease(0, count, 5, 5)], UTC)
 
         def remove():
             write(world.engine, [], UTC, old_usage(host.data_dir))

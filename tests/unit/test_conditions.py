@@ -18,7 +18,7 @@ from app.alerts.conditions import conditions_of, gathered
 from app.alerts.nightly import JobRun, Run, last_runs, record, running
 from app.errors import OperatorError
 from app.registers.applying.answers import Turned
-from app.registers.change import Change
+from app.registers.change import LoadChange
 from app.registers.dropped import kept
 from app.registers.generations import locked
 from app.registers.history import (
@@ -178,7 +178,7 @@ class TestLoads:
         """SEC: the insurers that the history has are values of the register."""
         failed_load(world, "native")
         insurers = {"CANARY": Turned(0, 960)}
-        change = Change(held=(4_000, 3_040), removed=960, insurers=insurers)
+        change = LoadChange(held=(4_000, 3_040), removed=960, insurers=insurers)
         change.answers = {"insured": Turned(0, 960)}
         RegisterLoad.update(change=json_text(change)).execute(world.engine)
         condition = found(world)["load:native"]

@@ -33,7 +33,7 @@ from app.errors import OperatorError
 from app.main import create_app
 from app.people.plates import PersonDay
 from app.people.sessions import create_link
-from app.registers.applying.table import Table
+from app.registers.applying.table import RegisterTable
 from app.registers.demo import write_files
 from app.registers.generations import locked
 from app.registers.history import RegisterLoad, list_loads
@@ -548,7 +548,7 @@ def test_what_a_killed_copy_left_is_removed(world, copy, target):
     world.load([CAR])
     migrate(target)
     with store_of(target, "native").opened_next(1) as made, made.opened.engine.atomic():
-        Table(made.opened, Kind.VEHICLES).fill([[("AB12CDE", *[None] * 10, 1)]])
+        RegisterTable(made.opened, Kind.VEHICLES).fill([[("AB12CDE", *[None] * 10, 1)]])
     assert copy().status == 0
 
 

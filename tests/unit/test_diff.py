@@ -8,7 +8,7 @@ import pytest
 
 from app import clock
 from app.errors import Hindered, OperatorError
-from app.registers.applying.parts import Answer
+from app.registers.applying.parts import PlateAnswer
 from app.registers.diff import Turn, compare, require_comparable
 from app.registers.history import RegisterLoad
 from app.registers.rules import RULES
@@ -19,8 +19,8 @@ from tests.conftest import STORAGE
 from tests.unit.held import begun
 
 HEADER = "registration,number,insurer,validFrom,validTo,cancelledOn\n"
-NOBODY = Answer(*[False] * 6)
-COVERED = Answer(known=True, insured=True, mot=False, tax=False, fines=True, compliant=False)
+NOBODY = PlateAnswer(*[False] * 6)
+COVERED = PlateAnswer(known=True, insured=True, mot=False, tax=False, fines=True, compliant=False)
 UNCOVERED = COVERED._replace(insured=False)
 
 

@@ -8,7 +8,7 @@ import pytest
 from app import clock
 from app.alerts import digests
 from app.alerts.digests import digest_conditions, send_digests
-from app.alerts.spool import Outcome, Spool
+from app.alerts.spool import SendResult, Spool
 from app.audit.digests import latest
 from app.audit.seal import seal
 from app.errors import OperatorError
@@ -39,14 +39,14 @@ class Host:
         self.killing: set[Destination] = set()
         self.tried = 0
 
-    def take(self, destination: Destination, message: Any, _config: Any) -> Outcome:
+    def take(self, destination: Destination, message: Any, _config: Any) -> SendResult:
         self.tried += 1
         if destination in self.killing:
             raise KeyboardInterrupt
         if destination in self.down:
-            return Outcome(destination.name, "failed", "it answered 503")
+            return SendResult(destination.name, "failed", "it answered 503")
         self.got.append((destination.kind, message.text))
-        return Outcome(destination.name, "sent")
+        return SendResult(destination.name, "sent")
 
     def seal(self) -> str:
         """Record and seal something, and return the line to keep."""

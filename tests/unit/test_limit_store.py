@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from app.accounts.models import ACCOUNTS_MAX
 from app.serve.limits import bucket
-from app.serve.limits.bucket import SECOND_NS, Outcome, rate
+from app.serve.limits.bucket import SECOND_NS, Admission, rate
 from app.serve.limits.file import ACCOUNT_SLOTS, ADDRESS_SLOTS, FILE_BYTES, StoreError
 from app.serve.limits.store import account_slot, start
 from tests.unit.limit_files import DATABASE, FORK, NOW_NS, PLAN, in_processes, left, opened, spend
@@ -198,7 +198,7 @@ class TestSharing:
         before = store.take(0, plan)
 
         def work():
-            outcomes: list[Outcome] = []
+            outcomes: list[Admission] = []
 
             def take():
                 outcomes.extend(store.take(0, plan) for _ in range(50))

@@ -16,7 +16,7 @@ from app.errors import OperatorError
 from app.registers import load as load_module
 from app.registers import modes
 from app.registers import work as work_module
-from app.registers.applying.table import Table
+from app.registers.applying.table import RegisterTable
 from app.registers.generations import Generations, locked
 from app.registers.history import list_loads
 from app.registers.reading import reader as reading_module
@@ -162,13 +162,13 @@ class TestKinds:
         """Readers look for a kind before its first rows are committed (D28)."""
         world.load([CAR])
         seen = []
-        fill = Table.fill
+        fill = RegisterTable.fill
 
         def watched(self, batches):
             seen.append(Register.select(Register.kinds).scalar(world.engine))
             return fill(self, batches)
 
-        monkeypatch.setattr(Table, "fill", watched)
+        monkeypatch.setattr(RegisterTable, "fill", watched)
         world.load([FINE])
         assert seen == ["fv"]
 
@@ -290,7 +290,7 @@ class TestAllOrNothing:
     def test_a_load_that_lost_its_database_changes_nothing(self, world, monkeypatch, mode):
         """A load whose connections end, as when the server restarts, changes nothing."""
         world.load([CAR])
-        written = Table.upsert if mode == "merge" else Table.fill
+        written = RegisterTable.upsert if mode == "merge" else RegisterTable.fill
 
         def losing(self, rows):
             with connect(world.config.database_url) as operator:
@@ -298,7 +298,7 @@ class TestAllOrNothing:
                 end_connections(operator, name)
             written(self, rows)
 
-        monkeypatch.setattr(Table, written.__name__, losing)
+        monkeypatch.setattr(RegisterTable, written.__name__, losing)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         with pytest.raises(peewee.OperationalError):
             world.load_files(*paths, mode=mode)
@@ -312,7 +312,7 @@ class TestAllOrNothing:
     def test_a_backup_during_a_load_is_of_the_old(self, world, monkeypatch, mode):
         """A backup during a load has the former rows, and neither waits for the other."""
         world.load([CAR, OTHER])
-        written = Table.upsert if mode == "merge" else Table.fill
+        written = RegisterTable.upsert if mode == "merge" else RegisterTable.fill
         rows: list[int | None] = []
 
         def watched(self, batch):
@@ -322,7 +322,7 @@ class TestAllOrNothing:
             close_quietly(engine)
             rows.extend(file.rows.get("vehicle") for file in taken.manifest.files.values())
 
-        monkeypatch.setattr(Table, written.__name__, watched)
+        monkeypatch.setattr(RegisterTable, written.__name__, watched)
         (world.directory / "backups").mkdir()
         lines = "".join(f"AB{n}CDE,KIA\n" for n in range(12, 15))
         paths = files(world, a=f"registration,make\n{lines}")
@@ -334,7 +334,7 @@ class TestAllOrNothing:
     def test_a_load_that_lost_its_lock_is_abandoned(self, world, monkeypatch, mode):
         """The lock ends with its connection, and then another load may have begun."""
         world.load([CAR])
-        lost = Table.upsert if mode == "merge" else Table.fill
+        lost = RegisterTable.upsert if mode == "merge" else RegisterTable.fill
 
         def losing(self, rows):
             lost(self, rows)
@@ -342,7 +342,7 @@ class TestAllOrNothing:
                 pid = world.engine.connection().info.backend_pid
                 operator.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
 
-        monkeypatch.setattr(Table, lost.__name__, losing)
+        monkeypatch.setattr(RegisterTable, lost.__name__, losing)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         with pytest.raises(OperatorError, match="connection to the database was lost; nothing"):
             world.load_files(*paths, mode=mode)
@@ -357,14 +357,14 @@ class TestAllOrNothing:
     def test_a_lock_that_ended_before_its_connection_counts_as_lost(self, world, monkeypatch, mode):
         """A pooler whose mode was changed gives the session with the lock to others, who end it."""
         world.load([CAR])
-        last = Table.upsert if mode == "merge" else Table.fill
+        last = RegisterTable.upsert if mode == "merge" else RegisterTable.fill
 
         def ending(self, rows):
             last(self, rows)
             if not world.engine.in_transaction():
                 world.engine.execute_sql("SELECT pg_advisory_unlock_all()")
 
-        monkeypatch.setattr(Table, last.__name__, ending)
+        monkeypatch.setattr(RegisterTable, last.__name__, ending)
         paths = files(world, a="registration,make\nAB12CDE,SEAT\n")
         with pytest.raises(OperatorError, match="connection to the database was lost; nothing"):
             world.load_files(*paths, mode=mode)
@@ -417,7 +417,7 @@ class TestAllOrNothing:
         path, seen = "/v1/vehicle/AB12CDE/insurance", []
         world.load([CAR, OTHER])
 
-        upsert = Table.upsert
+        upsert = RegisterTable.upsert
 
         def watched(self, rows):
             upsert(self, rows)
@@ -430,7 +430,7 @@ class TestAllOrNothing:
             seen.append(load_module.load(other, world.config.state_dir, request, print).changed)
             close_quietly(other)
 
-        monkeypatch.setattr(Table, "upsert", watched)
+        monkeypatch.setattr(RegisterTable, "upsert", watched)
         monkeypatch.setattr("builtins.print", lambda *_: None)
         world.load([CAR | {"make": "SKODA"}])
         assert seen == ["FORD", "example.com", 1]

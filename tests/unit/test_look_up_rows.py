@@ -10,7 +10,7 @@ from app.vehicles.compliance import judge
 from app.vehicles.contradictions import Contradicted
 from app.vehicles.facts import PolicyFacts, Record
 from app.vehicles.periods import record_on
-from app.vehicles.reader import Found
+from app.vehicles.reader import FoundPlate
 
 FIRST = date(2024, 2, 20)
 DAYS = [(FIRST + timedelta(n)).isoformat() for n in range(45)]
@@ -64,7 +64,9 @@ def test_a_row_names_what_lapses_next_and_all_that_lapses_soon(record, day):
             days = DAYS.index(last) - DAYS.index(day)
             expected.append((last, ", ".join(CHECKS[n] for n in lapsed), days))
             good = [n for n in good if n not in lapsed]
-    (row,) = rows_of([Found("ab12cde", "AB12CDE", record)], {"AB12CDE": Contradicted()}, day, None)
+    (row,) = rows_of(
+        [FoundPlate("ab12cde", "AB12CDE", record)], {"AB12CDE": Contradicted()}, day, None
+    )
     assert row.answer is not None
     if expected:
         first, *later = expected

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app import clock
-from app.alerts.conditions import Gathered
+from app.alerts.conditions import FoundConditions
 from app.alerts.message import Condition, Message
 from app.alerts.morning import COLUMNS_MAX, LINES_MAX, composed_report, send
 from app.alerts.nightly import JobRun, Run, record
@@ -248,9 +248,9 @@ class TestSend:
     def test_it_is_queued_and_forgets_no_alert(self, early):
         """The queue remembers what was alerted, so the next watch sends nothing twice."""
         condition = Condition("load:rdw", "it failed", "It failed.", NOW, "mend it")
-        assert report(early.config, lambda: Gathered([condition])).message
+        assert report(early.config, lambda: FoundConditions([condition])).message
         assert early.send(NOW)
-        assert report(early.config, lambda: Gathered([condition])).message is None
+        assert report(early.config, lambda: FoundConditions([condition])).message is None
         types = [each.message.type for each in Spool(early.config.data_dir).entries()]
         assert types == ["verifyd.alert", "verifyd.report"]
 

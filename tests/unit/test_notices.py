@@ -10,7 +10,7 @@ import pytest
 
 from app import clock
 from app.alerts import delivery
-from app.alerts.conditions import Gathered
+from app.alerts.conditions import FoundConditions
 from app.alerts.delivery import deliver
 from app.alerts.https import NotSent
 from app.alerts.message import Condition, composed
@@ -41,7 +41,7 @@ class Night:
 
     def tell(self, *conditions, unknown=(), ran_until=None):
         """Report conditions; return the subject of the message, or None."""
-        found = Gathered(list(conditions), frozenset(unknown), ran_until or {})
+        found = FoundConditions(list(conditions), frozenset(unknown), ran_until or {})
         message = report(self.config, lambda: found).message
         return message and message.subject.partition(": ")[2]
 
@@ -155,7 +155,7 @@ class TestReport:
     def test_without_a_destination_nothing_is_kept(self, tmp_path):
         """Without a destination neither queue nor state is kept, and later everything is sent."""
         config = Config(database_url=f"sqlite:///{tmp_path}/a.db", data_dir=tmp_path)
-        assert report(config, lambda: Gathered([condition()])).message is None
+        assert report(config, lambda: FoundConditions([condition()])).message is None
         assert list(tmp_path.iterdir()) == []
 
     def test_undelivered_alerts_are_no_alert(self, night):
@@ -187,7 +187,7 @@ class TestReport:
             path = night.config.data_dir / "notices" / "lock"
             with path.open("wb") as lock, pytest.raises(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return Gathered([condition()])
+            return FoundConditions([condition()])
 
         assert report(night.config, gather).message is not None
 

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from app.vehicles.answers import add_asked, compliance_answer, insurance_answer
 from app.vehicles.compliance import judge
-from app.vehicles.facts import Record, Wanted
+from app.vehicles.facts import Record, WantedFields
 from app.vehicles.periods import Period, Question
 from app.vehicles.records import Records
 from tests.conftest import STORAGE
@@ -25,7 +25,7 @@ pytestmark = STORAGE
 NAMES = ("native", "rdw", "zulu")
 ORDER = ("rdw", "native")
 FIRST_YEARS = {"native": 4, "rdw": 3}
-DATED = Wanted(vehicle=True, papers=True, dates=True)
+DATED = WantedFields(vehicle=True, papers=True, dates=True)
 BATCH = 5_000
 
 

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from app.vehicles.facts import Record
-from app.vehicles.reader import Found
+from app.vehicles.reader import FoundPlate
 from app.vehicles.registration import canonical_registration
 from app.vehicles.suggestions import SUGGESTED_MAX, suggestions, variants_of
 from tests.rows import each_row
@@ -72,7 +72,7 @@ class Known:
     def __call__(self, asked):
         self.calls.append(list(asked))
         records = {each: Record(each, None, 0, None) for each in self._plates}
-        return [Found(each, each, records.get(each)) for each in asked]
+        return [FoundPlate(each, each, records.get(each)) for each in asked]
 
 
 def suggested(unknown, changes_max, known):

@@ -22,7 +22,7 @@ from app.storage.tables import FineRow, PolicyRow, VehicleRow
 from app.storage.versions import migrate_register
 from app.vehicles import merging
 from app.vehicles import rows as plate_rows
-from app.vehicles.facts import DESCRIPTION, PolicyFacts, Record, Wanted
+from app.vehicles.facts import DESCRIPTION, PolicyFacts, Record, WantedFields
 from app.vehicles.periods import record_on
 from app.vehicles.records import Records
 from tests.conftest import STORAGE
@@ -36,7 +36,7 @@ ORDER = ("native", "dvsa", "rdw")
 DAY = "2025-07-01"
 TABLES = {"v": "vehicle", "p": "policy", "f": "fine"}
 PLATE = "AB12CDE"
-DATED = Wanted(vehicle=True, papers=True, dates=True)
+DATED = WantedFields(vehicle=True, papers=True, dates=True)
 
 Rows = dict[str, list[Any]]
 
@@ -132,7 +132,7 @@ def found(shelf):
         one, _ = find_record(records, shelf.state, plate, day)
         many, _ = records.find_records(shelf.state, ["NONE1", plate, plate], day)
         assert many == ({plate: one} if one else {})
-        for wanted in starmap(Wanted, product((True, False), repeat=2)):
+        for wanted in starmap(WantedFields, product((True, False), repeat=2)):
             some, _ = find_record(records, shelf.state, plate, day, wanted)
             assert some == (one and only(one, wanted))
             many, _ = records.find_records(shelf.state, ["NONE1", plate, plate], day, wanted)
@@ -142,7 +142,7 @@ def found(shelf):
     return look_up
 
 
-def only(record: Record, wanted: Wanted) -> Record:
+def only(record: Record, wanted: WantedFields) -> Record:
     """Return a record with the fields that are wanted; the others have their defaults."""
     return Record(**{name: getattr(record, name) for name in wanted.columns})
 
@@ -210,7 +210,9 @@ class TestKnown:
         state = shelf.state + TELLS_UNKNOWN
         for vehicle, papers in product((True, False), repeat=2):
             for plates in ([PLATE], [PLATE, "NONE1"]):
-                found, _ = shelf.records().find_records(state, plates, DAY, Wanted(vehicle, papers))
+                found, _ = shelf.records().find_records(
+                    state, plates, DAY, WantedFields(vehicle, papers)
+                )
                 assert found.keys() == {PLATE}
 
     @pytest.mark.parametrize("settled", [False, True])
@@ -474,7 +476,7 @@ class TestStatements:
         shelf.fill({name: {} for name in names}, kinds="vpf")
         rows = Mock(return_value=[])
         monkeypatch.setattr(shelf.engine, "rows", rows)
-        wanted = Wanted(vehicle=False, papers=papers)
+        wanted = WantedFields(vehicle=False, papers=papers)
         shelf.records().find_records(shelf.state, [PLATE, "X1"], DAY, wanted)
         sql, params = rows.call_args.args
         plan = shelf.engine.execute_sql(f"EXPLAIN QUERY PLAN {sql}", params)
@@ -494,7 +496,7 @@ class TestStatements:
             shelf.multiply(table, 10_000)
         rows = Mock(return_value=[])
         monkeypatch.setattr(shelf.engine, "rows", rows)
-        wanted = Wanted(vehicle=True, papers=papers)
+        wanted = WantedFields(vehicle=True, papers=papers)
         shelf.records().find_records(shelf.state, [f"X{n}" for n in range(1_000)], DAY, wanted)
         sql, params = rows.call_args.args
         monkeypatch.undo()
@@ -661,7 +663,7 @@ class TestAgainstTheReference:
         assert {plate: as_merged(record) for plate, record in one.items()} == expected
         assert many == {plate: record for plate, record in one.items() if record}
         brief, _ = records.find_records(
-            shelf.state, asked, day, Wanted(vehicle=False, papers=False)
+            shelf.state, asked, day, WantedFields(vehicle=False, papers=False)
         )
         assert {plate: insured_by(record) for plate, record in brief.items()} == {
             plate: insured_by(record) for plate, record in many.items()
@@ -704,7 +706,7 @@ class TestManyRows:
         """What is read in pages gives the record that is read at once."""
         shelf.fill({name: {"p": rows} for name, rows in policies.items()}, kinds="pf")
         records, asked = shelf.records(()), ["A1", "B2", "NONE"]
-        wanted = Wanted(vehicle=True, papers=True, dates=dated)
+        wanted = WantedFields(vehicle=True, papers=True, dates=dated)
         in_pages, _ = records.find_records(shelf.state, asked, day, wanted)
         alone = {plate: find_record(records, shelf.state, plate, day, wanted)[0] for plate in asked}
         with monkeypatch.context() as at_once:

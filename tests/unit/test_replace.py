@@ -12,7 +12,7 @@ from app.errors import OperatorError
 from app.registers import load as load_module
 from app.registers import modes
 from app.registers import modes as replacing
-from app.registers.applying.table import Table
+from app.registers.applying.table import RegisterTable
 from app.registers.generations import Generations
 from app.registers.history import list_loads
 from app.registers.reading import reader
@@ -171,7 +171,7 @@ class TestParallelBuild:
     def test_a_replace_that_both_processes_fail_fails(self, world, replace, monkeypatch):
         """If both fail, only the current generation stays, and the reason is reported."""
         replace(many("FORD", range(100)))
-        monkeypatch.setattr(Table, "fill", _failing)
+        monkeypatch.setattr(RegisterTable, "fill", _failing)
         with pytest.raises(OSError, match="no room"):
             replace(many("SEAT", range(100)))
         assert makes(world) == ["FORD"] * 100

@@ -9,7 +9,7 @@ import pytest
 
 from app.actions import list_actions
 from app.errors import OperatorError
-from app.jobs.register_tasks import RegisterTask, Tasks, Wanted
+from app.jobs.register_tasks import RegisterTask, TaskRequest, Tasks
 from app.jobs.tasks import FAILED, INTERRUPTED
 from app.registers.generations import locked
 from app.registers.history import RegisterLoad, list_loads
@@ -18,7 +18,7 @@ from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
 from tests.unit.held import loaded, makes, vehicles
 
-ROLLBACK = Wanted("native", "rollback", 1, "seen", "ann")
+ROLLBACK = TaskRequest("native", "rollback", 1, "seen", "ann")
 
 
 class Outdated(Exception):
@@ -80,7 +80,7 @@ class TestBegin:
         """Whatever is asked of the register meanwhile, nothing else begins."""
         task = begun(tasks)
         assert begun(tasks, require=outdated) == task
-        assert begun(tasks, Wanted("native", "drop", None, "other", "ben")) == task
+        assert begun(tasks, TaskRequest("native", "drop", None, "other", "ben")) == task
         assert alive.started == [task.id]
 
     def test_a_form_that_is_sent_again_finds_what_it_did(self, tasks):
@@ -134,10 +134,10 @@ class TestBegin:
         """They are kept for 400 days, as loads are; a running one stays."""
         done = begun(tasks)
         tasks.carry_out(done.id)
-        running = begun(tasks, Wanted("native", "drop", None, "next", "ann"))
+        running = begun(tasks, TaskRequest("native", "drop", None, "next", "ann"))
         long_ago = done.asked_at - 401 * 86_400
         RegisterTask.update(asked_at=long_ago).execute(world.engine)
-        begun(tasks, Wanted("other", "drop", None, "seen", "ann"))
+        begun(tasks, TaskRequest("other", "drop", None, "seen", "ann"))
         assert tasks.find(done.id) is None
         assert tasks.find(running.id).is_running
 
@@ -240,7 +240,7 @@ class TestCarryOut:
 
     def test_drop_undrop_and_purge(self, world, tasks):
         """Each action does what the command of its name does."""
-        ask = partial(Wanted, "native", to_load=None, asked_by="ann")
+        ask = partial(TaskRequest, "native", to_load=None, asked_by="ann")
         for seen, action in enumerate(("drop", "undrop", "drop", "purge")):
             task = begun(tasks, ask(action=action, seen=str(seen)))
             tasks.carry_out(task.id)
@@ -255,7 +255,7 @@ class TestCarryOut:
     def test_a_purge_that_finds_nothing_is_done(self, world, tasks):
         """If somebody else has purged it, there is nothing left to do, and no line of its own."""
         drop_register(world.engine, "native")
-        wanted = Wanted("native", "purge", None, "seen", "ann")
+        wanted = TaskRequest("native", "purge", None, "seen", "ann")
         task = begun(tasks, wanted)
         tasks.carry_out(task.id)
         assert tasks.find(task.id).status == "done"

@@ -20,10 +20,10 @@ from app.vehicles.answers import (
     insurance_item,
 )
 from app.vehicles.compliance import judge, judge_insurance
-from app.vehicles.facts import DESCRIPTION, EVERYTHING, EXPLAINED, Record, Wanted
+from app.vehicles.facts import DESCRIPTION, EVERYTHING, EXPLAINED, Record, WantedFields
 from app.vehicles.merging import records_of
 from app.vehicles.periods import Period, Question, judge_period
-from app.vehicles.reader import Found
+from app.vehicles.reader import FoundPlate
 from app.vehicles.records import Records, basis_of
 from app.vehicles.rows import Part, Rows, row_of
 from tests.conftest import STORAGE
@@ -34,8 +34,8 @@ from tests.unit.unknown_model import FAILS, PASSES, UNKNOWN, Told, UnknownModel,
 
 PLATES = [f"AB{number}" for number in range(50)]
 LETTERS = {"v": Kind.VEHICLES, "p": Kind.POLICIES, "f": Kind.FINES}
-NOTHING_BUT_INSURANCE = Wanted(vehicle=False, papers=False)
-INSURANCE_DATES = Wanted(vehicle=False, papers=False, dates=True)
+NOTHING_BUT_INSURANCE = WantedFields(vehicle=False, papers=False)
+INSURANCE_DATES = WantedFields(vehicle=False, papers=False, dates=True)
 
 
 def config_of(world: World) -> Config:
@@ -102,7 +102,7 @@ def compare_old_rule(old: PeriodModel, record: Record, plate: str, day: str) -> 
 
 def compare_item(model: UnknownModel, record: Record, plate: str) -> None:
     """Compare what the items of both bulks tell of a plate."""
-    found, day = Found(plate, plate, record), model.day
+    found, day = FoundPlate(plate, plate, record), model.day
     insurance = as_json(insurance_item(found, day))
     compliance = as_json(compliance_item(found, judge(record, day), explain=True))
     expected = model.insurance(plate, day), model.compliance(plate, day)
@@ -266,7 +266,7 @@ class Looks:
         self._state = state_of(world)
         self._model, self._old = world.model(), world.old_model()
 
-    def _found(self, plates: list[str], day: str, wanted: Wanted) -> dict[str, Record]:
+    def _found(self, plates: list[str], day: str, wanted: WantedFields) -> dict[str, Record]:
         found, _ = self._records.find_records(self._state, plates, day, wanted)
         assert found.keys() == {plate for plate in plates if self._model.knows(plate)}, day
         return found

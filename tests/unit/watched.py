@@ -20,7 +20,7 @@ from app.watches.sweep import (
     accept_held,
     accounts_to_sweep,
 )
-from app.watches.told import Told, told_by_plate
+from app.watches.told import ToldChecks, told_by_plate
 
 
 class Watched:
@@ -52,7 +52,7 @@ class Watched:
             plate = outcome.watch.terms.registration
             self.told += [(account.name, plate, change.type) for change in outcome.found.changes]
 
-    def look(self, plates: Sequence[str]) -> dict[str, Told]:
+    def look(self, plates: Sequence[str]) -> dict[str, ToldChecks]:
         """Look plates up today."""
         day = self.reader.day(None)
         found, _ = self.reader.look_up(read_state(self.engine), plates, day, WANTED)

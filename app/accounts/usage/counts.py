@@ -59,7 +59,7 @@ class Count:
     written_vehicles: int = 0
 
 
-class Change(NamedTuple):
+class CountIncrease(NamedTuple):
     """The answers and vehicles of a count since it was last written."""
 
     began_at: int
@@ -79,7 +79,7 @@ class Quarter(NamedTuple):
 class Pending(NamedTuple):
     """The counts to write."""
 
-    changes: list[Change]
+    changes: list[CountIncrease]
     ended: int
     """How many quarters have ended, and are complete with these changes."""
 
@@ -163,13 +163,13 @@ class Counts:
         return count
 
 
-def _changes(quarter: Quarter) -> Iterator[Change]:
+def _changes(quarter: Quarter) -> Iterator[CountIncrease]:
     """Yield the counts of a quarter that were not written yet."""
     for count in list(quarter.counts.values()):
         answers = count.answers - count.written_answers
         vehicles = count.vehicles - count.written_vehicles
         if answers or vehicles:
-            yield Change(quarter.began_at, count, answers, vehicles)
+            yield CountIncrease(quarter.began_at, count, answers, vehicles)
 
 
 def _quarter_began_at() -> int:

@@ -16,7 +16,7 @@ import peewee
 
 from app import clock
 from app.accounts.models import Account
-from app.accounts.usage.counts import Change, Counts, Pending
+from app.accounts.usage.counts import CountIncrease, Counts, Pending
 from app.clock_steps import old_times
 from app.processes import signals_blocked
 from app.storage.engine import Engine, Row, close_quietly
@@ -98,7 +98,9 @@ def old_usage(data_dir: Path) -> Old:
     return Old(*(old_times(data_dir, age) for age in (KEPT_HOURS * HOUR_SECONDS, day_seconds)))
 
 
-def write(engine: Engine, changes: Sequence[Change], zone: tzinfo, old: Old | None = None) -> None:
+def write(
+    engine: Engine, changes: Sequence[CountIncrease], zone: tzinfo, old: Old | None = None
+) -> None:
     """Add counts to the usage in the database, in one transaction.
 
     Args:
@@ -138,7 +140,7 @@ def add_events(engine: Engine, account_id: int, account: str, events: int, zone:
     )
 
 
-def _add(engine: Engine, changes: Sequence[Change], zone: tzinfo) -> None:
+def _add(engine: Engine, changes: Sequence[CountIncrease], zone: tzinfo) -> None:
     accounts = sorted({each.counted.caller[:2] for each in changes})
     hours = _summed(changes, lambda began_at: began_at - began_at % HOUR_SECONDS)
     days = _summed(changes, lambda began_at: clock.day_of(began_at, zone).isoformat())
@@ -158,7 +160,9 @@ def _upsert(
     engine.run_many(_adding(engine, "usage_day", "day"), days)
 
 
-def _summed(changes: Sequence[Change], period_of: Callable[[int], int | str]) -> Sequence[Row]:
+def _summed(
+    changes: Sequence[CountIncrease], period_of: Callable[[int], int | str]
+) -> Sequence[Row]:
     """Return the rows to add.
 
     They are in the order of their keys: otherwise two processes could wait for each other's rows.

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from app.registers.applying.parts import Answer, Part
+from app.registers.applying.parts import PlateAnswer, PlatePart
 
 _INSURERS_MAX = 1_000
 """The insurers that are counted by name; the others are counted together, with an empty name."""
-ANSWERS = Answer._fields
+ANSWERS = PlateAnswer._fields
 _FOLLOWED_MAX = 50_000
 """How many policies and fines are followed from plate to plate; of more, a share of them is."""
 
@@ -102,7 +102,7 @@ class AnswerCounts:
         """Registers that cannot be read: answers are counted without them."""
 
     def add(
-        self, before: Part, after: Part, plates: int = 1, day_sooner: Collection[str] = ()
+        self, before: PlatePart, after: PlatePart, plates: int = 1, day_sooner: Collection[str] = ()
     ) -> None:
         """Count the answers about plates that have the same ones.
 

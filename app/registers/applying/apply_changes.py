@@ -28,7 +28,7 @@ Keyed = dict[str, Columns]
 """Rows by key."""
 
 
-class Outcome(NamedTuple):
+class Effect(NamedTuple):
     """The effect of a batch of changes on a register. All rows are complete and have a time."""
 
     rows: Sequence[Columns]
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     """The stored rows of the groups in which a merge has new keys, and none of those stored."""
 
     @classmethod
-    def of_removed(cls, rows: Sequence[Columns]) -> "Outcome":
+    def of_removed(cls, rows: Sequence[Columns]) -> "Effect":
         """Return the outcome of a replace for stored rows between those of its files."""
         return cls((), (), (), (), (), rows, 0)
 
@@ -69,7 +69,7 @@ def apply_changes(
     *,
     is_replace: bool = False,
     dates_values: bool = False,
-) -> Outcome:
+) -> Effect:
     """Apply changes, in their order, to the stored rows of a register.
 
     A row without a time of its own gets the time of the load if its values are new. If its values
@@ -97,9 +97,9 @@ def apply_changes(
     if None in map(time_of, rows):
         rows = [_timed(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
     if not before:
-        return Outcome(rows, rows, (), (), (), removed, skipped)
+        return Effect(rows, rows, (), (), (), removed, skipped)
     if rows == old_rows:
-        return Outcome(rows, (), rows, (), (), removed, skipped)
+        return Effect(rows, (), rows, (), (), removed, skipped)
     if dates_values and kind == Kind.VEHICLES:
         rows = [_dated(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
     outcome = _compared(rows, old_rows, removed, skipped)
@@ -113,7 +113,7 @@ def _compared(
     old_rows: Sequence[Columns | None],
     removed: Sequence[Columns],
     skipped: int,
-) -> Outcome:
+) -> Effect:
     """Compare each row with the stored row of its key, and return the outcome."""
     added, unchanged, updated, replaced = [], [], [], []
     for row, old in zip(rows, old_rows, strict=True):
@@ -124,10 +124,10 @@ def _compared(
         else:
             updated.append(row)
             replaced.append(old)
-    return Outcome(rows, added, unchanged, updated, replaced, removed, skipped)
+    return Effect(rows, added, unchanged, updated, replaced, removed, skipped)
 
 
-def _beside(order: Order, outcome: Outcome, before: Keyed) -> list[Columns]:
+def _beside(order: Order, outcome: Effect, before: Keyed) -> list[Columns]:
     """Return what `Outcome.beside` says; a group of vehicles or fines has no other rows."""
     kept = (*outcome.unchanged, *outcome.replaced, *outcome.removed)
     if len(kept) == len(before):

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.clock import is_day_before
 from app.registers.applying.answers import AnswerCounts
-from app.registers.applying.apply_changes import Outcome
+from app.registers.applying.apply_changes import Effect
 from app.registers.formats.changes import Columns
 from app.storage.tables import COLUMNS, ROWS, FineRow, Kind, Member, PolicyRow
 
@@ -212,7 +212,7 @@ class Counts:
         """The number of rows that were added, updated or removed."""
         return self.added.rows + self.updated.rows + self.removed
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Effect) -> None:
         """Count the outcome of a batch."""
         self.gone.add(outcome.removed)
         self.skipped += outcome.skipped

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from app.clock import is_day_before
 from app.registers.applying.answers import AnswerCounts, Basis
-from app.registers.applying.apply_changes import Outcome
+from app.registers.applying.apply_changes import Effect
 from app.registers.applying.counts import in_force
-from app.registers.applying.parts import Judge, Part, RowsByPlate, joined
+from app.registers.applying.parts import Judge, PlatePart, RowsByPlate, joined
 from app.registers.formats.changes import Columns, order_of
 from app.storage.engine import Engine, Prepared, closed_afterwards, parameter
 from app.storage.registers import (
@@ -43,7 +43,7 @@ PLATES_ASKED = 5_000
 ROWS_KEPT = 100_000
 """Changes that wait to be judged, and rows of many plates that one statement reads. They take 40 MB
 each; a plate with more is judged alone."""
-_Change = tuple[Columns | None, Columns | None]
+_ChangedRow = tuple[Columns | None, Columns | None]
 """A row before and after the load; None if there is none."""
 OwnRows = tuple[Sequence[Columns], Sequence[Columns]]
 """The rows of a plate in the loaded register, of the load's kind, before and after."""
@@ -71,9 +71,9 @@ class Answers:
         self._attached_state: str | None = None
         self._registers: tuple[RegisterRef, ...] = ()
         """The registers of the state that is attached."""
-        self._changed: dict[str, list[_Change]] = {}
+        self._changed: dict[str, list[_ChangedRow]] = {}
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Effect) -> None:
         """Take changes, in the order of their keys, and judge full pages of plates."""
         judged, changed = _JUDGED[self._kind], self._changed
         for row in outcome.removed:
@@ -136,7 +136,7 @@ class Answers:
             held = self._rows(own, self._kind, plates).get(self._register, {})
         return {plate: self._applied(held.get(plate), self._changed[plate]) for plate in plates}
 
-    def _applied(self, held: Sequence[Columns] | None, changes: Sequence[_Change]) -> OwnRows:
+    def _applied(self, held: Sequence[Columns] | None, changes: Sequence[_ChangedRow]) -> OwnRows:
         """Return the rows of a plate before and after its changes.
 
         Args:
@@ -156,7 +156,7 @@ class Answers:
 
     def compared(
         self, state: str, own: Mapping[str, OwnRows]
-    ) -> tuple[list[tuple[str, Part, Part]], Mapping[str, int]]:
+    ) -> tuple[list[tuple[str, PlatePart, PlatePart]], Mapping[str, int]]:
         """Return the plates whose part of the load's kind changes, with both answers about them.
 
         Also returns the generations of the registers that were read.
@@ -168,7 +168,7 @@ class Answers:
         registers = self._attached(state)
         read = {each.name: each.generation for each in registers}
 
-        def compare(plates: Sequence[str]) -> Iterable[tuple[str, Part, Part]]:
+        def compare(plates: Sequence[str]) -> Iterable[tuple[str, PlatePart, PlatePart]]:
             page = {plate: own[plate] for plate in plates}
             return zip(*self._answers(registers, page), strict=True)
 
@@ -176,7 +176,7 @@ class Answers:
 
     def _answers(
         self, registers: Sequence[RegisterRef], own: Mapping[str, OwnRows]
-    ) -> tuple[list[str], list[Part], list[Part]]:
+    ) -> tuple[list[str], list[PlatePart], list[PlatePart]]:
         """Return the plates whose part of the load's kind changes, with both answers about them."""
         plates = list(own)
         others = self._rows([r for r in registers if r.name != self._register], self._kind, plates)
@@ -190,7 +190,7 @@ class Answers:
             sides.append(self._judge.parts(self._kind, in_order, len(plates)))
         differ = list(map(ne, *sides))
         turned = list(compress(plates, differ))
-        parts: list[Sequence[list[Part]]] = []
+        parts: list[Sequence[list[PlatePart]]] = []
         for kind in Kind:
             if kind == self._kind:
                 parts.append([list(compress(side, differ)) for side in sides])

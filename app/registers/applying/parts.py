@@ -24,7 +24,7 @@ _INPUTS_KEPT = 1 << 16
 """Of each check, the inputs whose verdicts are remembered."""
 
 
-class Answer(NamedTuple):
+class PlateAnswer(NamedTuple):
     """The answer about a plate: whether it is known, passes each check, and passes all of them."""
 
     known: bool
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
     compliant: bool
 
 
-class Part(NamedTuple):
+class PlatePart(NamedTuple):
     """What the rows of one kind, in all registers, say about a plate; by itself: about any."""
 
     known: bool = False
@@ -48,24 +48,24 @@ class Part(NamedTuple):
     """The insurer that covers the plate; None if it is not insured, or by no policy."""
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> PlateAnswer:
         """What is answered if nothing else is known of the plate."""
-        return Answer(*self[:5], compliant=all(self[1:5]))
+        return PlateAnswer(*self[:5], compliant=all(self[1:5]))
 
 
-UNKNOWN = Part(fines=False)
+UNKNOWN = PlatePart(fines=False)
 """The answer about a plate that no register knows: it passes no check."""
-NOTHING = Part()
+NOTHING = PlatePart()
 """The part of a kind of which no register has a row."""
 
 
 @lru_cache(_INPUTS_KEPT)
-def joined(vehicles: Part, policies: Part, fines: Part) -> Part:
+def joined(vehicles: PlatePart, policies: PlatePart, fines: PlatePart) -> PlatePart:
     """Return the answer about a plate."""
     if not (vehicles.known or policies.known or fines.known):
         return UNKNOWN
     insurance = policies if policies.known else vehicles
-    return Part(
+    return PlatePart(
         known=True,
         insured=insurance.insured,
         mot=vehicles.mot,
@@ -96,7 +96,7 @@ class Judge:
         self._is_taxed = remembered(self._judged_tax)
         self._in_force = remembered(self._judged_policy)
 
-    def parts(self, kind: Kind, held: Mapping[str, RowsByPlate], plates: int) -> list[Part]:
+    def parts(self, kind: Kind, held: Mapping[str, RowsByPlate], plates: int) -> list[PlatePart]:
         """Return the part of each plate.
 
         Args:
@@ -110,7 +110,7 @@ class Judge:
         of_plate = self._of_policies if kind == Kind.POLICIES else _of_fines
         return list(map(of_plate, *held.values()))
 
-    def _of_vehicles(self, held: Mapping[str, RowsByPlate]) -> list[Part]:
+    def _of_vehicles(self, held: Mapping[str, RowsByPlate]) -> list[PlatePart]:
         rows = [[each[0] if each else _NO_VEHICLE for each in found] for found in held.values()]
 
         def merged(known_by: Callable[[Row], Any], merge: _Merge) -> Iterable[Any]:
@@ -151,7 +151,7 @@ class Judge:
     def _judged_policy(self, dates: tuple[str, str, str | None]) -> bool:
         return ranks(((*dates, ""),), self._day)[0][0]
 
-    def _of_policies(self, *held: Sequence[Row]) -> Part:
+    def _of_policies(self, *held: Sequence[Row]) -> PlatePart:
         """Return the part of the policies of each register, in the order of precedence."""
         rows = list(chain.from_iterable(held))
         if not rows:
@@ -184,21 +184,21 @@ def _merged(of_registers: Iterable[Iterable[Any]], merge: _Merge) -> Iterable[An
 
 
 @cache
-def _part_of_vehicle(known: bool, insured: bool, mot: bool, tax: bool) -> Part:
-    return Part(known, insured, mot, tax) if known else NOTHING
+def _part_of_vehicle(known: bool, insured: bool, mot: bool, tax: bool) -> PlatePart:
+    return PlatePart(known, insured, mot, tax) if known else NOTHING
 
 
 @lru_cache(_INPUTS_KEPT)
-def _part_of_policy(insurer: str | None) -> Part:
+def _part_of_policy(insurer: str | None) -> PlatePart:
     """Return the part of a policy in force, or of one that is not."""
-    return Part(known=True, insured=insurer is not None, insurer=insurer)
+    return PlatePart(known=True, insured=insurer is not None, insurer=insurer)
 
 
-def _of_fines(*held: Sequence[Row]) -> Part:
+def _of_fines(*held: Sequence[Row]) -> PlatePart:
     settled = [fine[_SETTLED] for fines in held for fine in fines]
     return _part_of_fines(all(settled)) if settled else NOTHING
 
 
 @cache
-def _part_of_fines(are_settled: bool) -> Part:
-    return Part(known=True, fines=are_settled)
+def _part_of_fines(are_settled: bool) -> PlatePart:
+    return PlatePart(known=True, fines=are_settled)

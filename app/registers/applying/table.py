@@ -42,7 +42,7 @@ def note_applied(opened: OpenRegister, load_id: int, applied: Applied) -> None:
     model.insert(load_id=load_id, **applied._asdict()).execute(opened.engine)
 
 
-class Table:
+class RegisterTable:
     """The table for one kind of rows in an open register."""
 
     def __init__(self, opened: OpenRegister, kind: Kind) -> None:

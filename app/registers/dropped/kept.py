@@ -35,7 +35,7 @@ Warn = Callable[[str], None]
 """Reports a sentence to the operator."""
 
 
-class _Kept(NamedTuple):
+class _KeptFile(NamedTuple):
     """A file in `loaded/` or `failed/`."""
 
     folders: tuple[str, ...]
@@ -215,13 +215,13 @@ def remembered(data_dir: Path) -> Path | None:
     return None
 
 
-def _reclaimable(drop: Path, directory: Path) -> list[_Kept]:
+def _reclaimable(drop: Path, directory: Path) -> list[_KeptFile]:
     """Return the loaded files on the same file system as a directory."""
     device = directory.stat().st_dev
     return [each for each in _kept(drop, LOADED) if each.device == device]
 
 
-def _kept(drop: Path, kind: str) -> Iterator[_Kept]:
+def _kept(drop: Path, kind: str) -> Iterator[_KeptFile]:
     """Yield the files in all directories of one kind: LOADED or FAILED."""
     for folders in [(), *((name,) for name in sorted(os.listdir(drop)) if is_register_name(name))]:
         if folders and folders[0] in OURS:
@@ -232,7 +232,7 @@ def _kept(drop: Path, kind: str) -> Iterator[_Kept]:
                 found = os.lstat(name, dir_fd=directory)
                 if stat.S_ISREG(found.st_mode):
                     size_bytes = found.st_blocks * 512
-                    yield _Kept(place, name, _since(found), size_bytes, found.st_dev)
+                    yield _KeptFile(place, name, _since(found), size_bytes, found.st_dev)
 
 
 def _since(found: os.stat_result) -> float:
@@ -243,7 +243,7 @@ def _since(found: os.stat_result) -> float:
     return found.st_mtime if is_ours else max(found.st_mtime, found.st_ctime)
 
 
-def _remove(drop: Path, each: _Kept, warn: Warn) -> None:
+def _remove(drop: Path, each: _KeptFile, warn: Warn) -> None:
     """Remove a file, or report that this is not possible."""
     path = drop.joinpath(*each.folders, each.name)
     try:

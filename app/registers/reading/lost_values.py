@@ -14,7 +14,7 @@ DECISIVE = frozenset("motExpiry firstRegistered taxDue issuedOn settledOn taxSta
 _LEGEND = " (9 stands for a digit, a for a letter)"
 
 
-class _Found(NamedTuple):
+class _LostValues(NamedTuple):
     file: str
     """The file with the first value that cannot be read."""
     values: Unreadable
@@ -30,7 +30,7 @@ class LostValues:
     """The values of a load that cannot be read, by column."""
 
     def __init__(self) -> None:
-        self._found: dict[str, _Found] = {}
+        self._found: dict[str, _LostValues] = {}
 
     def add(self, file: str, column: str, values: Unreadable) -> None:
         """Add what is known of a column in a file, or in a part of it.
@@ -40,10 +40,10 @@ class LostValues:
         """
         former = self._found.get(column)
         if former is None:
-            self._found[column] = _Found(file, values)
+            self._found[column] = _LostValues(file, values)
         else:
             name = former.file if former.values.values else file
-            self._found[column] = _Found(name, former.values.plus(values))
+            self._found[column] = _LostValues(name, former.values.plus(values))
 
     def count_nothing(self, column: str) -> int:
         """Return how many values of a column are words of other programs for no value.
@@ -97,7 +97,7 @@ class LostValues:
 class MostUnreadable(OperatorError):
     """Most values of a column cannot be read, so nothing was loaded."""
 
-    def __init__(self, lost: dict[Column, _Found]) -> None:
+    def __init__(self, lost: dict[Column, _LostValues]) -> None:
         self._labels = dict.fromkeys(column.label for column in lost)
         names = ", ".join(self._labels)
         reasons = []
@@ -121,14 +121,14 @@ class MostUnreadable(OperatorError):
         return "; ".join(self._lines)
 
 
-def _note(key: str, column: Column | None, found: _Found) -> str:
+def _note(key: str, column: Column | None, found: _LostValues) -> str:
     label = column.label if column else key
     verb = "counts" if found.values.values == 1 else "count"
     told = f"{_share(found.values)} could not be read and {verb} as missing"
     return f"{label}: {told}{_details(found, column)}"
 
 
-def _not_utf8(found: _Found) -> str:
+def _not_utf8(found: _LostValues) -> str:
     was = "was" if found.values.values == 1 else "were"
     return (
         f"{_share(found.values)} {was} not UTF-8 and {was} read as Windows-1252 "
@@ -155,7 +155,7 @@ def _share(values: Unreadable) -> str:
     return f"{values.values:,} of {every:,} values"
 
 
-def _details(found: _Found, column: Column | None) -> str:
+def _details(found: _LostValues, column: Column | None) -> str:
     """Return in brackets where the first value is, and what the values look like."""
     line = found.values.line
     which = "" if found.values.values == 1 else "the first in "
@@ -163,7 +163,7 @@ def _details(found: _Found, column: Column | None) -> str:
     return f" ({'; '.join(filter(None, details))})" if any(details) else ""
 
 
-def _hint(found: _Found, column: Column | None) -> str:
+def _hint(found: _LostValues, column: Column | None) -> str:
     """Return what the values look like, and what to do. SEC: no value is shown (D70)."""
     if column is None or not column.member:
         return ""

@@ -9,7 +9,7 @@ import falcon
 
 from app.accounts.authentication import Caller
 from app.errors import Problem
-from app.serve.limits.bucket import Outcome, Rate
+from app.serve.limits.bucket import Admission, Rate
 
 Environ = dict[str, Any]
 """Of a WSGI request: values of any type, by name."""
@@ -34,7 +34,7 @@ class Share(NamedTuple):
     """The state of a request's bucket, for the headers and the metrics."""
 
     rate: Rate
-    outcome: Outcome
+    outcome: Admission
     was_charged: bool
 
 

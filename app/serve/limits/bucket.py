@@ -30,7 +30,7 @@ def rate(limit: int, window_seconds: int) -> Rate:
     return Rate(limit, window_seconds, interval_ns, limit * interval_ns)
 
 
-class Outcome(NamedTuple):
+class Admission(NamedTuple):
     """The state of a bucket after a request, and whether the request is admitted."""
 
     full_at_ns: int
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
     """0 if admitted; otherwise the time until the next token, rounded up."""
 
 
-def take(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
+def take(rate: Rate, full_at_ns: int, now_ns: int) -> Admission:
     """Take a token if there is one. A refused request takes none.
 
     The stored time is limited to one empty bucket from now, for a refused request too. So after a
@@ -57,12 +57,12 @@ def take(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
         # The bucket is not full here, so `before_ns` is ahead of now.
         retry_after_seconds = -(-missing_ns // SECOND_NS)
         # So a client that is refused gains nothing by sending more, and loses nothing.
-        return Outcome(before_ns, False, 0, before_ns - now_ns, retry_after_seconds)
+        return Admission(before_ns, False, 0, before_ns - now_ns, retry_after_seconds)
     remaining = -missing_ns // rate.interval_ns
-    return Outcome(after_ns, True, remaining, after_ns - now_ns, 0)
+    return Admission(after_ns, True, remaining, after_ns - now_ns, 0)
 
 
-def peek(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
+def peek(rate: Rate, full_at_ns: int, now_ns: int) -> Admission:
     """Return the state of a bucket without taking a token; `admitted` if there is one."""
     taken = take(rate, full_at_ns, now_ns)
     if not taken.admitted:
@@ -70,7 +70,7 @@ def peek(rate: Rate, full_at_ns: int, now_ns: int) -> Outcome:
     before_ns = _clamped(rate, full_at_ns, now_ns)
     full_in_ns = before_ns - now_ns
     remaining = (rate.capacity_ns - full_in_ns) // rate.interval_ns
-    return Outcome(before_ns, True, remaining, full_in_ns, 0)
+    return Admission(before_ns, True, remaining, full_in_ns, 0)
 
 
 def _clamped(rate: Rate, full_at_ns: int, now_ns: int) -> int:

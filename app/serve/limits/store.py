@@ -12,7 +12,7 @@ from pathlib import Path
 from app import clock
 from app.actions import Actor, Subject, changing, record
 from app.serve.limits import bucket
-from app.serve.limits.bucket import Outcome, Rate
+from app.serve.limits.bucket import Admission, Rate
 from app.serve.limits.file import (
     ACCOUNT_SLOTS,
     ADDRESS_SLOTS,
@@ -33,7 +33,7 @@ _WAIT_SECONDS = 2
 _OPENINGS_MAX = 3
 _IPV6_PREFIX_BYTES = 8
 _FULL_AT = struct.Struct("<Q")
-_Operation = Callable[[Rate, int, int], Outcome]
+_Operation = Callable[[Rate, int, int], Admission]
 
 _identities: dict[str, Identity] = {}
 """The identity of each file that `start` created or accepted, here or before the fork."""
@@ -90,18 +90,18 @@ class LimitStore:
         """Whether the path is known to lead to the file while this is held."""
         _stores.add(self)
 
-    def take(self, slot: int, rate: Rate) -> Outcome:
+    def take(self, slot: int, rate: Rate) -> Admission:
         """Take a token from a bucket if there is one.
 
         Raises StoreError if the file cannot be used. Then no token is taken.
         """
         return self._use(slot, rate, bucket.take)
 
-    def peek(self, slot: int, rate: Rate) -> Outcome:
+    def peek(self, slot: int, rate: Rate) -> Admission:
         """Return the state of a bucket without taking a token. Raises StoreError."""
         return self._use(slot, rate, bucket.peek, writes=False)
 
-    def fill(self, slot: int, rate: Rate) -> Outcome:
+    def fill(self, slot: int, rate: Rate) -> Admission:
         """Fill a bucket. Raises StoreError."""
         return self._use(slot, rate, lambda rate, _, now_ns: bucket.peek(rate, now_ns, now_ns))
 
@@ -134,7 +134,9 @@ class LimitStore:
             self._descriptor = -1
             self._is_looked_at = False
 
-    def _use(self, slot: int, rate: Rate, operation: _Operation, *, writes: bool = True) -> Outcome:
+    def _use(
+        self, slot: int, rate: Rate, operation: _Operation, *, writes: bool = True
+    ) -> Admission:
         if not 0 <= slot < ACCOUNT_SLOTS + ADDRESS_SLOTS:
             raise StoreError(f"{self._path} has no bucket {slot:,}")
         place = HEADER_BYTES + SLOT_BYTES * slot
@@ -218,7 +220,7 @@ def reset_limit(
     rate: Rate,
     *,
     actor: Actor | None = None,
-) -> Outcome:
+) -> Admission:
     """Fill the bucket of an account, and record who did it.
 
     Args:

@@ -27,7 +27,7 @@ class BadAnswer(Exception):
     """The application answered with a header that would break this answer or the next."""
 
 
-class Answer:
+class Response:
     """The answer to one request, while the application makes it."""
 
     __slots__ = ("_fields", "_status")
@@ -76,7 +76,7 @@ def answer_of(application: Application, environ: Environ, *, is_last: bool) -> b
 
     Of a file that is the body, return the beginning, and put the rest into the environment.
     """
-    answer = Answer()
+    answer = Response()
     parts: Iterable[bytes] = application(environ, answer.start)
     if isinstance(parts, FileBody):
         rest = iter(parts)

@@ -19,7 +19,7 @@ from app.serve.worker.answers import CONTINUE, REST, Outgoing
 from app.serve.worker.head import Malformed
 from app.serve.worker.intake import Intake, is_last, is_quick, problem_of
 from app.serve.worker.lobby import IdleSocket, Lobby
-from app.serve.worker.units import Asked, Units
+from app.serve.worker.units import ReceivedRequest, Units
 
 SECOND_NS = 1_000_000_000
 HELD_BYTES_MAX = 32 * 1024 * 1024
@@ -253,7 +253,7 @@ class Connection:
         self.phase = Phase.ANSWER
         can_send_more = self._intake.held_bytes or not self._is_at_end
         is_last_one = shared.is_ending or is_last(environ) or not can_send_more
-        asked = Asked(environ, is_last_one, self._take_answer)
+        asked = ReceivedRequest(environ, is_last_one, self._take_answer)
         if is_quick(environ):
             shared.units.add(asked)
             return

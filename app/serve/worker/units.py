@@ -14,7 +14,7 @@ _READ_AHEAD_MAX = 32
 """How many requests are read before they are answered; each head takes up to 0.5 MB."""
 
 
-class Asked(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request that was received."""
 
     environ: Environ
@@ -38,9 +38,9 @@ class Units:
     ) -> None:
         self.answer_request = answer
         self._unit = unit
-        self._asked: deque[Asked] = deque()
+        self._asked: deque[ReceivedRequest] = deque()
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: ReceivedRequest) -> None:
         """Take a quick request, which is answered with the others of this turn."""
         self._asked.append(asked)
         if len(self._asked) >= _READ_AHEAD_MAX:
@@ -51,7 +51,7 @@ class Units:
         while self._asked:
             self._answer_unit()
 
-    def answer_alone(self, asked: Asked) -> None:
+    def answer_alone(self, asked: ReceivedRequest) -> None:
         """Answer a request that can take long; those that were read before it are answered."""
         answer, is_last = self.answer_request(asked.environ, asked.is_last)
         asked.take_answer(asked.environ, answer, is_last)
@@ -64,7 +64,7 @@ class Units:
         """
         unit, until_ns = self._unit, clock.monotonic_ns() + _UNIT_NS
         unit.begin()
-        answered: list[tuple[Asked, bytes, bool]] = []
+        answered: list[tuple[ReceivedRequest, bytes, bool]] = []
         left_bytes = _UNIT_BYTES
         while self._asked and left_bytes > 0:
             asked = self._asked.popleft()

@@ -151,16 +151,16 @@ class TestOtherModes:
     def test_a_backend_that_only_one_session_keeps_is_found(self, cli, pooled, monkeypatch):
         """Another client may hold the shared backend until one session has seen only another."""
         pooler = pooled(pool_mode="transaction")
-        asked = []
+        asked: list[str] = []
 
-        def first(*words: Any) -> list[str | None]:
-            asked.append(words)
+        def first(connection: Any, sql: str, *values: str) -> list[str | None]:
+            asked.append(sql)
             if len(asked) == 2:  # The first statement was about the settings.
                 holder.execute("BEGIN")
                 holder.execute("SELECT 1")
             if len(asked) == 3 * _ASKED_TIMES // 2:
                 holder.execute("COMMIT")
-            return real(*words)
+            return real(connection, sql, *values)
 
         real = postgres_session._first
         monkeypatch.setattr(postgres_session, "_first", first)

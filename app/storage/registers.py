@@ -204,16 +204,22 @@ def in_precedence(state: str, order: tuple[str, ...]) -> tuple[RegisterRef, ...]
     return tuple(sorted(refs, key=lambda ref: (rank.get(ref.name, len(rank)), ref.name)))
 
 
+_FORBIDDEN = "the role of Postgres may not read it"
+
+
 class Unreadable(NamedTuple):
     """A register that look-ups cannot read."""
 
     name: str
     fault: str
-    """A clause that says whose data is in its place; empty if data is missing or damaged."""
+    """A clause that says whose data is in its place, or that the role of Postgres lacks a right;
+    empty if data is missing or damaged."""
 
     def __str__(self) -> str:
         fault = f"{self.fault}; " if self.fault else ""
         remedy = "restore it, or drop it and load it again"
+        if self.fault == _FORBIDDEN:  # What is there need not be restored.
+            remedy = 'run "verifyd check", which names what to grant'
         return f"the register {self.name} cannot be read: {fault}{remedy}"
 
     @property
@@ -257,10 +263,7 @@ def require_readable(engine: Engine) -> None:
 
 
 def read_fault(engine: Engine, registers: tuple[RegisterRef, ...]) -> str | None:
-    """Attach registers and read a row of each; return the fault if that fails, else None.
-
-    Raises peewee.OperationalError if they may not be read.
-    """
+    """Attach registers and read a row of each; return the fault if that fails, else None."""
     # This connection may have attached a file that was removed, which no other one can attach.
     if not engine.can_attach(registers):
         return ""
@@ -273,7 +276,5 @@ def read_fault(engine: Engine, registers: tuple[RegisterRef, ...]) -> str | None
         return error.fault
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
         engine.recover(error)
-        if is_forbidden(error):  # What is there need not be restored.
-            raise
-        return ""
+        return _FORBIDDEN if is_forbidden(error) else ""
     return None

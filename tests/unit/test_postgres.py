@@ -12,7 +12,9 @@ from app.accounts.authentication import new_token
 from app.accounts.models import Account
 from app.config import Config
 from app.errors import OperatorError
+from app.monitoring.metrics import InstallationState
 from app.people.sessions import TOKEN_CHARACTERS, Sessions
+from app.server import prepare_state
 from app.storage.engine import close_quietly, open_engine
 from app.storage.errors import driver_errors_translated, message_of, sqlstate
 from app.storage.postgres import PostgresEngine
@@ -161,6 +163,14 @@ def roles(postgres_server) -> Iterator[Callable[[int], list[str]]]:
         operator.execute(f"DROP ROLE {', '.join(made)}")
 
 
+def use_role(store, operator, role):
+    """Give a role what it needs in the main schema, and return a URL that uses it."""
+    places = ("SCHEMA public", "ALL TABLES IN SCHEMA public", "ALL SEQUENCES IN SCHEMA public")
+    for place in (f"DATABASE {operator.info.dbname}", *places):
+        operator.execute(f"GRANT ALL ON {place} TO {role}")
+    return changed_url(store.url, options=f"-c role={role}")
+
+
 @ON_POSTGRES
 class TestCheck:
     """`verifyd check` reports in advance what would fail later."""
@@ -185,12 +195,7 @@ class TestCheck:
         """`check` names them, and the lines that give the rights back."""
         (role,) = roles(1)
         with connect(store.url) as operator:
-            operator.execute(f"GRANT ALL ON DATABASE {operator.info.dbname} TO {role}")
-            for kind in ("SCHEMA public", "ALL TABLES IN SCHEMA public"):
-                operator.execute(f"GRANT ALL ON {kind} TO {role}")
-            operator.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}")
-            url = changed_url(store.url, options=f"-c role={role}")
-            monkeypatch.setenv("VERIFYD_DATABASE_URL", url)
+            monkeypatch.setenv("VERIFYD_DATABASE_URL", use_role(store, operator, role))
             operator.execute("CREATE ROLE other_program")
             operator.execute("CREATE TABLE of_other_program ()")
             operator.execute("ALTER TABLE of_other_program OWNER TO other_program")
@@ -198,7 +203,7 @@ class TestCheck:
             assert "all settings are right" in cli.run("check").stdout
             operator.execute(f"REVOKE INSERT ON domain, watch FROM {role}")
             operator.execute(f"REVOKE SELECT ON register_native.vehicle FROM {role}")
-            denied = "permission denied for table vehicle"
+            denied = "the register native cannot be read: the role of Postgres may not read it; "
             assert denied in cli.refusal("lookup", "AB12CDE")
             refusal = cli.refusal("check")
             assert f"{role} may not read and write in the schema public: domain, watch; " in refusal
@@ -397,6 +402,30 @@ def test_a_role_without_rights_is_unavailable(world, alice, caplog, roles):
         assert (refused.status_int, refused.json["code"]) == (503, "database_unavailable")
         assert "permission denied for table" in caplog.text
         assert ask().status_int in (200, 201)
+
+
+@ON_POSTGRES
+def test_a_register_that_may_not_be_read_stops_look_ups_only(
+    cli, store, monkeypatch, roles, caplog
+):
+    """The service starts with a warning, and other registers are loaded."""
+    (role,) = roles(1)
+    with connect(store.url) as operator:
+        monkeypatch.setenv("VERIFYD_DATABASE_URL", use_role(store, operator, role))
+        cars = cli.file("cars.csv", "registration,make", "AB12CDE,FORD")
+        cli.run("import", cars)
+        operator.execute(f"REVOKE SELECT ON register_native.vehicle FROM {role}")
+    assert cli.run("import", "--register", "other", cars).status == 0
+    config = Config.from_env()
+    prepare_state(config)
+    fault = "The register native cannot be read: the role of Postgres may not read it; "
+    assert fault in caplog.text
+    engine = open_engine(config.database_url)
+    metrics = InstallationState(engine, config).collect()
+    values = {each.name: [sample.value for sample in each.samples] for each in metrics}
+    close_quietly(engine)
+    assert values["verifyd_database_up"] == [1]
+    assert values["verifyd_registers_readable"] == [0]
 
 
 @ON_POSTGRES

@@ -661,6 +661,13 @@ class TestHostile:
         sample = Sample(data[:SAMPLE_BYTES])
         assert sample.rows == 1_000
 
+    def test_a_sample_that_ends_within_a_letter(self):
+        """The half of a letter is no sign of another encoding."""
+        row = "A1;X;" + "é" * 2_000 + "\n"
+        for header in ("Plate;Make;Note\n", "Plate;Make;Notes\n"):
+            data = (header + row * 300).encode()[:SAMPLE_BYTES]
+            assert Sample(data).is_utf8
+
     @given(
         st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=6),
         st.lists(st.lists(st.text(max_size=6), max_size=6), max_size=4),

@@ -104,8 +104,9 @@ class Column:
             return True
         if shape == Shape.MONEY:
             return bool(self.decimals)
-        if self.forms:
-            return shape in (Shape.DAY, Shape.TIME)
+        # PERF: parsing texts that are no days takes 40 us each; 400 columns of them took 38 s.
+        if self.forms or shape == Shape.DAY:
+            return bool(self.forms) and shape in (Shape.DAY, Shape.TIME)
         return _are_most([each.lower() in words or can_read(native, each) for each in self.values])
 
     def can_be_key(self, native: Native) -> bool:
@@ -140,6 +141,9 @@ class Sample:
         """
         if is_utf_16(data):
             raise FileFault("The file seems to be UTF-16; save it as UTF-8.")
+        if len(data) >= SAMPLE_BYTES:
+            # A letter of UTF-8 that is cut in two would be read as Windows-1252.
+            data = data[: data.rfind(b"\n") + 1] or data
         text = data.decode(encoding or "utf-8", "replace").removeprefix("\ufeff")
         begin = text.lstrip()
         if other := _NO_CSV.get(begin[:1], "binary" if "\0" in text else ""):

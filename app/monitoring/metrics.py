@@ -262,7 +262,6 @@ def _gauge(name: str, what: str, value: float) -> Metric:
 
 
 def _labelled(name: str, what: str, *labels: str) -> Any:
-    # NOTE: imported here, because the library reads its environment when it is imported.
     return GaugeMetricFamily(name, what, labels=labels)
 
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 
 import msgspec
 import pytest
@@ -159,6 +160,8 @@ def test_the_thread_writes_and_ends_with_the_last_counts(directory):
     """What was counted after the last write is written when the worker ends."""
     measures = Measures(["/x"])
     measures.start()
+    while not files(directory):
+        time.sleep(0.001)
     measures._counts.database_errors = 5
     measures.stop()
     assert metrics_files.total(RequestCounts()).database_errors == 5

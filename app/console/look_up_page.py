@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import falcon
 import peewee
@@ -122,14 +122,14 @@ class LookUpForm(Form):
         note_enquiry_faults(self)
         _note_fault_of_days(self)
 
-    def next(self) -> "LookUpForm":
+    def next(self) -> Self:
         """Return the form for the next look-up.
 
         SEC: the reference stays only if the person wants that: otherwise a look-up would be
         recorded under the claim before.
         """
         kept = {"plates": ""} | ({"keep": "on"} if self.keeps_reference else {"reference": ""})
-        return LookUpForm(self.fields, {**self.values, **kept})
+        return type(self)(self.fields, {**self.values, **kept})
 
 
 def _csv_lines(

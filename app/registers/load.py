@@ -161,7 +161,7 @@ def _compare(work: Work) -> None:
         # A load recovers killed loads first; a dry run does not.
         work.begin_counts(opened, is_recovered=not list_running(work.engine, work.register))
         table = RegisterTable(opened, work.kind) if opened else None
-        for _ in work.outcomes(table, work.counts):
+        for _ in work.effects(table, work.counts):
             pass
 
 

@@ -53,13 +53,13 @@ def merge(work: Work, require_lock: Callable[[Engine], None]) -> None:
 
 def _write(work: Work, table: RegisterTable) -> None:
     """Write the changed rows of a merge; fill an empty table in one go, which is faster."""
-    outcomes = work.outcomes(table, work.counts)
+    effects = work.effects(table, work.counts)
     if work.counts.held_before:
-        for outcome in outcomes:
-            table.upsert(outcome.changed)
-            table.remove(outcome.removed)
+        for effect in effects:
+            table.upsert(effect.changed)
+            table.remove(effect.removed)
     else:
-        table.fill(outcome.rows for outcome in outcomes)
+        table.fill(effect.rows for effect in effects)
 
 
 def record(work: Work) -> None:
@@ -138,11 +138,11 @@ def _fill(work: Work, opened: OpenRegister, counts: Counts, **span: str) -> None
 
     Args:
         opened: the next generation, or a part of it.
-        span: `after` and `until` of `Work.outcomes`.
+        span: `after` and `until` of `Work.effects`.
     """
     with work.generations.opened(work.entry) as held, opened.engine.atomic():
-        outcomes = work.outcomes(RegisterTable(held, work.kind) if held else None, counts, **span)
-        RegisterTable(opened, work.kind).fill(outcome.rows for outcome in outcomes)
+        effects = work.effects(RegisterTable(held, work.kind) if held else None, counts, **span)
+        RegisterTable(opened, work.kind).fill(effect.rows for effect in effects)
 
 
 def publish(work: Work, require_lock: Callable[[Engine], None]) -> None:

@@ -99,7 +99,7 @@ class Work:
         held = count_held(opened, self.entry, self.kind, is_recovered=is_recovered)
         self.counts = Counts(self.kind, held, self.basis.day)
 
-    def outcomes(
+    def effects(
         self,
         table: RegisterTable | None,
         counts: Counts,
@@ -113,7 +113,7 @@ class Work:
 
         Args:
             table: the rows that the register holds; None if there are none.
-            counts: is updated with each outcome.
+            counts: is updated with each effect.
             after: skip the groups up to and including this one.
             until: stop after this group; the next call continues there.
         """
@@ -124,13 +124,13 @@ class Work:
         with counted_answers(
             self.engine, self.register, self.kind, basis, counts.answers
         ) as answers:
-            for outcome in compared(found, after, until):
-                counts.add(outcome)
-                answers.add(outcome)
-                yield outcome
+            for effect in compared(found, after, until):
+                counts.add(effect)
+                answers.add(effect)
+                yield effect
                 # The process of the lower half shows the progress of both, so it counts rows twice.
                 if after is None:
-                    written += len(outcome.rows) * (1 if until is None else 2)
+                    written += len(effect.rows) * (1 if until is None else 2)
                     done = min(written, self.intake.loaded)
                     self.intake.show(Progress(None, done, self.intake.loaded, done))
 

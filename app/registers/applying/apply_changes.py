@@ -50,7 +50,7 @@ class Effect(NamedTuple):
 
     @classmethod
     def of_removed(cls, rows: Sequence[Columns]) -> "Effect":
-        """Return the outcome of a replace for stored rows between those of its files."""
+        """Return the effect of a replace for stored rows between those of its files."""
         return cls((), (), (), (), (), rows, 0)
 
     @property
@@ -102,10 +102,10 @@ def apply_changes(
         return Effect(rows, (), rows, (), (), removed, skipped)
     if dates_values and kind == Kind.VEHICLES:
         rows = [_dated(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
-    outcome = _compared(rows, old_rows, removed, skipped)
-    if is_replace or not outcome.added:
-        return outcome
-    return outcome._replace(beside=_beside(order_of(kind), outcome, before))
+    effect = _compared(rows, old_rows, removed, skipped)
+    if is_replace or not effect.added:
+        return effect
+    return effect._replace(beside=_beside(order_of(kind), effect, before))
 
 
 def _compared(
@@ -114,7 +114,7 @@ def _compared(
     removed: Sequence[Columns],
     skipped: int,
 ) -> Effect:
-    """Compare each row with the stored row of its key, and return the outcome."""
+    """Compare each row with the stored row of its key, and return the effect."""
     added, unchanged, updated, replaced = [], [], [], []
     for row, old in zip(rows, old_rows, strict=True):
         if old is None:
@@ -127,13 +127,13 @@ def _compared(
     return Effect(rows, added, unchanged, updated, replaced, removed, skipped)
 
 
-def _beside(order: Order, outcome: Effect, before: Keyed) -> list[Columns]:
-    """Return what `Outcome.beside` says; a group of vehicles or fines has no other rows."""
-    kept = (*outcome.unchanged, *outcome.replaced, *outcome.removed)
+def _beside(order: Order, effect: Effect, before: Keyed) -> list[Columns]:
+    """Return what `Effect.beside` says; a group of vehicles or fines has no other rows."""
+    kept = (*effect.unchanged, *effect.replaced, *effect.removed)
     if len(kept) == len(before):
         return []
     group_of = order.group_of()
-    new = set(map(group_of, outcome.added)).difference(map(group_of, kept))
+    new = set(map(group_of, effect.added)).difference(map(group_of, kept))
     return [row for row in before.values() if group_of(row) in new]
 
 

@@ -181,12 +181,12 @@ class Counts:
         # PERF: each row is counted once, and the row that it replaces only if that is different.
         self.added, self.unchanged = Tally(kind, day), Tally(kind, day)
         self.updated, self.replaced = Tally(kind, day), Tally(kind, day)
-        """The tallies of the rows that `Outcome` gives these names."""
+        """The tallies of the rows that `Effect` gives these names."""
         self.gone = Tally(kind, day)
         """The tally of the rows that were removed."""
         # Only merges have such rows, and one process does a merge: `to_tuple` leaves them out.
         self.beside, self.latest = Tally(kind, day), Tally(kind, day)
-        """The tallies of the rows of `Outcome.beside`, and of the last one of each plate."""
+        """The tallies of the rows of `Effect.beside`, and of the last one of each plate."""
         self.differences = Differences(kind, day)
         """How the members of `updated` differ from those of `replaced`."""
         self.answers = AnswerCounts()
@@ -212,18 +212,18 @@ class Counts:
         """The number of rows that were added, updated or removed."""
         return self.added.rows + self.updated.rows + self.removed
 
-    def add(self, outcome: Effect) -> None:
-        """Count the outcome of a batch."""
-        self.gone.add(outcome.removed)
-        self.skipped += outcome.skipped
-        self.added.add(outcome.added)
-        self.unchanged.add(outcome.unchanged)
-        self.updated.add(outcome.updated)
-        self.replaced.add(outcome.replaced)
-        self.differences.add(outcome.replaced, outcome.updated)
-        if outcome.beside:
-            self.beside.add(outcome.beside)
-            by_first_day = sorted(outcome.beside, key=itemgetter(_P("valid_from")))
+    def add(self, effect: Effect) -> None:
+        """Count the effect of a batch."""
+        self.gone.add(effect.removed)
+        self.skipped += effect.skipped
+        self.added.add(effect.added)
+        self.unchanged.add(effect.unchanged)
+        self.updated.add(effect.updated)
+        self.replaced.add(effect.replaced)
+        self.differences.add(effect.replaced, effect.updated)
+        if effect.beside:
+            self.beside.add(effect.beside)
+            by_first_day = sorted(effect.beside, key=itemgetter(_P("valid_from")))
             self.latest.add(list({row[0]: row for row in by_first_day}.values()))
 
     @property

@@ -73,17 +73,17 @@ class Answers:
         """The registers of the state that is attached."""
         self._changed: dict[str, list[_ChangedRow]] = {}
 
-    def add(self, outcome: Effect) -> None:
+    def add(self, effect: Effect) -> None:
         """Take changes, in the order of their keys, and judge full pages of plates."""
         judged, changed = _JUDGED[self._kind], self._changed
-        for row in outcome.removed:
+        for row in effect.removed:
             changed.setdefault(row[0], []).append((row, None))
-        for row in outcome.added:
+        for row in effect.added:
             changed.setdefault(row[0], []).append((None, row))
-        for old, row in zip(outcome.replaced, outcome.updated, strict=True):
+        for old, row in zip(effect.replaced, effect.updated, strict=True):
             if judged(old) != judged(row):
                 changed.setdefault(row[0], []).append((old, row))
-        # The next outcome may have more changes of the last plate.
+        # The next effect may have more changes of the last plate.
         while len(changed) > PLATES_ASKED:
             self._count(sorted(changed)[:PLATES_ASKED])
         # PERF: vehicles have one change each.

@@ -1,7 +1,7 @@
 """Rollback, drop, undrop and purge of a register, accepting and rejecting a load: each a question.
 
 Each starts a process of its own, and opens the page of its task. The task has the name of the
-person in the console: `Wanted.asked_by`.
+person in the console: `TaskRequest.asked_by`.
 """
 
 from abc import ABC, abstractmethod

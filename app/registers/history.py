@@ -42,7 +42,7 @@ class RegisterLoad(peewee.Model):
     known = peewee.TextField(null=True)
     """A JSON object: how many rows know each member. For a merge, only rows that it touched."""
     change = peewee.TextField(null=True)
-    """A `Change` as a JSON object: what the load changed, or would have; null if not counted."""
+    """A `LoadChange` as a JSON object: what the load changed or would have; null if not counted."""
     broken = peewee.TextField(null=True)
     """A JSON object of the rules that refused the load: by name, the explanation in numbers."""
     hold = peewee.TextField(null=True)

@@ -17,7 +17,7 @@ LATE_SECONDS = 3 * 3600
 """From this age of the last sweep, two were missed. They come every hour."""
 
 
-class HeldBack(NamedTuple):
+class HeldSweep(NamedTuple):
     """The watches of an account of which a sweep holds changes back."""
 
     account: str
@@ -26,7 +26,7 @@ class HeldBack(NamedTuple):
     """Unix seconds."""
 
 
-def held_back(engine: Engine) -> list[HeldBack]:
+def held_back(engine: Engine) -> list[HeldSweep]:
     """Return the active accounts with changes that are held back, the latest first.
 
     Raises peewee.PeeweeException if the database cannot be read.
@@ -37,7 +37,7 @@ def held_back(engine: Engine) -> list[HeldBack]:
         .where(WatchFeed.held > 0, Account.suspended_at.is_null())
         .order_by(WatchFeed.held_at.desc(), Account.name)
     )
-    return [HeldBack(*row) for row in query.tuples().execute(engine)]
+    return [HeldSweep(*row) for row in query.tuples().execute(engine)]
 
 
 def count_watches(engine: Engine) -> int:
@@ -76,7 +76,7 @@ def sweep_conditions(engine: Engine, runs: LastRuns) -> Iterator[Condition]:
     )
 
 
-def _held(held: list[HeldBack]) -> Iterator[Condition]:
+def _held(held: list[HeldSweep]) -> Iterator[Condition]:
     if not held:
         return
     newest = held[0]

@@ -13,7 +13,7 @@ from app.config import Config
 from app.errors import OperatorError
 from app.jobs.decisions import Acceptance, Rejection
 from app.jobs.job import run
-from app.jobs.register_tasks import Tasks
+from app.jobs.register_tasks import RegisterTasks
 from app.jobs.tasks import TaskJob
 from app.registers import change_words
 from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
@@ -248,4 +248,6 @@ def _undrop(args: argparse.Namespace) -> None:
     print_item(args, members, f"register {entry.name} ({entry.described()}) is back")
 
 
-commands.carry_out(lambda task_id: run(TaskJob(Tasks, task_id, is_alerted=True)), sweeps=True)
+commands.carry_out(
+    lambda task_id: run(TaskJob(RegisterTasks, task_id, is_alerted=True)), sweeps=True
+)

@@ -20,7 +20,7 @@ from app.console.rendering import ROOT, ConsoleRequest, Renderer
 from app.console.resources import PageError, Services, StartOfListener
 from app.errors import RETRY_AFTER_SECONDS, Problem
 from app.jobs.audit_tasks import AuditTasks
-from app.jobs.register_tasks import Tasks
+from app.jobs.register_tasks import RegisterTasks
 from app.own_command import INSTALLED, as_run_here
 from app.people.directory import directory_of
 from app.people.sessions import LinkRefused
@@ -196,7 +196,7 @@ def create_console(
         outermost: middleware of the API, too, which counts, logs and reads requests.
     """
     pages = Renderer(config.timezone, menu(), has_directory=directory_of(config) is not None)
-    tasks, audit_tasks = Tasks(engine, config), AuditTasks(engine, config)
+    tasks, audit_tasks = RegisterTasks(engine, config), AuditTasks(engine, config)
     services = Services(engine, config, limits, pages, trail, tasks, audit_tasks)
     rights: dict[type, Rights] = {page.resource: page.rights for page in PAGES}
     entrance = Entrance(engine, config, rights | {StartOfListener: {"GET": None}})

@@ -46,10 +46,10 @@ from app.jobs.audit_tasks import (
     SEARCH,
     VERIFY,
     WATCHES,
+    AuditTaskRequest,
     DiffResult,
     SearchResult,
     Task,
-    TaskRequest,
 )
 from app.jobs.plate_report import PlateReport
 from app.jobs.results import KEPT_SECONDS, Results, TrailQuestion
@@ -98,7 +98,7 @@ def begin_task(
     if not _TOKEN.fullmatch(token):
         text = "Nothing was asked. Open the page again, and send the form there."
         raise PageError(409, "This form is incomplete", text, place[:1])
-    wanted = TaskRequest(kind, version_of(token, asked), req.session.name)
+    wanted = AuditTaskRequest(kind, version_of(token, asked), req.session.name)
     question = msgspec.structs.replace(asked, request_id=req.context.request_id)
     try:
         task = page.services.audit_tasks.begin(wanted, question)

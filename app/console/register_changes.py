@@ -1,7 +1,7 @@
 """Rollback, drop, undrop and purge of a register, accepting and rejecting a load: each a question.
 
 Each starts a process of its own, and opens the page of its task. The task has the name of the
-person in the console: `TaskRequest.asked_by`.
+person in the console: `RegisterTaskRequest.asked_by`.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ from app.console.registers import PLACE, require_state
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, missing, number_in_path, redirect, view
 from app.errors import OperatorError
-from app.jobs.register_tasks import ACCEPT, REJECT, TaskRequest
+from app.jobs.register_tasks import ACCEPT, REJECT, RegisterTaskRequest
 from app.registers.generations import is_being_loaded
 from app.registers.history import DROP, MERGE, PURGE, ROLLBACK, UNDROP
 from app.registers.holds import HeldLoad, explained, require_acceptable, require_rejectable
@@ -89,7 +89,7 @@ class _RegisterAction(Resource, ABC):
             self._possible(state, to)
 
         seen = read_fields(req).get(VERSION_FIELD, "")[:_VERSION_CHARACTERS]
-        wanted = TaskRequest(name, self.action, to, seen, req.session.name)
+        wanted = RegisterTaskRequest(name, self.action, to, seen, req.session.name)
         try:
             task = self.services.tasks.begin(wanted, require_current)
         except OSError as error:

@@ -12,7 +12,7 @@ from app.audit.trail import Trail
 from app.config import Config
 from app.console.rendering import ASSETS, ROOT, ConsoleRequest, Renderer, Values, View
 from app.jobs.audit_tasks import AuditTasks
-from app.jobs.register_tasks import Tasks
+from app.jobs.register_tasks import RegisterTasks
 from app.serve.http.caching import send_asset
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
@@ -32,7 +32,7 @@ class Services(NamedTuple):
     pages: Renderer
     trail: Trail | None
     """Where look-ups are recorded; None if the audit trail is off."""
-    tasks: Tasks
+    tasks: RegisterTasks
     """The tasks that change registers."""
     audit_tasks: AuditTasks
     """The tasks that read the audit trail."""

@@ -78,7 +78,7 @@ class AuditTask(TaskModel):
         table_name = "audit_task"
 
 
-class TaskRequest(NamedTuple):
+class AuditTaskRequest(NamedTuple):
     """A task that somebody asks for."""
 
     kind: str
@@ -140,7 +140,7 @@ class AuditTasks(TaskTable[Task]):
         is_theirs = (AuditTask.asked_by == asked_by) & AuditTask.kind.in_(list(kinds))
         return is_theirs & self._is_kept()
 
-    def begin(self, wanted: TaskRequest, question: TrailQuestion) -> Task:
+    def begin(self, wanted: AuditTaskRequest, question: TrailQuestion) -> Task:
         """Create a task and start its process, once, however often it is asked for.
 
         If the person has a task of this kind that runs, return that one: it may ask something else.

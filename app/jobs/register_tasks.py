@@ -40,7 +40,7 @@ class RegisterTask(TaskModel):
         table_name = "register_task"
 
 
-class TaskRequest(NamedTuple):
+class RegisterTaskRequest(NamedTuple):
     """What somebody asks for."""
 
     register: str
@@ -67,7 +67,7 @@ class Task(AnyTask, frozen=True):
 _KEPT_SECONDS = 400 * 86_400
 
 
-class Tasks(TaskTable[Task]):
+class RegisterTasks(TaskTable[Task]):
     """The tasks of an installation."""
 
     _model, _task, _command = RegisterTask, Task, "imports"
@@ -85,7 +85,7 @@ class Tasks(TaskTable[Task]):
         """Return the task that added a line to the history, None if a command did."""
         return next(self._select(RegisterTask.load_id == load_id), None)
 
-    def begin(self, wanted: TaskRequest, require_current: Callable[[], object]) -> Task:
+    def begin(self, wanted: RegisterTaskRequest, require_current: Callable[[], object]) -> Task:
         """Create a task and start its process, once, however often it is asked for.
 
         If the register has a task that runs, return that one. If the same form was sent before and

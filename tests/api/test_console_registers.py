@@ -9,7 +9,7 @@ from app.alerts.spool import Spool
 from app.config import Config
 from app.console.rendering import ROOT
 from app.jobs.job import queue_alert
-from app.jobs.register_tasks import RegisterTask, Tasks
+from app.jobs.register_tasks import RegisterTask, RegisterTasks
 from app.registers.generations import is_being_loaded, locked
 from app.registers.history import MERGE, History, RegisterLoad, insert_line, list_loads
 from app.registers.undo import drop_register, roll_back
@@ -46,7 +46,7 @@ def browser(world, application):
 @pytest.fixture
 def tasks(world):
     """The tasks of the installation."""
-    return Tasks(world.engine, world.config)
+    return RegisterTasks(world.engine, world.config)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from app.console.entrance import Entrance
 from app.console.pages import PAGES
 from app.console.rendering import ROOT
 from app.domains.repository import Domains
-from app.jobs.audit_tasks import DIFF, SEARCH, WATCHES, AuditTask, AuditTasks, TaskRequest
+from app.jobs.audit_tasks import DIFF, SEARCH, WATCHES, AuditTask, AuditTaskRequest, AuditTasks
 from app.jobs.register_tasks import RegisterTask
 from app.jobs.results import TrailQuestion
 from app.people.sessions import create_link, list_sessions
@@ -99,7 +99,7 @@ def _audit_task_of(world, kind):
         tasks = AuditTasks(world.engine, world.config)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("app.processes.start", lambda *_, kept: None)
-            task = tasks.begin(TaskRequest(kind, "x", "ann"), TrailQuestion())
+            task = tasks.begin(AuditTaskRequest(kind, "x", "ann"), TrailQuestion())
         AuditTask.update(status="done").execute(world.engine)
         tasks.results.path(task, "csv").write_text("time\n")
     return found.scalar(world.engine)

@@ -16,7 +16,7 @@ from app.audit.record import Plate
 from app.audit.trail import Trail
 from app.console.rendering import ROOT
 from app.jobs.audit_tasks import AuditTasks
-from app.jobs.register_tasks import Tasks
+from app.jobs.register_tasks import RegisterTasks
 from app.people.sessions import create_link
 from app.registers.history import list_loads
 from app.settings.roles import Role
@@ -124,7 +124,7 @@ def native(world):
 @pytest.fixture
 def tasks(world):
     """The tasks of the installation."""
-    return Tasks(world.engine, world.config)
+    return RegisterTasks(world.engine, world.config)
 
 
 def ended(tasks, page):

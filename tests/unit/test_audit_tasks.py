@@ -28,9 +28,9 @@ from app.jobs.audit_tasks import (
     SEARCH,
     VERIFY,
     AuditTask,
+    AuditTaskRequest,
     AuditTasks,
     SearchResult,
-    TaskRequest,
 )
 from app.jobs.results import KEPT_SECONDS, TrailQuestion
 from app.jobs.tasks import DONE, FAILED, INTERRUPTED
@@ -41,7 +41,7 @@ from tests.unit.audit_trails import lines, look_up
 pytestmark = STORAGE
 
 PLATE = TrailQuestion(Criteria(plate="AB12CDE"), request_id="r1")
-WANTED = TaskRequest(SEARCH, "seen", "ann")
+WANTED = AuditTaskRequest(SEARCH, "seen", "ann")
 FORMS = count()
 
 
@@ -153,7 +153,7 @@ class TestCarryOut:
     def test_a_use_is_recorded_for_the_person_before_it_is_done(self, tasks, directory):
         """The record has the name of the console, the request and what was asked."""
         for kind in (SEARCH, EXPORT, REPORT, VERIFY):
-            assert done(tasks, TaskRequest(kind, "seen", "ann"), PLATE_AS_CSV).status == DONE
+            assert done(tasks, AuditTaskRequest(kind, "seen", "ann"), PLATE_AS_CSV).status == DONE
         found = [line for line in lines(directory) if "plates" not in line]
         assert [line["operation"] for line in found] == [SEARCH, EXPORT, REPORT]
         for line in found:
@@ -169,13 +169,13 @@ class TestCarryOut:
         """A search, an export and a report fail, and leave no file; a verification works."""
         monkeypatch.setattr(Trail, "append", refuse)
         for kind in (SEARCH, EXPORT, REPORT):
-            task = tasks.begin(TaskRequest(kind, "seen", "ann"), PLATE_AS_CSV)
+            task = tasks.begin(AuditTaskRequest(kind, "seen", "ann"), PLATE_AS_CSV)
             with pytest.raises(OperatorError, match="full"):
                 tasks.carry_out(task.id)
             ended = tasks.find(task.id)
             assert (ended.status, ended.reason) == (FAILED, "the disk is full")
             assert [path.suffix for path in files_of(tasks, task)] == [".question"]
-        assert done(tasks, TaskRequest(VERIFY, "seen", "ann"), TrailQuestion()).status == DONE
+        assert done(tasks, AuditTaskRequest(VERIFY, "seen", "ann"), TrailQuestion()).status == DONE
 
     def test_a_search_finds_the_newest_first(self, tasks):
         """Of a bulk only the plate that was asked for; the search itself is not in it."""
@@ -247,9 +247,9 @@ class TestCarryOut:
     def test_a_verification_names_what_it_found(self, tasks, directory):
         """A digest that the chain lacks is a fault; one that it has is none."""
         digest = seal(directory, current=True).digest
-        good = done(tasks, TaskRequest(VERIFY, "1", "ann"), TrailQuestion(digest=digest))
+        good = done(tasks, AuditTaskRequest(VERIFY, "1", "ann"), TrailQuestion(digest=digest))
         assert tasks.results.find(good, Verdict).faults == []
-        bad = done(tasks, TaskRequest(VERIFY, "2", "ann"), TrailQuestion(digest="0" * 64))
+        bad = done(tasks, AuditTaskRequest(VERIFY, "2", "ann"), TrailQuestion(digest="0" * 64))
         assert [each.kind for each in tasks.results.find(bad, Verdict).faults] == ["digest"]
 
     def test_a_prune_is_judged_by_the_age_of_the_setting(self, world, tasks, directory):
@@ -261,11 +261,11 @@ class TestCarryOut:
         chain.add(with_digest(line))
         for keep, faults in (("24m", ["pruned_early"]), ("12m", [])):
             asked = AuditTasks(world.engine, world.configured(audit_keep=keep))
-            verified = done(asked, TaskRequest(VERIFY, keep, "ann"), TrailQuestion())
+            verified = done(asked, AuditTaskRequest(VERIFY, keep, "ann"), TrailQuestion())
             verdict = asked.results.find(verified, Verdict)
             assert verdict
             assert kinds_of(verdict.faults) == faults
-            reported = done(asked, TaskRequest(REPORT, keep, "ann"), TrailQuestion())
+            reported = done(asked, AuditTaskRequest(REPORT, keep, "ann"), TrailQuestion())
             page = asked.results.find(reported, Report)
             assert page
             assert kinds_of(page.trails[0].faults) == faults

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.config import Config
-from app.jobs.audit_tasks import AuditTask, AuditTasks, TaskRequest
+from app.jobs.audit_tasks import AuditTask, AuditTaskRequest, AuditTasks
 from app.jobs.results import TrailQuestion
 from app.people.sessions import (
     TOKEN_CHARACTERS,
@@ -187,7 +187,7 @@ def test_a_restore_signs_everybody_out(console, engine, tmp_path, monkeypatch):
     create_link(engine, "ben", Role.OPERATOR)
     tasks = AuditTasks(engine, Config.from_env())
     monkeypatch.setattr("app.processes.start", lambda *_, kept: None)
-    tasks.begin(TaskRequest("search", "x", "ann"), TrailQuestion())
+    tasks.begin(AuditTaskRequest("search", "x", "ann"), TrailQuestion())
     backup = console.json("backup", tmp_path / "backups")["backup"]
     assert not list(Path(backup).rglob("*.question"))  # No backup has what was asked.
     assert len(list_sessions(engine)) == 1

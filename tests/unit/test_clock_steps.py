@@ -18,11 +18,11 @@ from app.alerts.nightly import JobRun, Run, record
 from app.alerts.spool import Spool, new_id
 from app.clock_steps import accept, clock_fault, look, old_times
 from app.errors import OperatorError
-from app.jobs.register_tasks import RegisterTask, TaskRequest, Tasks
+from app.jobs.register_tasks import RegisterTask, RegisterTaskRequest, RegisterTasks
 from app.registers.history import list_loads, note_refused, prune_history
 from tests.rows import each_row
 
-WANTED = TaskRequest("native", "drop", None, "seen", "ann")
+WANTED = RegisterTaskRequest("native", "drop", None, "seen", "ann")
 DAY = 86_400
 YEARS = 3 * 365 * DAY
 NOW = 1_900_000_000
@@ -417,7 +417,7 @@ class TestRemoval:
 
         def remove():
             prune_history(world.engine, host.data_dir)
-            Tasks(world.engine, world.config).begin(WANTED, lambda: None)
+            RegisterTasks(world.engine, world.config).begin(WANTED, lambda: None)
             tasks = RegisterTask.select().where(RegisterTask.status == "done")
             return len(list(list_loads(world.engine))), tasks.count(world.engine)
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.actions import list_actions
 from app.errors import OperatorError
-from app.jobs.register_tasks import RegisterTask, TaskRequest, Tasks
+from app.jobs.register_tasks import RegisterTask, RegisterTaskRequest, RegisterTasks
 from app.jobs.tasks import FAILED, INTERRUPTED
 from app.registers.generations import locked
 from app.registers.history import RegisterLoad, list_loads
@@ -18,7 +18,7 @@ from app.storage.engine import close_quietly, open_engine
 from app.storage.registers import Register
 from tests.unit.held import loaded, makes, vehicles
 
-ROLLBACK = TaskRequest("native", "rollback", 1, "seen", "ann")
+ROLLBACK = RegisterTaskRequest("native", "rollback", 1, "seen", "ann")
 
 
 class Outdated(Exception):
@@ -34,7 +34,7 @@ def tasks(world, alive):
     """The tasks of a register that can be rolled back from load 2 to load 1."""
     for make in ("FORD", "SEAT"):
         loaded(world, vehicles(make))
-    return Tasks(world.engine, world.config)
+    return RegisterTasks(world.engine, world.config)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ class TestBegin:
         """Whatever is asked of the register meanwhile, nothing else begins."""
         task = begun(tasks)
         assert begun(tasks, require=outdated) == task
-        assert begun(tasks, TaskRequest("native", "drop", None, "other", "ben")) == task
+        assert begun(tasks, RegisterTaskRequest("native", "drop", None, "other", "ben")) == task
         assert alive.started == [task.id]
 
     def test_a_form_that_is_sent_again_finds_what_it_did(self, tasks):
@@ -99,7 +99,7 @@ class TestBegin:
 
         def ask():
             engine = open_engine(world.config.database_url)
-            own = Tasks(engine, world.config)
+            own = RegisterTasks(engine, world.config)
             ready.wait()
             found.append(begun(own).id)
             close_quietly(engine)
@@ -134,10 +134,10 @@ class TestBegin:
         """They are kept for 400 days, as loads are; a running one stays."""
         done = begun(tasks)
         tasks.carry_out(done.id)
-        running = begun(tasks, TaskRequest("native", "drop", None, "next", "ann"))
+        running = begun(tasks, RegisterTaskRequest("native", "drop", None, "next", "ann"))
         long_ago = done.asked_at - 401 * 86_400
         RegisterTask.update(asked_at=long_ago).execute(world.engine)
-        begun(tasks, TaskRequest("other", "drop", None, "seen", "ann"))
+        begun(tasks, RegisterTaskRequest("other", "drop", None, "seen", "ann"))
         assert tasks.find(done.id) is None
         assert tasks.find(running.id).is_running
 
@@ -240,7 +240,7 @@ class TestCarryOut:
 
     def test_drop_undrop_and_purge(self, world, tasks):
         """Each action does what the command of its name does."""
-        ask = partial(TaskRequest, "native", to_load=None, asked_by="ann")
+        ask = partial(RegisterTaskRequest, "native", to_load=None, asked_by="ann")
         for seen, action in enumerate(("drop", "undrop", "drop", "purge")):
             task = begun(tasks, ask(action=action, seen=str(seen)))
             tasks.carry_out(task.id)
@@ -255,7 +255,7 @@ class TestCarryOut:
     def test_a_purge_that_finds_nothing_is_done(self, world, tasks):
         """If somebody else has purged it, there is nothing left to do, and no line of its own."""
         drop_register(world.engine, "native")
-        wanted = TaskRequest("native", "purge", None, "seen", "ann")
+        wanted = RegisterTaskRequest("native", "purge", None, "seen", "ann")
         task = begun(tasks, wanted)
         tasks.carry_out(task.id)
         assert tasks.find(task.id).status == "done"

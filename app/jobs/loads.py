@@ -20,7 +20,7 @@ from app.errors import Hindered, OperatorError
 from app.jobs.job import NICENESS, Job, is_attended
 from app.processes import ForkedWorker, ended_like_ctrl_c
 from app.registers import history
-from app.registers.applying.answers import Basis
+from app.registers.applying.answers import LoadBasis
 from app.registers.attempts import (
     Attempt,
     NotedProgress,
@@ -115,7 +115,7 @@ def load_files(
                 loss_max=config.loss_max,
                 complete_registers=config.complete_registers,
                 keep_snapshots=config.keep_snapshots,
-                basis=Basis(day.isoformat(), config.register_order, config.mot_first_years),
+                basis=LoadBasis(day.isoformat(), config.register_order, config.mot_first_years),
             )
             progress = NotedProgress(engine, attempt, show)
             return load(engine, config.data_dir, limited, progress, attempt)

@@ -17,7 +17,7 @@ import peewee
 from app.audit.record import Plate
 from app.config import Config
 from app.errors import Hindered, OperatorError
-from app.registers.applying.answers import ANSWERS, AnswerCounts, Basis
+from app.registers.applying.answers import ANSWERS, AnswerCounts, LoadBasis
 from app.registers.applying.judging import PLATES_ASKED, ROWS_KEPT, Answers, OwnRows
 from app.registers.applying.parts import PlateAnswer
 from app.registers.applying.table import RegisterTable
@@ -162,7 +162,7 @@ def compare(engine: Engine, compared: ComparableReplace, config: Config) -> Iter
     read: an answer would be wrong.
     """
     require_readable(engine)
-    basis = Basis(compared.day, config.register_order, config.mot_first_years)
+    basis = LoadBasis(compared.day, config.register_order, config.mot_first_years)
     answers = Answers(engine, compared.register, compared.kind, basis, AnswerCounts())
     pending: dict[str, OwnRows] = {}
     rows = 0

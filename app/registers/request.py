@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.actions import Actor
-from app.registers.applying.answers import Basis
+from app.registers.applying.answers import LoadBasis
 from app.registers.change import LoadChange
 from app.registers.formats import FORMATS, Format
 from app.registers.history import MERGE
@@ -102,7 +102,7 @@ class LoadRequest(NamedTuple):
     if its content was rejected before (D158)."""
     repeats: int | None = None
     """The number of the held load that this one loads again."""
-    basis: Basis | None = None
+    basis: LoadBasis | None = None
     """By what answers before and after the load are judged; today and UTC if it is None."""
     complete_registers: Sequence[str] | None = None
     """The registers in which the absence of a policy counts (D198); None if that is not known."""

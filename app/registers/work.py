@@ -10,7 +10,7 @@ import peewee
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.applying.answers import Basis
+from app.registers.applying.answers import LoadBasis
 from app.registers.applying.apply_changes import Effect, apply_changes
 from app.registers.applying.counts import Counts
 from app.registers.applying.judging import counted_answers
@@ -81,7 +81,7 @@ class Work:
         """The stamp in the identity of the generation that a replace builds."""
         self.entry: Entry | None = None
         """The register's entry; nobody else changes it while this load holds the lock."""
-        self.basis = self.request.basis or Basis(clock.today(UTC).isoformat())
+        self.basis = self.request.basis or LoadBasis(clock.today(UTC).isoformat())
         self.counts = Counts(intake.kind, 0, self.basis.day)
         """The changes of the load; complete once all rows are compared."""
         self.sample: Sequence[Columns] = ()

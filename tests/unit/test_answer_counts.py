@@ -11,7 +11,7 @@ import pytest
 from app.config import Config
 from app.errors import OperatorError
 from app.registers.applying import judging
-from app.registers.applying.answers import ANSWERS, Basis, Moves
+from app.registers.applying.answers import ANSWERS, LoadBasis, Moves
 from app.registers.change import change_of
 from app.registers.diff import compare, require_comparable
 from app.registers.history import list_loads
@@ -31,7 +31,7 @@ DAY = "2026-03-01"
 DAYS = [None, "2025-12-31", "2026-02-28", "2026-03-01", "2026-03-02", "2027-01-01"]
 PLATES = [f"AB{number}CD" for number in range(24)]
 REGISTERS = ("native", "rdw", "own")
-BASIS = Basis(DAY, ("rdw", "native"), {"native": 3, EVERY_REGISTER: 4})
+BASIS = LoadBasis(DAY, ("rdw", "native"), {"native": 3, EVERY_REGISTER: 4})
 
 
 def _vehicle(draw: random.Random, plate: str) -> dict[str, Any]:

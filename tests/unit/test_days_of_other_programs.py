@@ -5,7 +5,7 @@ from datetime import UTC
 import pytest
 
 from app import clock
-from app.registers.applying.answers import Basis
+from app.registers.applying.answers import LoadBasis
 from app.registers.formats.date_forms import likely_forms
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping_file import MappingFault, read_mapping
@@ -219,7 +219,7 @@ def test_a_mapping_in_use_can_become_right(world: World, mapped, mode: str) -> N
     watched = Watched(world.config, world.engine)
 
     def load(format_: MappedCsv) -> list[str]:
-        basis = Basis(today.isoformat())
+        basis = LoadBasis(today.isoformat())
         formats = {"mapped": format_}
         result = world.load_files(
             file, formats=formats, format="mapped", register="own", mode=mode, basis=basis

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.registers.applying.answers import Basis
+from app.registers.applying.answers import LoadBasis
 from app.registers.change import change_of
 from app.registers.formats import FORMATS, FileFault, formats_of
 from app.registers.formats.mapped import MappedCsv
@@ -60,7 +60,7 @@ def load(world):
 
     def run(*contents: str, deleted: str = "deleted", **options: Any):
         named = {f"f{n}": content for n, content in enumerate(contents)}
-        options.setdefault("basis", Basis(DAY))
+        options.setdefault("basis", LoadBasis(DAY))
         options.setdefault("accept", ("rows", "insured", "insurers"))
         options = {"formats": formats_of(deleted=deleted), "deleted": deleted} | options
         return world.load_files(*files(world, **named), **options)

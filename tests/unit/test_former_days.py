@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.registers.applying.answers import Basis
+from app.registers.applying.answers import LoadBasis
 from app.registers.formats import dvla, rdw
 from app.registers.formats.dates import iso_date
 from app.registers.undo import roll_back
@@ -54,7 +54,7 @@ def test_no_load_is_refused_and_no_watch_is_held(
     monkeypatch.setattr(clock, "today", lambda _: date.fromisoformat(today))
     files = _files(world.directory, date.fromisoformat(today), "2027-04-01")
     watched = Watched(world.config, world.engine)
-    options: dict[str, Any] = {"mode": mode, "basis": Basis(today)}
+    options: dict[str, Any] = {"mode": mode, "basis": LoadBasis(today)}
 
     def sweep() -> list[tuple[str, str]]:
         assert [each.held for each in watched.sweep()] == [0]

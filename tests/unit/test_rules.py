@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import OperatorError
 from app.registers import baseline
-from app.registers.applying.answers import Basis
+from app.registers.applying.answers import LoadBasis
 from app.registers.change import change_of
 from app.registers.change_words import brief
 from app.registers.history import RegisterLoad, list_loads
@@ -57,7 +57,7 @@ def load(world):
 
     def run(content: str, **options: Any):
         options.setdefault("mode", "replace")
-        options.setdefault("basis", Basis(DAY.isoformat()))
+        options.setdefault("basis", LoadBasis(DAY.isoformat()))
         return world.load_files(*files(world, a=content), **options)
 
     return run
@@ -381,7 +381,7 @@ class TestAnswers:
 
     def test_years_before_the_first_mot_count(self, world, load):
         """Both sides are judged as look-ups judge them."""
-        basis = Basis(DAY.isoformat(), (), {EVERY_REGISTER: 3})
+        basis = LoadBasis(DAY.isoformat(), (), {EVERY_REGISTER: 3})
         header = "registration,make,motExpiry,firstRegistered\n"
         load(header + "".join(f"AB{n},FORD,2027-01-01,\n" for n in range(100)), basis=basis)
         new = "".join(f"AB{n},FORD,,{later(-30)}\n" for n in range(100))

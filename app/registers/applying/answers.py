@@ -17,7 +17,7 @@ _FOLLOWED_MAX = 50_000
 """How many policies and fines are followed from plate to plate; of more, a share of them is."""
 
 
-class Basis(NamedTuple):
+class LoadBasis(NamedTuple):
     """By what both sides of a load are judged."""
 
     day: str

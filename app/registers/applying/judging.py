@@ -12,7 +12,7 @@ from operator import attrgetter, itemgetter, ne
 from typing import Any, TypeVar
 
 from app.clock import is_day_before
-from app.registers.applying.answers import AnswerCounts, Basis
+from app.registers.applying.answers import AnswerCounts, LoadBasis
 from app.registers.applying.apply_changes import Effect
 from app.registers.applying.counts import in_force
 from app.registers.applying.parts import Judge, PlatePart, RowsByPlate, joined
@@ -62,7 +62,7 @@ class Answers:
     """
 
     def __init__(
-        self, engine: Engine, register: str, kind: Kind, basis: Basis, counts: AnswerCounts
+        self, engine: Engine, register: str, kind: Kind, basis: LoadBasis, counts: AnswerCounts
     ) -> None:
         self._engine, self._register, self._kind = engine, register, kind
         self._basis, self._counts = basis, counts
@@ -323,7 +323,7 @@ def _numbers(rows: Sequence[Columns], kind: Kind) -> set[str]:
 
 @contextmanager
 def counted_answers(
-    engine: Engine, register: str, kind: Kind, basis: Basis, counts: AnswerCounts
+    engine: Engine, register: str, kind: Kind, basis: LoadBasis, counts: AnswerCounts
 ) -> Iterator[Answers]:
     """Count the answers that a load changes, on a connection of its own.
 

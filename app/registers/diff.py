@@ -18,7 +18,7 @@ from app.audit.record import Plate
 from app.config import Config
 from app.errors import Hindered, OperatorError
 from app.registers.applying.answers import ANSWERS, AnswerCounts, LoadBasis
-from app.registers.applying.judging import PLATES_ASKED, ROWS_KEPT, Answers, OwnRows
+from app.registers.applying.judging import PLATES_ASKED, ROWS_KEPT, AnswerComparer, OwnRows
 from app.registers.applying.parts import PlateAnswer
 from app.registers.applying.table import RegisterTable
 from app.registers.change import change_of
@@ -163,7 +163,7 @@ def compare(engine: Engine, compared: ComparableReplace, config: Config) -> Iter
     """
     require_readable(engine)
     basis = LoadBasis(compared.day, config.register_order, config.mot_first_years)
-    answers = Answers(engine, compared.register, compared.kind, basis, AnswerCounts())
+    answers = AnswerComparer(engine, compared.register, compared.kind, basis, AnswerCounts())
     pending: dict[str, OwnRows] = {}
     rows = 0
     try:
@@ -181,7 +181,7 @@ def compare(engine: Engine, compared: ComparableReplace, config: Config) -> Iter
 
 
 def _judged(
-    engine: Engine, compared: ComparableReplace, answers: Answers, own: dict[str, OwnRows]
+    engine: Engine, compared: ComparableReplace, answers: AnswerComparer, own: dict[str, OwnRows]
 ) -> Turns:
     """Return the plates among these whose answers differ."""
     found, read = with_current_registers(engine, lambda state: answers.compared(state, own))

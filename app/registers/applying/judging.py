@@ -53,8 +53,8 @@ class _TooManyRows(Exception):
     """Plates have so many rows that fewer of them must be judged at once."""
 
 
-class Answers:
-    """Judges the plates whose rows a load changes, page by page.
+class AnswerComparer:
+    """Compares the answers about plates before and after a load, page by page.
 
     Args:
         engine: a connection that sees the registers as they are before the load.
@@ -324,12 +324,12 @@ def _numbers(rows: Sequence[Columns], kind: Kind) -> set[str]:
 @contextmanager
 def counted_answers(
     engine: Engine, register: str, kind: Kind, basis: LoadBasis, counts: AnswerCounts
-) -> Iterator[Answers]:
+) -> Iterator[AnswerComparer]:
     """Count the answers that a load changes, on a connection of its own.
 
-    So a forked worker can call this as well. See `Answers` for the arguments.
+    So a forked worker can call this as well. See `AnswerComparer` for the arguments.
     """
     with closed_afterwards(connected_again(engine)) as reader:
-        answers = Answers(reader, register, kind, basis, counts)
+        answers = AnswerComparer(reader, register, kind, basis, counts)
         yield answers
         answers.finish()

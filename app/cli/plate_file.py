@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from app.errors import OperatorError
 from app.registers.formats.csv_format import declared_separator, likely_separator
-from app.registers.formats.streams import LINE_BYTES_MAX, OverlongLine, line_blocks, windows_1252
+from app.registers.formats.lines import LINE_BYTES_MAX, OverlongLine, line_blocks, windows_1252
 from app.registers.formats.suggesting.names import plate_columns
 from app.registers.reading.streams import Content
 from app.vehicles.answer_cells import COLUMN_PREFIX

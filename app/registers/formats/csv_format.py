@@ -15,8 +15,7 @@ from app.registers.formats.changes import RowDeletion
 from app.registers.formats.columns import FileFault, Layout, RowFault, ValueColumns, normalised
 from app.registers.formats.encodings import Decoder
 from app.registers.formats.format import RECORD_BYTES_MIN, NamedFormat, rows_of
-from app.registers.formats.report import IgnoringReport, Report, UnreadableValues
-from app.registers.formats.streams import (
+from app.registers.formats.lines import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
     OverlongLine,
@@ -25,6 +24,7 @@ from app.registers.formats.streams import (
     unclosed_quote_fault,
     windows_1252,
 )
+from app.registers.formats.report import IgnoringReport, Report, UnreadableValues
 from app.storage.tables import Kind, Row
 from app.text import counted
 

@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 
 from app.registers.formats.columns import FileFault
-from app.registers.formats.streams import windows_1252
+from app.registers.formats.lines import windows_1252
 
 _UTF_8 = frozenset({"utf-8", "utf-8-sig"})
 _EXAMPLES = "such as windows-1250, iso-8859-2 or cp437"

@@ -19,8 +19,7 @@ from app.registers.formats.json_splitter import (
     is_ndjson,
     member_names,
 )
-from app.registers.formats.report import Report, UnreadableValues
-from app.registers.formats.streams import (
+from app.registers.formats.lines import (
     BLOCK_BYTES,
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
@@ -31,6 +30,7 @@ from app.registers.formats.streams import (
     line_blocks,
     windows_1252,
 )
+from app.registers.formats.report import Report, UnreadableValues
 from app.registers.formats.values import quoted
 from app.storage.tables import Kind
 

@@ -7,7 +7,7 @@ import msgspec
 
 from app.registers.formats.columns import FileFault, normalised
 from app.registers.formats.format import HEAD_BYTES
-from app.registers.formats.streams import (
+from app.registers.formats.lines import (
     BLOCK_BYTES,
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,

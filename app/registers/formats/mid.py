@@ -11,8 +11,7 @@ from app.registers.formats.changes import Change, PolicyCancellation, PolicyDele
 from app.registers.formats.columns import FileFault, KnownColumns, RowFault
 from app.registers.formats.dates import compact_date
 from app.registers.formats.format import Format
-from app.registers.formats.report import Report
-from app.registers.formats.streams import (
+from app.registers.formats.lines import (
     BYTE_ORDER_MARK,
     LINE_BYTES_MAX,
     OverlongLine,
@@ -20,6 +19,7 @@ from app.registers.formats.streams import (
     line_blocks,
     windows_1252,
 )
+from app.registers.formats.report import Report
 from app.registers.formats.values import cached, stored_text
 from app.storage.tables import Kind, PolicyRow
 from app.vehicles.registration import canonical_registration

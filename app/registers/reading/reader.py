@@ -19,8 +19,8 @@ from app.processes import CORES, ForkedWorker
 from app.registers.formats import FileFault, Format
 from app.registers.formats.changes import Change, Columns
 from app.registers.formats.csv_format import header_of
+from app.registers.formats.lines import joined_stream
 from app.registers.formats.report import Unreadable
-from app.registers.formats.streams import joined_stream
 from app.registers.reading.missing_columns import ColumnsSeen
 from app.registers.reading.rejects import RECORD_CHARACTERS_MAX, RejectsFile, Remaining
 from app.registers.reading.sorted_runs import Runs, read_value, write_run, write_value

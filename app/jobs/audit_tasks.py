@@ -179,7 +179,7 @@ class AuditTasks(TaskTable[Task]):
             record_use(directory, owner, use)
         try:
             result = _WORK[task.kind](
-                Work(self._engine, self._config, self.results, task, question, views)
+                RunningTask(self._engine, self._config, self.results, task, question, views)
             )
             with self.results.opened(task, RESULT) as file:
                 file.write(msgspec.json.encode(result))
@@ -195,7 +195,7 @@ class AuditTasks(TaskTable[Task]):
         return AuditTask.asked_at >= clock.now() - KEPT_SECONDS
 
 
-class Work(NamedTuple):
+class RunningTask(NamedTuple):
     """What the process of a task works with."""
 
     engine: Engine
@@ -212,15 +212,15 @@ class Work(NamedTuple):
         return TimeSpan.of(self.question.criteria.since, self.question.criteria.until)
 
 
-def _search(work: Work) -> SearchResult:
+def _search(running: RunningTask) -> SearchResult:
     """Write the records that were found to a file, and return the newest of them."""
-    (view,), query, rows, total = work.views, _query(work), list[Row](), 0
+    (view,), query, rows, total = running.views, _query(running), list[Row](), 0
     began_ns = clock.monotonic_ns()
     found = search(view, query, newest_first=True)
-    with work.results.opened(work.task, "csv") as file:
+    with running.results.opened(running.task, "csv") as file:
         limit: int | None = NEWEST
         write: Callable[[bytes], object] = file.write
-        if work.question.finds_all:
+        if running.question.finds_all:
             way_out = "choose a shorter period, or run “verifyd audit search --all” on the host"
             limit, write = None, LimitedFile(file, way_out).write
         write(BYTE_ORDER_MARK + csv_of([Row._fields]))
@@ -235,39 +235,41 @@ def _search(work: Work) -> SearchResult:
     return SearchResult(rows, True, total, (clock.monotonic_ns() - began_ns) / 10**9)
 
 
-def _query(work: Work) -> Query:
+def _query(running: RunningTask) -> Query:
     for kind in ("plate", "account", "user"):
-        value = getattr(work.question.criteria, kind)
+        value = getattr(running.question.criteria, kind)
         if value is not None:
-            return Query(kind, value, work.period)
+            return Query(kind, value, running.period)
     raise AuditError("a search needs a plate, an account or a user")
 
 
-def _export(work: Work) -> object:
-    form = work.question.form
-    with work.results.opened(work.task, form) as file:
+def _export(running: RunningTask) -> object:
+    form = running.question.form
+    with running.results.opened(running.task, form) as file:
         limited = LimitedFile(
             file, "choose a shorter period, or run “verifyd audit export” on the host"
         )
-        return write_export(limited.write, work.views, work.period, form)
+        return write_export(limited.write, running.views, running.period, form)
 
 
-def _report(work: Work) -> object:
+def _report(running: RunningTask) -> object:
     # NOTE: imported here, because it is slow.
     from app.audit.report import render  # noqa: PLC0415
 
-    zone = work.config.timezone
-    refusals = refusals_in(work.engine, work.period, zone)
-    comparison = comparison_of(work.engine, work.views, work.period, zone)
-    done = report(work.views, work.period, refusals, comparison, work.config.audit_keep)
-    with work.results.opened(work.task, "html") as file:
+    zone = running.config.timezone
+    refusals = refusals_in(running.engine, running.period, zone)
+    comparison = comparison_of(running.engine, running.views, running.period, zone)
+    done = report(running.views, running.period, refusals, comparison, running.config.audit_keep)
+    with running.results.opened(running.task, "html") as file:
         file.write(render(done))
     return done
 
 
-def _plate(work: Work) -> PlateReport:
-    done = report_plate(work.views, work.question.criteria.plate or "", work.period, work.engine)
-    with work.results.opened(work.task, "html") as file:
+def _plate(running: RunningTask) -> PlateReport:
+    done = report_plate(
+        running.views, running.question.criteria.plate or "", running.period, running.engine
+    )
+    with running.results.opened(running.task, "html") as file:
         file.write(render_plate(done))
     return done
 
@@ -283,14 +285,14 @@ class DiffResult(NamedTuple):
     note: str
 
 
-def _diff(work: Work) -> DiffResult:
+def _diff(running: RunningTask) -> DiffResult:
     """Write the plates whose answers a load changed; each is recorded before that."""
-    asked, total, first = work.question, 0, list[Turn]()
-    compared = require_comparable(work.engine, asked.load, work.config.timezone)
+    asked, total, first = running.question, 0, list[Turn]()
+    compared = require_comparable(running.engine, asked.load, running.config.timezone)
     way_out = f"run “verifyd imports diff {asked.load} --csv” on the host"
-    with _recorded(work, way_out) as (write, note):
+    with _recorded(running, way_out) as (write, note):
         write(CSV_HEADING)
-        for turns in compare(work.engine, compared, work.config):
+        for turns in compare(running.engine, compared, running.config):
             for plates, registers in turns.recorded():
                 note(plates, as_of=compared.day, registers=registers)
             write("".join(turn.csv_line for turn in turns.plates))
@@ -303,11 +305,11 @@ _PIECE = 1_000
 _PAGES = "use the pages of its API"
 
 
-def _watches(work: Work) -> int:
+def _watches(running: RunningTask) -> int:
     """Write the watches of an account, and return how many; each is recorded before that."""
-    account, total, last = _account_of(work), 0, ""
-    watches = Watches(work.engine)
-    with _recorded(work, _PAGES, account) as (write, note):
+    account, total, last = _account_of(running), 0, ""
+    watches = Watches(running.engine)
+    with _recorded(running, _PAGES, account) as (write, note):
         write(csv_line(WATCH_COLUMNS))
         while piece := watches.list_watches(account.id, last, _PIECE):
             note(plates_of_watches(piece))
@@ -316,12 +318,12 @@ def _watches(work: Work) -> int:
     return total
 
 
-def _events(work: Work) -> int:
+def _events(running: RunningTask) -> int:
     """Write the events of an account, the oldest first, and return how many."""
-    account, total, last = _account_of(work), 0, 0
-    events = Feed(work.engine)
+    account, total, last = _account_of(running), 0, 0
+    events = Feed(running.engine)
     feed = events.find_feed(account.id)
-    with _recorded(work, _PAGES, account) as (write, note):
+    with _recorded(running, _PAGES, account) as (write, note):
         write(csv_line(EVENT_COLUMNS))
         while piece := events.list_kept(account.id, last + 1, _PIECE):
             note(plates_of_events(piece))
@@ -330,21 +332,21 @@ def _events(work: Work) -> int:
     return total
 
 
-def _account_of(work: Work) -> Account:
-    return require_account(work.engine, work.question.criteria.account or "")
+def _account_of(running: RunningTask) -> Account:
+    return require_account(running.engine, running.question.criteria.account or "")
 
 
 @contextmanager
 def _recorded(
-    work: Work, way_out: str, account: Account | None = None
+    running: RunningTask, way_out: str, account: Account | None = None
 ) -> Iterator[tuple[Write, Note]]:
     """Begin the CSV file of a task whose plates are recorded, as `recorded_file` does.
 
     Args:
         account: whose plates they are; those of a sandbox are not recorded (D182).
     """
-    asked, task = work.question, work.task
-    is_sandbox = account is not None and require_plan(work.engine, account.plan_id).is_sandbox
+    asked, task = running.question, running.task
+    is_sandbox = account is not None and require_plan(running.engine, account.plan_id).is_sandbox
     said = {
         "request_id": asked.request_id,
         "operation": task.kind,
@@ -354,15 +356,15 @@ def _recorded(
         "criteria": asked.criteria if asked.criteria.account else None,
     }
     with (
-        work.results.opened(task, "csv") as file,
+        running.results.opened(task, "csv") as file,
         recorded_file(
-            work.engine, work.config, None if is_sandbox else said, file, way_out
+            running.engine, running.config, None if is_sandbox else said, file, way_out
         ) as functions,
     ):
         yield functions
 
 
-_WORK: Mapping[str, Callable[[Work], object]] = {
+_WORK: Mapping[str, Callable[[RunningTask], object]] = {
     DIFF: _diff,
     SEARCH: _search,
     EXPORT: _export,
@@ -370,7 +372,7 @@ _WORK: Mapping[str, Callable[[Work], object]] = {
     PLATE: _plate,
     WATCHES: _watches,
     EVENTS: _events,
-    VERIFY: lambda work: verify(
-        work.config.audit_dir, work.question.digest, work.config.audit_keep
+    VERIFY: lambda running: verify(
+        running.config.audit_dir, running.question.digest, running.config.audit_keep
     ),
 }

@@ -109,15 +109,12 @@ def _watches(engine: Engine, plate: str) -> list[PlateWatch]:
     for account, *row in query.tuples().execute(engine):
         watch = watch_of(row)
         _, lead_days, reference, reason, until = watch.terms
-        created, checks = clock.iso_utc(watch.created_at), _builtins(watch.told)
+        created = clock.iso_utc(watch.created_at)
+        checks = msgspec.to_builtins(answer_of(watch.told))
         found.append(
             PlateWatch(account, created, lead_days, reason, reference, until, watch.as_of, checks)
         )
     return found
-
-
-def _builtins(told: Any) -> Any:
-    return msgspec.to_builtins(answer_of(told))
 
 
 def _events(engine: Engine, plate: str) -> list[PlateEvent]:

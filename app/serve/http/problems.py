@@ -123,7 +123,8 @@ def _framework_error(
 
 def _unexpected(req: Request, resp: falcon.Response, error: Exception, params: object) -> None:
     # SEC: the stack without the message, which can quote the request.
-    _log.error("unexpected %s", type(error).__name__, exc_info=error, extra=_extra(req))
+    extra = {"request_id": req.context.request_id}
+    _log.error("unexpected %s", type(error).__name__, exc_info=error, extra=extra)
     _write(req, resp, Problem("internal_error", "The service failed; the request may be retried."))
 
 
@@ -134,10 +135,6 @@ def _write(req: Request, resp: falcon.Response, problem: Problem) -> None:
     resp.data = msgspec.json.encode(problem.body(req.context.request_id))
     for name, value in problem.headers.items():
         resp.set_header(name, value)
-
-
-def _extra(req: Request) -> dict[str, str]:
-    return {"request_id": req.context.request_id}
 
 
 class _CountedFailures:

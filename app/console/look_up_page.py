@@ -197,7 +197,7 @@ class _LookedUp(NamedTuple):
     """Has suggestions, too; None if the answers are not explained."""
 
 
-class LookUp(Resource):
+class LookUpPage(Resource):
     """Look-ups by people; a CSV file if the field `as` is `csv`.
 
     The answers are those of the API. No account is charged for them: people have limits of their

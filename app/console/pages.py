@@ -77,7 +77,7 @@ PAGES: tuple[Page, ...] = (
         changed_answers.ChangedAnswersFile,
         {"GET": Right.CHANGE},
     ),
-    Page("/look-up", look_ups.LookUp, _LOOK_UP, "Look up"),
+    Page("/look-up", look_ups.LookUpPage, _LOOK_UP, "Look up"),
     Page("/accounts", accounts.AccountList, _READ, "Accounts"),
     # NOTE: before the page of an account, whose tag always has six characters.
     Page("/accounts/new", accounts.AccountCreation, _CHANGE),

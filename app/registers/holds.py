@@ -29,7 +29,7 @@ HELD, ACCEPTED = "held", "accepted"
 """How lists show the status of a load whose hold is not over, or whose files were loaded since."""
 
 
-class Rejection(msgspec.Struct, frozen=True):
+class RejectionNote(msgspec.Struct, frozen=True):
     """The decision that the files of a held load are wrong."""
 
     by: str
@@ -50,7 +50,7 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     markers: list[str]
     options: list[str]
     """The words of the option file."""
-    rejected: Rejection | None = None
+    rejected: RejectionNote | None = None
 
 
 class HeldLoad(NamedTuple):
@@ -322,7 +322,7 @@ def reject(
 
     def rejected() -> HeldLoad:
         held = require_rejectable(engine, load_id)
-        hold = msgspec.structs.replace(held.hold, rejected=Rejection(by.name, clock.now()))
+        hold = msgspec.structs.replace(held.hold, rejected=RejectionNote(by.name, clock.now()))
         columns = {"hold": json_text(hold), "reason": f"rejected by {by.name}: {held.reason}"}
         with engine.atomic():
             RegisterLoad.update(**columns).where(RegisterLoad.id == load_id).execute(engine)

@@ -14,6 +14,7 @@ from app.console import (
     domains,
     keys,
     loads,
+    look_up_page,
     overview,
     plans,
     register_changes,
@@ -22,7 +23,6 @@ from app.console import (
     usage,
     watches,
 )
-from app.console import look_up_page as look_ups
 from app.console.entrance import Rights
 from app.console.rendering import ROOT, MenuItem
 from app.console.resources import ConsoleAsset, Resource
@@ -77,7 +77,7 @@ PAGES: tuple[Page, ...] = (
         changed_answers.ChangedAnswersFile,
         {"GET": Right.CHANGE},
     ),
-    Page("/look-up", look_ups.LookUpPage, _LOOK_UP, "Look up"),
+    Page("/look-up", look_up_page.LookUpPage, _LOOK_UP, "Look up"),
     Page("/accounts", accounts.AccountList, _READ, "Accounts"),
     # NOTE: before the page of an account, whose tag always has six characters.
     Page("/accounts/new", accounts.AccountCreation, _CHANGE),

@@ -121,7 +121,7 @@ def ends_late(first: str, last: str) -> bool:
 
     What begins on 15 March ends on the 14th of a month if its end is the last day with.
     """
-    return first < last and first[-2:] == last[-2:]
+    return first < last != NO_END and first[-2:] == last[-2:]
 
 
 def iso_time_date(text: str) -> str | None:

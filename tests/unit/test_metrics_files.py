@@ -167,6 +167,15 @@ def test_the_thread_writes_and_ends_with_the_last_counts(directory):
     assert metrics_files.total(RequestCounts()).database_errors == 5
 
 
+def test_a_worker_goes_on_from_an_ended_one_with_its_number(directory):
+    """The kernel can give the number of a worker again before its counts were folded."""
+    count(directory, os.getpid(), 5)
+    measures = Measures(["/y"])
+    measures.start()
+    measures.stop()
+    assert told() == {"/x": 5, "/y": 0}
+
+
 def test_alone_there_are_no_files(monkeypatch):
     """A process without a master counts in its own memory."""
     monkeypatch.setattr(metrics_files, "_own", None)

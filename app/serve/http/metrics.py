@@ -8,7 +8,9 @@ import logging
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
+import msgspec
 from falcon.routing import CompiledRouter
 
 from app import logs
@@ -69,6 +71,8 @@ class Measures:
 
     def start(self) -> None:
         """Start the thread."""
+        with suppress(OSError, msgspec.MsgspecError):
+            self._counts.add(metrics_files.left())
         self._has_changed.set()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
         with signals_blocked():

@@ -89,6 +89,14 @@ def write(counts: RequestCounts) -> None:
         _replace(_file_of(_own, os.getpid()), counts)
 
 
+def left() -> RequestCounts:
+    """Return what an ended worker with the number of this one left, if it was not yet folded.
+
+    Raises OSError if it left nothing; or msgspec.MsgspecError if the file is damaged.
+    """
+    return _decode(read_bytes(_file_of(_own or Path(), os.getpid())))
+
+
 def total(counts: RequestCounts) -> RequestCounts:
     """Return what all workers have written.
 

@@ -132,7 +132,7 @@ def test_a_full_disk_does_not_end_the_master(directory, caplog):
 
 
 def test_a_full_disk_stops_the_numbers_and_loses_none(directory, caplog):
-    """What cannot be written is kept in memory; what is told stands still, and then goes on."""
+    """Numbers stand still while they cannot be written, and go on when they can."""
     measures = Measures(["/x"])
     measures._counts.database_errors = 1
     assert measures.total().database_errors == 1

@@ -70,7 +70,7 @@ class Measures:
             self._has_changed.set()
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread, and go on from what an ended worker of the same number left."""
         with suppress(OSError, msgspec.MsgspecError):
             self._counts.add(metrics_files.left())
         self._has_changed.set()
@@ -87,7 +87,7 @@ class Measures:
             thread.join(_LAST_SECONDS)
 
     def total(self) -> RequestCounts:
-        """Return what all workers have counted; that of the others is at most a second old.
+        """Return what all workers have counted; the last second of others can be missing.
 
         Raises OSError, or msgspec.MsgspecError if a file is damaged.
         """

@@ -39,7 +39,10 @@ class RequestCounts(msgspec.Struct):
 
     def timed(self, route: str, status: int) -> list[float]:
         """Return the times of a route and status, to be added to."""
-        return self.seconds.setdefault((route, status), list(_NOT_TIMED))
+        times = self.seconds.get((route, status))
+        if times is None:
+            times = self.seconds[route, status] = list(_NOT_TIMED)
+        return times
 
     def add(self, other: "RequestCounts") -> None:
         """Add what others have counted."""
@@ -94,7 +97,7 @@ def left() -> RequestCounts:
 
     Raises OSError if it left nothing; or msgspec.MsgspecError if the file is damaged.
     """
-    return _decode(read_bytes(_file_of(_own or Path(), os.getpid())))
+    return RequestCounts() if _own is None else _decode(read_bytes(_file_of(_own, os.getpid())))
 
 
 def total(counts: RequestCounts) -> RequestCounts:

@@ -70,14 +70,7 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
         faults.append(fault)
     # NOTE: the socket is not checked: the service listens, and its sandbox may allow no other one.
     faults += [*engine.missing_rights(), *check.directory_faults(config)]
-    warnings = [
-        *check.destination_warnings(config),
-        *check.data_warnings(config),
-        *check.audit_warnings(config),
-        *check.unknown_accounts(engine, config),
-        *check.unknown_registers(engine, config),
-        *check.completeness_warnings(engine, config).values(),
-    ]
+    warnings = [*check.host_warnings(config), *check.database_warnings(engine, config)]
     conditions = [
         each for each in conditions_of(engine, config, ages=ages).conditions if each.key != REFUSED
     ]

@@ -199,6 +199,30 @@ def _nearest_existing(path: Path) -> Path:
     return path if os.path.exists(path) else _nearest_existing(path.parent)
 
 
+def host_warnings(config: Config) -> list[str]:
+    """Return the warnings that need no database."""
+    return [
+        *data_warnings(config),
+        *audit_warnings(config),
+        *destination_warnings(config),
+        *time_zone_warnings(config),
+    ]
+
+
+def database_warnings(engine: Engine, config: Config) -> list[str]:
+    """Return the warnings that are no conditions: nobody is alerted of them.
+
+    Raises peewee.PeeweeException if the database cannot be read.
+    """
+    return [
+        *unknown_accounts(engine, config),
+        *unknown_registers(engine, config),
+        *completeness_warnings(engine, config).values(),
+        *clerk_warnings(engine, config),
+        *lock_warnings(engine),
+    ]
+
+
 class Findings(NamedTuple):
     """A sentence for each fault, and for each condition that does not affect look-ups."""
 
@@ -220,10 +244,7 @@ def findings(config: Config) -> Findings:
     faults, warnings, audit, tells, complete = _database_findings(config)
     faults += [*directory_faults(config), *socket_faults(config)]
     # Look-ups do not need these directories, so the service can run.
-    warnings += data_warnings(config)
-    warnings += audit_warnings(config)
-    warnings += destination_warnings(config)
-    warnings += time_zone_warnings(config)
+    warnings += host_warnings(config)
     binds = (config.bind, config.console_bind)
     found = [listening.group_fault(config, each) for each in binds]
     found.append(listening.console_fault(config, listening.chosen_by_systemd(config)))
@@ -253,13 +274,9 @@ def _database_findings(config: Config) -> Findings:
                 warnings += [
                     each.warning for each in conditions if each.key not in (REFUSED, UNRECORDED)
                 ]
-                warnings += unknown_accounts(engine, config)
-                warnings += unknown_registers(engine, config)
+                warnings += database_warnings(engine, config)
                 incomplete = completeness_warnings(engine, config)
-                warnings += incomplete.values()
                 complete += (each for each in config.complete_registers if each not in incomplete)
-                warnings += clerk_warnings(engine, config)
-                warnings += lock_warnings(engine)
                 # NOTE: a full disk is no fault. The service must start, and wait for room.
                 if not config.audit and (fault := off_fault(engine)):
                     faults.append(setting_fault("audit", fault))

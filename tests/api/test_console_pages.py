@@ -149,6 +149,14 @@ class TestOverview:
         (finding,) = page.html.select(".findings li")
         assert "VERIFYD_COMPLETE_REGISTERS names midd: there is no such register" in finding.text
 
+    def test_clerks_without_the_trail_are_shown(self, world):
+        """A clerk is signed in who cannot look up, as `verifyd check` warns."""
+        application = world.client(None, console=True).application
+        signed_in(world, application, Role.CLERK)
+        page = signed_in(world, application, Role.VIEWER).get(ROOT)
+        (finding,) = page.html.select(".findings li")
+        assert finding.text.strip() == "VERIFYD_AUDIT: clerks cannot look up while it is off."
+
     def test_a_fault_is_shown_first(self, world, application):
         """The page says what keeps the service from being ready."""
         browser = signed_in(world, application, Role.VIEWER)

@@ -209,7 +209,7 @@ CATALOGUE: Mapping[str, Kind] = {
 }
 """What each code means, and what its reader can do (D5, D90).
 
-No other module knows the status of an error. The page /docs/errors and the table in
+No other module says which status a code has. The page /docs/errors and the table in
 deploy/docs/interface.md show this catalogue.
 """
 _UNAVAILABLE = 503

@@ -1,4 +1,4 @@
-"""The table of endpoints in the order of the documentation: path, resource, and decisions."""
+"""The table of endpoints in the order of the documentation, and the paths that clients guess."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -92,8 +92,11 @@ SUGGESTED_PATHS = {
     endpoint.path: allowed_methods(endpoint.resource)
     for endpoint in ENDPOINTS
     if endpoint.resource not in (OperationPage, DocumentationAsset)
-} | {"/v1/compliance/bulk": ("POST",), "/v1/watches/bulk": ("POST",)}
-# NOTE: other methods ask for the plate BULK.
+} | {
+    # NOTE: other methods ask for the plate BULK.
+    "/v1/compliance/bulk": ("POST",),
+    "/v1/watches/bulk": ("POST",),
+}
 
 # Paths that clients guess if they know one operation, and the paths that they mean.
 IMAGINED_PATHS = {

@@ -92,7 +92,7 @@ def prepare_database(config: Config) -> None:
 def prepare_state(config: Config) -> None:
     """Create what the workers share: the buckets, the metrics, and the audit trail.
 
-    Conditions that an operator must correct, although look-ups work, are logged.
+    Conditions that an operator must correct are logged.
 
     Raises OperatorError if that fails, or if the database is being restored.
     """

@@ -184,7 +184,7 @@ def delete_account(
         count_domains: returns how many domains the account with this number has.
         count_others: the same of what is deleted besides keys, by name, for the record.
 
-    Raises OperatorError if it has any, so that no domain is lost by mistake. No other account ever
+    Raises OperatorError if it has domains, so that none is lost by mistake. No other account ever
     gets its number, because that is a place in the limiter's file (D11).
     """
     with changing(engine):

@@ -1,4 +1,7 @@
-"""Checks the keys of requests; known ones without a query, until the database changes (D109)."""
+"""The text of a key (D3), and the check of the keys of requests.
+
+Keys that were found valid are known without a query, until the database changes (D109).
+"""
 
 import hashlib
 import hmac

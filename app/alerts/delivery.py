@@ -1,7 +1,7 @@
-"""Delivers queued messages, and tries for days again if a destination refuses one.
+"""Sends a message to one destination; delivers queued messages, and tries for days again.
 
-A unit of its own does this: the sandbox of the others would break a setgid `sendmail`. A test goes
-the same way, because one that is sent from a shell would not meet that sandbox.
+A unit of its own delivers them: the sandbox of the others would break a setgid `sendmail`. A test
+goes the same way, because one that is sent from a shell would not meet that sandbox.
 
 Destinations with a form of their own, such as Slack, get it from a script on the page Monitoring:
 their forms change, and this program would have to follow.

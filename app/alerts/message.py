@@ -12,7 +12,7 @@ from app import clock
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """One thing that an operator must correct, although look-ups work.
+    """One thing that an operator must correct. Most of them do not affect look-ups.
 
     SEC: alerts send all members. None holds a registration, a key or a record. The reason of a
     failed load can quote a record, except if it failed before a file was opened.

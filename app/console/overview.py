@@ -34,7 +34,7 @@ DAYS = 14
 
 
 class Health(NamedTuple):
-    """The findings of `verifyd check` and `/readyz`."""
+    """What is wrong, as `verifyd check` and `/readyz` say it."""
 
     faults: list[str]
     """Sentences: why the service is not ready, or will not start again."""
@@ -63,7 +63,10 @@ class Disk(NamedTuple):
 
 
 def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Health:
-    """Return all findings. Raises peewee.PeeweeException if the database cannot be read."""
+    """Return what is wrong. Raises peewee.PeeweeException if the database cannot be read.
+
+    Only `verifyd check` looks for what is wrong with listeners, locks, clerks and time zones.
+    """
     faults = [each.sentence for each in obstacles(engine, config, limits, versions(engine))]
     fault = write_fault(engine)
     if fault:

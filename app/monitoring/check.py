@@ -224,7 +224,7 @@ def database_warnings(engine: Engine, config: Config) -> list[str]:
 
 
 class Findings(NamedTuple):
-    """A sentence for each fault, and for each condition that does not affect look-ups."""
+    """A sentence for each fault and each warning, and what else `verifyd check` tells."""
 
     faults: list[str]
     warnings: list[str]
@@ -237,7 +237,7 @@ class Findings(NamedTuple):
 
 
 def findings(config: Config) -> Findings:
-    """Return the faults of the database, the directories and the destinations of alerts.
+    """Return what is wrong with the database, directories, listeners and destinations of alerts.
 
     The values of the settings are checked when the Config is made.
     """

@@ -3,6 +3,8 @@
 A hold is over once a later load of the register and kind succeeds, unless it merges older files of
 the DVSA; once the register is rolled back, dropped, undropped or purged; or once a file of the load
 is gone from `failed/`. An operator ends it, too, who rejects the load.
+
+To accept one is to load its files again, which `app.jobs.decisions` does.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

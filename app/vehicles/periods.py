@@ -87,7 +87,9 @@ def period_fault(
 ) -> tuple[str, str] | None:
     """Return what is wrong with the days that a request names; None if they fit together.
 
-    Args: existing days, and what they are called.
+    Args:
+        as_of, first, last: ISO dates of days that exist; None if not given.
+        names: what the three are called.
 
     Returns the name of one of them, and the end of a sentence about it.
     """

@@ -63,7 +63,7 @@ class VehicleReader:
         """Look plates up with one statement; return one result for each, in their order.
 
         Also returns the registers that were read: none if no plate is a registration.
-        Every operation and every command looks vehicles up here.
+        Every operation and every sweep of watches looks vehicles up here.
 
         Args:
             registers: state of the registers, as app.storage.registers reads it.

@@ -25,7 +25,7 @@ class Watch(peewee.Model):
     day = peewee.CharField(10)
     """The day that `told` was judged on; a check that is held back has its own."""
     told = peewee.TextField()
-    """JSON of app.watches.told.Told."""
+    """JSON of app.watches.told.ToldChecks."""
     recorded = peewee.CharField(16, null=True)
     """The digest of the state that the audit trail has (`digest_of`); None if it has none."""
 

@@ -1,4 +1,4 @@
-"""Every path needs a key, except the open paths; restricted keys are refused elsewhere (D178)."""
+"""Every path needs a key, except the open paths; other areas refuse restricted keys (D178)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache

@@ -9,7 +9,7 @@ from app import clock
 from app.serve.http.bodies import RequestBody
 from app.settings.enquiries import enquiry_text_fault
 from app.watches.feed import Event, id_of
-from app.watches.repository import HeldWatch, Terms
+from app.watches.repository import StoredWatch, Terms
 from app.watches.terms import lead_days_fault, until_fault
 from app.watches.told import CheckBody, answer_of
 
@@ -126,7 +126,7 @@ class EventListBody(msgspec.Struct, rename="camel"):
     next_sweep: str
 
 
-def watch_body(watch: HeldWatch) -> WatchBody:
+def watch_body(watch: StoredWatch) -> WatchBody:
     """Return a watch as answers have it."""
     plate, lead_days, reference, _, until = watch.terms
     created, known = clock.iso_utc(watch.created_at), watch.told is not None
@@ -134,7 +134,7 @@ def watch_body(watch: HeldWatch) -> WatchBody:
     return WatchBody(plate, lead_days, reference, until, created, watch.as_of, known, state)
 
 
-def bulk_item(watch: HeldWatch, status: str) -> BulkWatchItem:
+def bulk_item(watch: StoredWatch, status: str) -> BulkWatchItem:
     """Return a watch as answers to bulk requests have it."""
     members = msgspec.structs.asdict(watch_body(watch))
     return BulkWatchItem(status=status, **members)

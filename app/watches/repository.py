@@ -30,7 +30,7 @@ class Terms(NamedTuple):
     """ISO date of its last day; None for no end."""
 
 
-class HeldWatch(NamedTuple):
+class StoredWatch(NamedTuple):
     """A watch that an account has."""
 
     id: int
@@ -66,7 +66,7 @@ class Edit(NamedTuple):
 class WatchesChange(NamedTuple):
     """What a change of watches did."""
 
-    watches: Mapping[str, HeldWatch]
+    watches: Mapping[str, StoredWatch]
     """Those that were created or replaced, by plate."""
     created: Collection[str]
     """The plates of those that are new."""
@@ -83,13 +83,13 @@ _TERMS = (Watch.registration, Watch.lead_days, Watch.reference, Watch.reason, Wa
 COLUMNS = (Watch.id, *_TERMS, Watch.created_at, Watch.day, Watch.told, Watch.recorded)
 
 
-def watch_of(row: Sequence[object]) -> HeldWatch:
+def watch_of(row: Sequence[object]) -> StoredWatch:
     """Return the watch of a row with all columns but the account."""
     number, registration, leads, reference, reason, until, created_at, day, told, recorded = row
     lead_days = tuple(map(int, str(leads).split(","))) if leads else ()
     terms = Terms(str(registration), lead_days, reference, reason, until)  # type: ignore[arg-type]
     state = decode(str(told))
-    return HeldWatch(number, terms, created_at, str(day), state, recorded)  # type: ignore[arg-type]
+    return StoredWatch(number, terms, created_at, str(day), state, recorded)  # type: ignore[arg-type]
 
 
 class Watches:
@@ -115,11 +115,11 @@ class Watches:
             ),
         )
 
-    def list_watches(self, account_id: int, after: str = "", limit: int = 1) -> list[HeldWatch]:
+    def list_watches(self, account_id: int, after: str = "", limit: int = 1) -> list[StoredWatch]:
         """Return the account's watches by plate: at most `limit`, from plates after `after`."""
         return list(map(watch_of, self._list.rows(account=account_id, after=after, limit=limit)))
 
-    def find_watches(self, account_id: int, registrations: Sequence[str]) -> dict[str, HeldWatch]:
+    def find_watches(self, account_id: int, registrations: Sequence[str]) -> dict[str, StoredWatch]:
         """Return the account's watches of these plates, by plate."""
         plates = self._engine.listed(sorted(set(registrations)))
         found = map(watch_of, self._find.rows(account=account_id, plates=plates))
@@ -190,7 +190,7 @@ class Watches:
         self,
         account_id: int,
         wanted: Iterable[Terms],
-        known: Mapping[str, HeldWatch],
+        known: Mapping[str, StoredWatch],
         told: Mapping[str, ToldChecks],
         day: str,
         *,

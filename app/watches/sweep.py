@@ -23,7 +23,7 @@ from app.vehicles.facts import Record, WantedFields
 from app.vehicles.reader import FoundPlate, VehicleReader
 from app.vehicles.records import Read
 from app.watches.changes import NewEvent, WatchComparison, compare
-from app.watches.repository import HeldWatch, Watches, changing_watches, loads_of
+from app.watches.repository import StoredWatch, Watches, changing_watches, loads_of
 from app.watches.tables import Watch, WatchEvent, WatchFeed
 from app.watches.told import Seen, body_of, digest_of, encode
 
@@ -44,7 +44,7 @@ WANTED = WantedFields(vehicle=False, papers=True, dates=True)
 class SweptWatch(NamedTuple):
     """What the sweep found out about one watch."""
 
-    watch: HeldWatch
+    watch: StoredWatch
     """As it was before."""
     found: WatchComparison
     has_ended: bool
@@ -188,11 +188,11 @@ class Sweep:
             update.where(WatchFeed.account == account.id).execute(engine)
         return Swept(account.name, watches, self._events, held)
 
-    def _find_watches(self, plates: Sequence[str]) -> list[HeldWatch]:
+    def _find_watches(self, plates: Sequence[str]) -> list[StoredWatch]:
         """Return the account's watches of these plates."""
         return list(self._watches.find_watches(self._account.id, plates).values())
 
-    def _sweep(self, watches: Sequence[HeldWatch], *, reports_loads: bool) -> list[str]:
+    def _sweep(self, watches: Sequence[StoredWatch], *, reports_loads: bool) -> list[str]:
         """Sweep some watches; return the plates whose changes by loads were not reported."""
         waiting: list[str] = []
         while watches:
@@ -219,7 +219,7 @@ class Sweep:
         keeps_day = outcome.found.told is None and outcome.found.is_held
         return outcome.watch.day if keeps_day else self._day_of(outcome.watch)
 
-    def _day_of(self, watch: HeldWatch) -> str:
+    def _day_of(self, watch: StoredWatch) -> str:
         """Return the day to judge a watch on.
 
         After the clock was set back a little, no day is judged twice. A state that a wrong clock
@@ -228,9 +228,9 @@ class Sweep:
         return watch.day if self._today < watch.day <= self._last_sound_day else self._today
 
     def _outcomes(
-        self, watches: Sequence[HeldWatch], *, reports_loads: bool
+        self, watches: Sequence[StoredWatch], *, reports_loads: bool
     ) -> Iterator[SweptWatch]:
-        by_day: dict[str, list[HeldWatch]] = defaultdict(list)
+        by_day: dict[str, list[StoredWatch]] = defaultdict(list)
         for watch in watches:
             until = watch.terms.until
             if until is not None and until < self._today:

@@ -11,7 +11,7 @@ from app.storage.registers import read_state
 from app.vehicles.audited import record_of
 from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Read
-from app.watches.repository import Edit, HeldWatch, Terms, Watches, WatchesChange
+from app.watches.repository import Edit, StoredWatch, Terms, Watches, WatchesChange
 from app.watches.sweep import WANTED
 from app.watches.told import ToldChecks, told_by_plate
 from app.watches.words import told_plate
@@ -74,7 +74,7 @@ class Watching:
         req.context.vehicles = len(changed.created)
         return changed
 
-    def record_shown(self, req: Request, operation: str, watches: Sequence[HeldWatch]) -> None:
+    def record_shown(self, req: Request, operation: str, watches: Sequence[StoredWatch]) -> None:
         """Record states that the audit trail does not have, before the caller reads them (D187).
 
         They were stored while it was off, or by a former program. The next sweep ends that.

@@ -8,7 +8,7 @@ import msgspec
 from app import clock
 from app.audit.record import Plate
 from app.watches.feed import Event, id_of
-from app.watches.repository import HeldWatch
+from app.watches.repository import StoredWatch
 from app.watches.told import Checks, ToldChecks
 
 CHECKS: Final = {"insurance": "insurance", "mot": "MOT", "tax": "road tax", "fines": "fines"}
@@ -38,7 +38,7 @@ def _verdict(check: Mapping[str, Any]) -> str:
     return f"{verdict}{why}{end}"
 
 
-def watch_cells(watch: HeldWatch) -> list[str]:
+def watch_cells(watch: StoredWatch) -> list[str]:
     """Return the cells of WATCH_COLUMNS."""
     plate, lead_days, reference, reason, until = watch.terms
     cells = [plate, " ".join(map(str, lead_days)), reference or "", until or "", reason or ""]
@@ -73,7 +73,7 @@ def told_plate(plate: str, told: ToldChecks) -> Plate:
     return Plate(plate, found=told is not None, checks=checks)
 
 
-def plates_of_watches(watches: Iterable[HeldWatch]) -> list[Plate]:
+def plates_of_watches(watches: Iterable[StoredWatch]) -> list[Plate]:
     """Return what the audit trail has of watches that somebody is shown."""
     return [told_plate(each.terms.registration, each.told) for each in watches]
 

@@ -8,7 +8,7 @@ from app.registers.applying.table import RegisterTable
 from app.registers.generations import Generations
 from app.storage.engine import Engine
 from app.storage.errors import message_of
-from app.storage.identity import StoredIdentity, find_held
+from app.storage.identity import StoredIdentity, read_identity
 from app.storage.register_store import OpenRegister
 from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register, list_entries
 from app.storage.tables import Kind
@@ -64,7 +64,7 @@ def _fault(generations: Generations, model: type[Register], entry: Entry) -> str
             with opened.engine.consistent_read():
                 if damage := opened.engine.integrity_fault():
                     return damage
-                held = find_held(*opened)
+                held = read_identity(*opened)
                 return generations.fault(entry, held) or _miscount(opened, entry, held)
     except (peewee.DatabaseError, peewee.InterfaceError) as error:
         return message_of(error)

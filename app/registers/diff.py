@@ -27,7 +27,7 @@ from app.registers.generations import Generations
 from app.registers.history import MERGE, REPLACE, History, RegisterLoad, find_load
 from app.registers.snapshots import require_not_dropped
 from app.storage.engine import Engine
-from app.storage.identity import find_held
+from app.storage.identity import read_identity
 from app.storage.register_store import OpenRegister
 from app.storage.registers import (
     Entry,
@@ -240,7 +240,7 @@ def _opened(engine: Engine, compared: ComparableReplace, at: int) -> Iterator[Op
     """Open a generation. Raises OperatorError if its data is missing, or is that of another one."""
     generations, entry = Generations(engine, compared.register), compared.entries[at]
     with generations.opened_entry(KeptRegister if at else Register, entry) as opened:
-        fault = generations.fault(entry, find_held(*opened)) if opened else "it is missing"
+        fault = generations.fault(entry, read_identity(*opened)) if opened else "it is missing"
         if opened is None or fault:
             _require_unchanged(engine, compared)
             raise OperatorError(

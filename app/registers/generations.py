@@ -19,8 +19,8 @@ from app.storage.identity import (
     Identity,
     StoredIdentity,
     fault_of,
-    find_held,
     new_stamp,
+    read_identity,
     write_identity,
 )
 from app.storage.register_store import OpenRegister
@@ -66,7 +66,7 @@ class Generations:
 
     def _require_own(self, opened: OpenRegister, entry: Entry) -> None:
         """Raise Hindered if data is not that of an entry: nothing may be written to it."""
-        fault = self.fault(entry, find_held(*opened))
+        fault = self.fault(entry, read_identity(*opened))
         if fault:
             raise Hindered(str(Unreadable(self.name, fault)))
 
@@ -102,7 +102,7 @@ class Generations:
             return
         with self.store.opened(entry.generation) as opened:
             opened.migrate()
-            is_new = entry.loaded_at is None and find_held(*opened).identity is None
+            is_new = entry.loaded_at is None and read_identity(*opened).identity is None
             if entry.stamp and (is_new or not entry.kinds):  # Nothing was ever loaded.
                 write_identity(*opened, self.identity(entry.generation, entry.stamp))
             else:

@@ -10,7 +10,7 @@ from app.errors import OperatorError
 from app.registers.generations import Generations, locked
 from app.registers.history import COUNTS, MERGE, RegisterLoad
 from app.storage.engine import Engine
-from app.storage.identity import find_held, new_stamp, write_identity
+from app.storage.identity import new_stamp, read_identity, write_identity
 from app.storage.register_store import OpenRegister
 from app.storage.registers import DroppedRegister, Entry, KeptRegister, Register
 
@@ -48,7 +48,7 @@ def renew_stamp(engine: Engine, name: str, opened: OpenRegister) -> None:
         engine: the restored main database.
         opened: the restored data of the register.
     """
-    held = find_held(*opened)
+    held = read_identity(*opened)
     # Data in a backup of a former program is stamped at the next start.
     if held.identity is not None:
         renewed = held.identity._replace(stamp=new_stamp())
@@ -82,7 +82,7 @@ def _stamp(generations: Generations, model: type[Register], entry: Entry) -> Non
     if not entry.kinds:
         return
     with generations.opened_entry(model, entry) as opened:
-        held = find_held(*opened) if opened else None
+        held = read_identity(*opened) if opened else None
         if opened is None or held is None or generations.fault(entry, held):
             return
         stamp = held.identity.stamp if held.identity else new_stamp()

@@ -64,7 +64,7 @@ def new_stamp() -> str:
     return secrets.token_hex(8)
 
 
-def find_held(database: peewee.Database, schema: str | None) -> StoredIdentity:
+def read_identity(database: peewee.Database, schema: str | None) -> StoredIdentity:
     """Return what data says about itself.
 
     Args:
@@ -131,7 +131,7 @@ def require_own(database: peewee.Database, ref: RegisterRef) -> None:
     ).fetchone()
     if row is None:
         raise NotOwn(ref.name, "it was replaced meanwhile")
-    fault = fault_of(Expected(*row), find_held(database, ref.schema))
+    fault = fault_of(Expected(*row), read_identity(database, ref.schema))
     if fault:
         raise NotOwn(ref.name, fault)
 

@@ -18,7 +18,7 @@ from app.registers.undo import drop_register, roll_back, undrop_register
 from app.storage import sqlite
 from app.storage.engine import closed_afterwards, open_engine
 from app.storage.files import connect, file_uri, register_file
-from app.storage.identity import NotOwn, find_held
+from app.storage.identity import NotOwn, read_identity
 from app.storage.register_files import RegisterFiles
 from app.storage.registers import (
     DroppedRegister,
@@ -49,7 +49,7 @@ def held(world):
     """Return what the current data of the register says about itself."""
     (entry,) = list_entries(world.engine)
     with store_of(world.engine, "native").opened(entry.generation) as opened:
-        return find_held(*opened)
+        return read_identity(*opened)
 
 
 def forget(world):
@@ -295,6 +295,6 @@ def test_a_copy_has_the_identity_of_its_own_installation(world, tmp_path, onto, 
         assert find_unreadable(target) is None
         (entry,) = list_entries(target)
         with store_of(target, "native").opened(entry.generation) as opened:
-            identity = find_held(*opened).identity
+            identity = read_identity(*opened).identity
         assert identity == (database_id(target), "native", entry.generation, entry.stamp)
         assert list(deep_faults(target)) == []

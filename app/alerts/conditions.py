@@ -162,12 +162,13 @@ def queue_conditions(config: Config) -> Iterator[Condition]:
             )
 
 
-_IN_DATABASE = frozenset(
+_NEED_DATABASE = frozenset(
     {UNREADABLE_REGISTER, "load", "held", "stale", "unchanged", "job", "missed"}
     | {"disk", "audit", "clock", "sweep"}
 )
+"""The kinds of conditions that are looked for only while the database can be used."""
 _BY_SETTING = {
-    "VERIFYD_DATABASE_URL": _IN_DATABASE | {"database"},
+    "VERIFYD_DATABASE_URL": _NEED_DATABASE | {"database"},
     "VERIFYD_STATE_DIR": frozenset({"missed", "clock"}),
     "VERIFYD_DATA_DIR": frozenset({"clock"}),
     "VERIFYD_STALE_AFTER": frozenset({"stale"}),
@@ -259,7 +260,7 @@ def gathered(
         fault = write_fault(engine)
     except (peewee.DatabaseError, peewee.InterfaceError, OSError):
         fault = "The database cannot be used."
-        found, unknown = list(certificate_conditions(config.certificate)), _IN_DATABASE
+        found, unknown = list(certificate_conditions(config.certificate)), _NEED_DATABASE
         ran_until = runs.finished_at if runs else {}
     if fault:
         found.append(_unusable_database(fault))

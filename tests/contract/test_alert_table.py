@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.alerts import nightly
+from app.alerts.conditions import _NEED_DATABASE
 from app.alerts.message import Condition
 from app.config import Config
 from app.settings.values import JOBS
@@ -18,6 +19,8 @@ TOLD = [title for row in table("What an alert says") for title in row[0].split("
 MODULES = sorted(set((ROOT / "app" / "alerts").glob("*.py")) - {Path(nightly.__file__)})
 """Those that make conditions, without the one of the nightly jobs."""
 TEXTS = ast.Constant | ast.JoinedStr
+WITHOUT_DATABASE = {"certificate", "database", "settings"}
+"""The kinds of conditions that are looked for even if the database cannot be used."""
 
 
 def titles(module: Path) -> Iterator[str]:
@@ -74,3 +77,11 @@ def test_the_table_of_alerts_is_complete(monkeypatch: pytest.MonkeyPatch) -> Non
     made |= {each for path in MODULES for each in titles(path)}
     assert len(made) > len(JOBS) * 4
     assert (without(made, TOLD), without(TOLD, made)) == ([], [])
+
+
+def test_each_kind_says_whether_it_needs_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise alerts would report it as solved while the database cannot be used."""
+    made = {each.kind for each in job_conditions(monkeypatch)}
+    made |= {key.partition(":")[0] for path in MODULES for key in texts(path, "key")}
+    made.discard("NAME")  # It is in a variable.
+    assert made - _NEED_DATABASE == WITHOUT_DATABASE

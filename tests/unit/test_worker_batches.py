@@ -42,14 +42,14 @@ def test_answers_of_a_turn_are_sent_before_a_long_request_begins(server):
     for client in (long, quick):
         server.take(client)
     answered: list[bool] = []
-    answer = server.shared.units.answer_request
+    answer = server.shared.received.answer_request
 
     def answer_slowly(environ: Environ, is_last: bool) -> tuple[bytes, bool]:
         if environ["REQUEST_METHOD"] == "DELETE":
             answered.append(quick.recv(len(ANSWER)) == ANSWER)
         return answer(environ, is_last)
 
-    server.shared.units.answer_request = answer_slowly
+    server.shared.received.answer_request = answer_slowly
     quick.send(REQUEST)
     long.send(REQUEST.replace(b"GET", b"DELETE"))
     server.loop.turn()
@@ -63,7 +63,7 @@ def test_answers_of_a_turn_take_little_memory_until_they_are_sent(server):
     for client in clients:
         server.take(client)
     unsent: list[int] = []
-    answer = server.shared.units.answer_request
+    answer = server.shared.received.answer_request
 
     def note(environ: Environ, is_last: bool) -> tuple[bytes, bool]:
         # Those that hold most memory are closed.
@@ -71,7 +71,7 @@ def test_answers_of_a_turn_take_little_memory_until_they_are_sent(server):
         unsent.append(len(unsent) - server.phases().count(Phase.WRITING) - closed)
         return answer(environ, is_last)
 
-    server.shared.units.answer_request = note
+    server.shared.received.answer_request = note
     for client in clients:
         client.send(LONG_REQUEST)
     server.loop.turn()
@@ -84,13 +84,13 @@ def test_a_request_that_came_too_late_is_refused_at_once(server):
     client.send(REQUEST[:-2])
     server.loop.turn()
     answered: list[bool] = []
-    answer = server.shared.units.answer_request
+    answer = server.shared.received.answer_request
 
     def note(environ: Environ, is_last: bool) -> tuple[bytes, bool]:
         answered.append(REFUSAL not in environ)
         return answer(environ, is_last)
 
-    server.shared.units.answer_request = note
+    server.shared.received.answer_request = note
     (connection,) = server.loop.connections
     connection.deadline_ns = server.shared.now_ns = clock.monotonic_ns()
     server.loop.look()
@@ -183,7 +183,7 @@ def test_each_client_gets_its_answers_once_and_in_order(seed):
         lobby = new_lobby(stack, is_shared=True)
         servers = [Server(stack, lobby) for _ in range(2)]
         for server in servers:
-            server.shared.units.answer_request = echo
+            server.shared.received.answer_request = echo
         clients = [Pipeline(number, servers[number % 2].client(), chance) for number in range(16)]
         turns = count()
         while not all(client.is_done for client in clients):

@@ -321,7 +321,7 @@ def test_new_connections_do_not_wait_for_a_long_request_that_comes_with_them(ser
     for client in kept:
         client.send(REQUEST)
     long, *others = [worker.client() for _ in range(3)]
-    answer, came = worker.shared.units.answer_request, list[bytes]()
+    answer, came = worker.shared.received.answer_request, list[bytes]()
 
     def answer_slowly(environ: Environ, is_last: bool) -> tuple[bytes, bool]:
         if environ["REQUEST_METHOD"] == "POST":
@@ -330,7 +330,7 @@ def test_new_connections_do_not_wait_for_a_long_request_that_comes_with_them(ser
             came.extend(received(client) for client in others)
         return answer(environ, is_last)
 
-    worker.shared.units.answer_request = answer_slowly
+    worker.shared.received.answer_request = answer_slowly
     for client in (long, *others):
         client.send(REQUEST if client in others else REQUEST.replace(b"GET", b"POST"))
     worker.loop.turn()

@@ -12,7 +12,7 @@ from app.serve.worker.answers import REST
 from app.serve.worker.connection import SECOND_NS, Patience, Phase, Shared
 from app.serve.worker.lobby import Lobby
 from app.serve.worker.loop import Loop
-from app.serve.worker.units import Units
+from app.serve.worker.received import ReceivedRequests
 
 QUICK = "/v1/vehicle/"
 """The beginning of paths whose requests are answered together."""
@@ -57,7 +57,9 @@ class Server:
             for _ in range(listeners)
         ]
         self._addresses = [each.getsockname() for each in self._listeners]
-        self.shared = Shared(Units(answer or self._answer, unit or Unit(None)), PATIENCE, lobby)
+        self.shared = Shared(
+            ReceivedRequests(answer or self._answer, unit or Unit(None)), PATIENCE, lobby
+        )
         readable, writable = os.pipe()
         self.loop = Loop(
             self._listeners,

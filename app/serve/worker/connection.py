@@ -19,7 +19,7 @@ from app.serve.worker.answers import CONTINUE, REST, Outgoing
 from app.serve.worker.head import Malformed
 from app.serve.worker.intake import Intake, is_last, is_quick, problem_of
 from app.serve.worker.lobby import IdleSocket, Lobby
-from app.serve.worker.units import ReceivedRequest, Units
+from app.serve.worker.received import ReceivedRequest, ReceivedRequests
 
 SECOND_NS = 1_000_000_000
 HELD_BYTES_MAX = 32 * 1024 * 1024
@@ -59,12 +59,12 @@ class Shared:
     """What the connections of a worker share.
 
     Args:
-        units: answers requests.
+        received: answers requests.
         lobby: where other workers find idle connections.
     """
 
-    def __init__(self, units: Units, patience: Patience, lobby: Lobby) -> None:
-        self.units = units
+    def __init__(self, received: ReceivedRequests, patience: Patience, lobby: Lobby) -> None:
+        self.received = received
         self.patience = patience
         self.lobby = lobby
         self.epoll = select.epoll()
@@ -104,7 +104,7 @@ class Shared:
 
     def free_memory(self) -> None:
         """Close the connections that hold most memory; of equal ones, those that end soonest."""
-        self.units.answer_waiting()  # Their requests need no more memory.
+        self.received.answer_waiting()  # Their requests need no more memory.
         holding = [each for each in self.connections.values() if each.held_bytes]
         for connection in sorted(holding, key=lambda each: (-each.held_bytes, each.deadline_ns)):
             if self.held_bytes <= HELD_BYTES_MAX:
@@ -255,11 +255,11 @@ class Connection:
         is_last_one = shared.is_ending or is_last(environ) or not can_send_more
         asked = ReceivedRequest(environ, is_last_one, self._take_answer)
         if is_quick(environ):
-            shared.units.add(asked)
+            shared.received.add(asked)
             return
-        shared.units.answer_waiting()
+        shared.received.answer_waiting()
         shared.make_way()
-        shared.units.answer_alone(asked)
+        shared.received.answer_alone(asked)
         if self.phase is Phase.IDLE and not shared.lobby.is_empty:
             # Its next request comes after those of the clients that wait there.
             self.hand_over(shared.lobby)

@@ -98,7 +98,7 @@ class Loop:
                 shared.free_memory()
             if self._is_interrupted:
                 break
-        shared.units.answer_waiting()
+        shared.received.answer_waiting()
         if shared.held_bytes > HELD_BYTES_MAX:
             shared.free_memory()
         if len(descriptors) > 1 and not self._is_interrupted:
@@ -157,7 +157,7 @@ class Loop:
                 connection.deadline_ns += late_ns
             if connection.deadline_ns <= shared.now_ns:
                 connection.expire()
-        shared.units.answer_waiting()
+        shared.received.answer_waiting()
 
     def stop(self, linger_seconds: float, *, takes_waiting: bool) -> None:
         """Accept no more connections, and close each one after its next answer.
@@ -175,7 +175,7 @@ class Loop:
         shared.epoll.unregister(shared.lobby)
         while takes_waiting and (taken := self._take_waiting()):
             taken.is_ready()
-        shared.units.answer_waiting()
+        shared.received.answer_waiting()
         linger_ns = int(linger_seconds * SECOND_NS)
         until_ns = clock.monotonic_ns() + linger_ns
         # For those whose answer is still being written.
@@ -198,7 +198,7 @@ class Loop:
                 connection.is_ready()
             if connection.phase is Phase.IDLE:
                 connection.close()
-        self._shared.units.answer_waiting()
+        self._shared.received.answer_waiting()
 
     def _accept(self, listener: socket.socket, served: int) -> Iterator[Connection]:
         """Yield one new connection, or as many as were served; one of them can take long."""
@@ -251,6 +251,6 @@ class Loop:
     def _make_room(self) -> None:
         """Close the connection that has been idle longest, or else has waited longest."""
         # Answer what was read first; those connections can then be closed.
-        self._shared.units.answer_waiting()
+        self._shared.received.answer_waiting()
         if connections := self.connections:
             min(connections, key=lambda each: (each.phase not in _AT_REST, each.since_ns)).close()

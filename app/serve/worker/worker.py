@@ -22,7 +22,7 @@ from app.serve.worker.answers import answer_of, failure
 from app.serve.worker.connection import SECOND_NS, Patience, Shared
 from app.serve.worker.lobby import Lobby
 from app.serve.worker.loop import Loop
-from app.serve.worker.units import Units
+from app.serve.worker.received import ReceivedRequests
 from app.settings.values import address_of
 
 LAST_SECONDS = 0.6
@@ -112,7 +112,7 @@ class Worker(Base):
         return Loop(
             listeners,
             self.PIPE[0],
-            Shared(Units(self._answer, application.unit), patience, lobby),
+            Shared(ReceivedRequests(self._answer, application.unit), patience, lobby),
             [common | _environ_of(each) for each in listeners],
             connections_max=_connections_max(self.cfg.worker_connections),
             look_every_seconds=look_every_seconds,

@@ -21,10 +21,10 @@ class ReceivedRequest(NamedTuple):
     is_last: bool
     """Whether the connection closes after its answer."""
     take_answer: Callable[[Environ, bytes, bool], None]
-    """Takes what `Units.answer_request` returns, and sends it."""
+    """Takes what `ReceivedRequests.answer_request` returns, and sends it."""
 
 
-class Units:
+class ReceivedRequests:
     """The quick requests that were read and not yet answered.
 
     Args:

@@ -70,9 +70,11 @@ def compare(
         later_days = _SLACK_DAYS if name in _OF_AGENCIES else 0
         lead = _lead_due(former, current, today, lead_days, later_days)
         is_due = has_changed or lead is not None or _is_shortened(former, current)
-        since = former.day or day
-        asked = former, seen, place, since, lead_days, later_days
-        if is_due and not reports_loads and _is_by_load(*asked):
+        if (
+            is_due
+            and not reports_loads
+            and _is_by_load(former, seen, place, former.day or day, lead_days, later_days)
+        ):
             is_held = True
             checks.append(_judged_on(former, day))
             continue

@@ -19,6 +19,7 @@ from app.clock_steps import clock_fault, old_times
 from app.config import Config
 from app.errors import Hindered, OperatorError
 from app.jobs.job import NICENESS, Job, run
+from app.jobs.results import Results
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
@@ -76,6 +77,8 @@ class SweepWatches(Job[list[Swept]]):
 
     def do(self, config: Config) -> list[Swept]:
         """Sweep. Raises Hindered if another sweep runs, and SweepRefused."""
+        # Every service starts a sweep each hour, also one without watches and without a trail.
+        Results(config.data_dir).remove_old()
         with opened_database(config) as engine, store_of(engine, _LOCK).tried_lock() as is_ours:
             is_needed = WatchFeed.select().exists(engine)
             is_held_off = store_of(engine, _HOLD_OFF_LOCK).is_locked()

@@ -44,7 +44,7 @@ class SealTrail(Job[Sealed | None]):
 
     def do(self, config: Config) -> Sealed | None:
         """Seal the trail. Return None if a timer runs where nothing was ever recorded."""
-        # Here, because it runs every hour where there is a trail. New tasks remove them, too.
+        # Its timer runs every hour, also while the service and so its sweeps are stopped.
         Results(config.data_dir).remove_old()
         directory = config.audit_dir
         if self.is_scheduled and find_owner(directory) is None:

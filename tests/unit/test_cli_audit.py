@@ -97,15 +97,16 @@ class TestSealing:
         ended = cli.run("audit", "seal", "--scheduled", "--json")
         assert json.loads(ended.stdout)["segments"] == []
 
-    def test_the_timer_removes_old_results_of_the_console(self, cli, trail):
-        """What an auditor asked there is kept for a day (D138), also if nobody asks again."""
+    @pytest.mark.parametrize("words", [("audit", "seal"), ("sweep",)])
+    def test_hourly_jobs_remove_old_results_of_the_console(self, cli, words):
+        """They are kept for a day (D138), also if nobody asks again and there is no trail."""
         results = cli.directory / "audit-results"
         results.mkdir()
         for name, age_seconds in (("old", 86_400 + 60), ("new", 86_400 - 60)):
             (results / name).write_text("{}")
             written = clock.now() - age_seconds
             os.utime(results / name, (written, written))
-        assert cli.run("audit", "seal", "--scheduled").status == 0
+        assert cli.run(*words, "--scheduled").status == 0
         assert [path.name for path in results.iterdir()] == ["new"]
 
     @pytest.mark.parametrize("words", [("seal",), ("prune", "--keep", "24m")])

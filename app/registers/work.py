@@ -169,7 +169,7 @@ class Work:
                 if not are_complete(batch):
                     raise FileFault(NO_SNAPSHOT)
                 deleted = sum(type(each) is RowDeletion for each in changes)
-                yield Effect.of_removed(())._replace(skipped=deleted)
+                yield Effect(skipped=deleted)
                 if not batch:
                     continue
             held: list[Columns] = []
@@ -177,7 +177,7 @@ class Work:
                 held += page
                 if len(held) > _HELD_MAX:
                     keys = set(map(key_of, batch))
-                    yield Effect.of_removed([row for row in held if key_of(row) not in keys])
+                    yield Effect(removed=[row for row in held if key_of(row) not in keys])
                     held = [row for row in held if key_of(row) in keys]
             yield apply_changes(
                 self.kind,
@@ -187,7 +187,8 @@ class Work:
                 is_replace=True,
                 dates_values=self.tells_unknown,
             )
-        yield from map(Effect.of_removed, stored.take())
+        for page in stored.take():
+            yield Effect(removed=page)
 
     def _look_at(self, batch: Sequence[Columns]) -> None:
         """Keep a sample of the changes, and collect plates that are not in Latin letters."""

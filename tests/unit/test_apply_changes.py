@@ -34,7 +34,7 @@ def test_a_deleted_vehicle_is_removed():
 def test_deleting_what_is_not_held_is_skipped():
     """Deleting a row that is not held is skipped without a fault."""
     outcome = vehicles([VehicleDeletion("AB12CDE")])
-    assert outcome == Effect([], [], (), (), (), removed=[], skipped=1)
+    assert outcome == Effect([], added=[], removed=[], skipped=1)
 
 
 def test_create_delete_create_leaves_the_last():

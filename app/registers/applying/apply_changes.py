@@ -31,27 +31,22 @@ Keyed = dict[str, Columns]
 class Effect(NamedTuple):
     """The effect of a batch of changes on a register. All rows are complete and have a time."""
 
-    rows: Sequence[Columns]
+    rows: Sequence[Columns] = ()
     """The new rows of the register for the keys in the batch, sorted by key."""
-    added: Sequence[Columns]
+    added: Sequence[Columns] = ()
     """The rows among them with new keys."""
-    unchanged: Sequence[Columns]
+    unchanged: Sequence[Columns] = ()
     """The rows among them that were stored with the same values."""
-    updated: Sequence[Columns]
+    updated: Sequence[Columns] = ()
     """The rows among them that were stored with other values."""
-    replaced: Sequence[Columns]
+    replaced: Sequence[Columns] = ()
     """The rows of `updated` with their old values."""
-    removed: Sequence[Columns]
+    removed: Sequence[Columns] = ()
     """The stored rows to remove."""
-    skipped: int
+    skipped: int = 0
     """How many deletions and cancellations had no effect."""
     beside: Sequence[Columns] = ()
     """The stored rows of the groups in which a merge has new keys, and none of those stored."""
-
-    @classmethod
-    def of_removed(cls, rows: Sequence[Columns]) -> "Effect":
-        """Return the effect of a replace for stored rows between those of its files."""
-        return cls((), (), (), (), (), rows, 0)
 
     @property
     def changed(self) -> Sequence[Columns]:
@@ -97,9 +92,9 @@ def apply_changes(
     if None in map(time_of, rows):
         rows = [_timed(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
     if not before:
-        return Effect(rows, rows, (), (), (), removed, skipped)
+        return Effect(rows, added=rows, removed=removed, skipped=skipped)
     if rows == old_rows:
-        return Effect(rows, (), rows, (), (), removed, skipped)
+        return Effect(rows, unchanged=rows, removed=removed, skipped=skipped)
     if dates_values and kind == Kind.VEHICLES:
         rows = [_dated(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
     effect = _compared(rows, old_rows, removed, skipped)

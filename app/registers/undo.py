@@ -28,38 +28,30 @@ Noted = Callable[[int], object]
 raises, nothing is changed."""
 
 
-def _unnoted(_load_id: int) -> None:
-    """Do nothing: nobody else has to know."""
+@contextmanager
+def _recorded(
+    generations: Generations,
+    actor: Actor | None,
+    noted: Noted,
+    action: Name,
+    before: State | None,
+    after: State | None,
+    kind: str = "",
+) -> Iterator[int]:
+    """Make a change of a register in one transaction with its history line and its record.
 
+    Args:
+        before, after: the state of the register, for the record.
+        kind: the only kind that changes; empty if several may.
 
-class _Undo:
-    """A change of a register by an actor."""
-
-    def __init__(self, engine: Engine, name: str, actor: Actor | None, noted: Noted) -> None:
-        self.generations = Generations(engine, name)
-        self.history = History(engine, name)
-        self._engine = engine
-        self._actor = actor
-        self._noted = noted
-
-    @contextmanager
-    def recorded(
-        self, action: Name, before: State | None, after: State | None, kind: str = ""
-    ) -> Iterator[int]:
-        """Make the change in one transaction with its history line and its record.
-
-        Args:
-            before, after: the state of the register, for the record.
-            kind: the only kind that changes; empty if several may.
-
-        Yields the number of the line.
-        """
-        with self._engine.atomic():
-            load_id = self.history.add_done(action.removeprefix("imports."), kind)
-            yield load_id
-            subject = subject_of(self.generations.name)
-            record(self._engine, self._actor, action, subject, before, after)
-            self._noted(load_id)
+    Yields the number of the line.
+    """
+    engine, name = generations.engine, generations.name
+    with engine.atomic():
+        load_id = History(engine, name).add_done(action.removeprefix("imports."), kind)
+        yield load_id
+        record(engine, actor, action, subject_of(name), before, after)
+        noted(load_id)
 
 
 def roll_back(
@@ -69,7 +61,7 @@ def roll_back(
     to: int | None = None,
     *,
     actor: Actor | None = None,
-    noted: Noted = _unnoted,
+    noted: Noted = lambda _: None,
 ) -> dict[str, object]:
     """Go back to the rows that a register held before a replace.
 
@@ -83,8 +75,7 @@ def roll_back(
     kinds changed. Raises OperatorError if there is nothing to go back to.
     """
     name = register or _only_kept(engine)
-    change = _Undo(engine, name, actor, noted)
-    generations = change.generations
+    generations = Generations(engine, name)
 
     def rolled_back() -> tuple[int, Snapshot]:
         # If a merge after a drop was killed between its commits, the register is not dropped.
@@ -94,8 +85,11 @@ def roll_back(
         generations.migrate_waiting(found.kept)
         after = {**(register_state(found.kept) or {}), "load": found.load_id}
         states = register_state(current), after
-        with change.recorded("imports.rollback", *states, found.only_kind or "") as load_id:
-            change.history.take_back(load_id, [MERGE, REPLACE], after=found.load_id)
+        only_kind = found.only_kind or ""
+        with _recorded(
+            generations, actor, noted, "imports.rollback", *states, only_kind
+        ) as load_id:
+            History(engine, name).take_back(load_id, [MERGE, REPLACE], after=found.load_id)
             generations.roll_back(current, found.kept)
         return load_id, found
 
@@ -112,7 +106,7 @@ def roll_back(
 
 
 def drop_register(
-    engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
+    engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = lambda _: None
 ) -> None:
     """Drop a register: from the next request on, answers do not use it.
 
@@ -120,8 +114,7 @@ def drop_register(
     `purge_register` removes it. Raises OperatorError if there is no such register, or a load of it
     is running.
     """
-    change = _Undo(engine, name, actor, noted)
-    generations = change.generations
+    generations = Generations(engine, name)
     require_register(generations)
 
     def dropped() -> int:
@@ -129,7 +122,8 @@ def drop_register(
         with suppress(OSError, peewee.PeeweeException, OperatorError):
             recover(generations)
         current = require_register(generations)
-        with change.recorded("imports.drop", register_state(current), None) as load_id:
+        before = register_state(current)
+        with _recorded(generations, actor, noted, "imports.drop", before, None) as load_id:
             generations.drop(current)
         return load_id
 
@@ -141,15 +135,14 @@ def drop_register(
 
 
 def undrop_register(
-    engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
+    engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = lambda _: None
 ) -> Entry:
     """Bring a dropped register back as it was, and return its entry.
 
     Raises OperatorError if it was not dropped or was loaded since, if its data is missing, or if
     there are eight registers already.
     """
-    change = _Undo(engine, name, actor, noted)
-    generations = change.generations
+    generations = Generations(engine, name)
     _require_dropped(generations)
 
     def undropped() -> tuple[int, Entry]:
@@ -160,9 +153,9 @@ def undrop_register(
         generations.require_room(current)
         generations.migrate_waiting(dropped)
         states = register_state(current), register_state(dropped)
-        with change.recorded("imports.undrop", *states) as load_id:
+        with _recorded(generations, actor, noted, "imports.undrop", *states) as load_id:
             # Drops before this generation was made still count: they dropped earlier ones.
-            change.history.take_back(load_id, [DROP], after=dropped.generation)
+            History(engine, name).take_back(load_id, [DROP], after=dropped.generation)
             generations.undrop(current, dropped)
         return load_id, dropped
 
@@ -174,7 +167,7 @@ def undrop_register(
 
 
 def purge_register(
-    engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = _unnoted
+    engine: Engine, name: str, *, actor: Actor | None = None, noted: Noted = lambda _: None
 ) -> None:
     """Remove a register and its data for good, whether it was dropped before or not.
 
@@ -182,23 +175,22 @@ def purge_register(
     If all loads of that name failed, perhaps because it was mistyped, this ends the warning about
     them. Raises OperatorError if there is no such register, or a load of it is running.
     """
-    change = _Undo(engine, name, actor, noted)
-    generations = change.generations
+    generations = Generations(engine, name)
     if generations.find_current() is not None:
         drop_register(engine, name, actor=actor)
-    elif generations.find_dropped() is None and change.history.ended_well():
+    elif generations.find_dropped() is None and History(engine, name).ended_well():
         raise OperatorError(f"there is no register {name}")
 
     def purged() -> int:
         before = register_state(generations.find_dropped()) or {}
-        with change.recorded("imports.purge", before, None) as load_id:
+        with _recorded(generations, actor, noted, "imports.purge", before, None) as load_id:
             # No later load may come to record how loads ended that were killed.
             end_killed_loads(generations, 0, lambda _: None)
             generations.forget_dropped()
         return load_id
 
     with locked(engine, name):
-        if generations.find_dropped() is None and change.history.ended_well():
+        if generations.find_dropped() is None and History(engine, name).ended_well():
             return  # It was never loaded, or it was loaded again just now.
         # The data is removed first, so that a purge that is killed can be repeated.
         generations.remove_waiting()

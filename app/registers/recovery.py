@@ -5,9 +5,8 @@ the two, the rows are in the register, but the history says that the load is sti
 register itself remembers which loads it contains.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,10 +21,9 @@ from app.registers.history import INTERRUPTED, History, find_load, json_list, li
 from app.registers.request import counts_as_loaded
 from app.storage import reserve
 from app.storage.engine import Engine
+from app.storage.register_store import OpenRegister
 from app.storage.registers import Entry
 from app.storage.tables import Kind
-
-FindApplied = Callable[[int], Applied | None]
 
 
 def recover(generations: Generations, load_id: int = 0) -> Entry | None:
@@ -42,17 +40,19 @@ def recover(generations: Generations, load_id: int = 0) -> Entry | None:
     entry = generations.find_current()
     generations.require_data(entry)
     with generations.opened(entry) as opened:
-        is_changed = end_killed_loads(generations, load_id, partial(find_applied, opened))
+        is_changed = end_killed_loads(generations, opened, load_id)
     generations.remove_unused()
     return generations.find_current() if is_changed else entry
 
 
-def end_killed_loads(generations: Generations, load_id: int, find: FindApplied) -> bool:
+def end_killed_loads(
+    generations: Generations, opened: OpenRegister | None, load_id: int = 0
+) -> bool:
     """End the history lines of killed loads: done if the register contains the load, else failed.
 
     Args:
-        load_id: the load that is running now.
-        find: returns the row counts of a load; None if the load never committed.
+        opened: the register; None if there is none, so that no load can have committed.
+        load_id: the load that is running now; 0 if none is.
 
     Returns whether a load was found to be done: the register's entry has changed then.
     """
@@ -61,7 +61,7 @@ def end_killed_loads(generations: Generations, load_id: int, find: FindApplied) 
     for load in list_running(generations.engine, generations.name):
         if load.id == load_id:
             continue
-        applied = find(load.id)
+        applied = find_applied(opened, load.id)
         if applied is None:
             # It was killed before it changed anything; its time of end is unknown.
             history.update(load.id, status="failed", reason=INTERRUPTED)

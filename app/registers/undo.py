@@ -185,7 +185,7 @@ def purge_register(
         before = register_state(generations.find_dropped()) or {}
         with _recorded(generations, actor, noted, "imports.purge", before, None) as load_id:
             # No later load may come to record how loads ended that were killed.
-            end_killed_loads(generations, 0, lambda _: None)
+            end_killed_loads(generations, None)
             generations.forget_dropped()
         return load_id
 

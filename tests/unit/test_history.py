@@ -7,7 +7,7 @@ import pytest
 
 from app import clock
 from app.errors import OperatorError
-from app.registers.applying.table import Applied
+from app.registers.applying.table import Applied, note_applied
 from app.registers.generations import Generations
 from app.registers.history import History, RegisterLoad, list_loads, prune_history
 from app.registers.recovery import end_killed_loads, finish_merge
@@ -105,7 +105,7 @@ def test_a_load_that_never_committed_was_interrupted(world, history, generations
     """If the register does not know of the load, nothing was changed."""
     world.load([ROW])
     begun(world.engine, "native")
-    end_killed_loads(generations, begun(world.engine, "native"), lambda _: None)
+    end_killed_loads(generations, None, begun(world.engine, "native"))
     assert [status for status, _ in statuses(world)] == ["done", "failed", "running"]
     assert statuses(world)[1][1] == "interrupted"
 
@@ -113,9 +113,10 @@ def test_a_load_that_never_committed_was_interrupted(world, history, generations
 def test_a_load_that_committed_was_done(world, history, generations):
     """The line and the register get the counts that the load committed."""
     world.load([ROW])
-    begun(world.engine, "native")
-    applied = Applied(loaded=5, changed=4, held=9)
-    end_killed_loads(generations, begun(world.engine, "native"), lambda _: applied)
+    killed, running = begun(world.engine, "native"), begun(world.engine, "native")
+    with generations.opened(generations.find_current()) as opened:
+        note_applied(opened, killed, Applied(loaded=5, changed=4, held=9))
+        end_killed_loads(generations, opened, running)
     line = list_loads(world.engine)[1]
     assert (line.status, line.loaded, line.changed) == ("done", 5, 4)
     assert register(world).vehicles == 9
@@ -125,7 +126,7 @@ def test_loads_of_other_registers_are_left_alone(world, history):
     """A load of another register may still be running."""
     begun(world.engine, "native")
     other = begun(world.engine, "other")
-    end_killed_loads(Generations(world.engine, "other"), other, lambda _: None)
+    end_killed_loads(Generations(world.engine, "other"), None, other)
     assert statuses(world) == [("running", None), ("running", None)]
 
 

@@ -110,6 +110,10 @@ class Facts(NamedTuple):
             total = max(0, total - gained) + lost
         return total if total >= _MANY else counts_of(self.change)[0]
 
+    def lost(self, rule: str, counts_of: Callable[[LoadChange], tuple[int, int]]) -> int:
+        """Return the losses of a load; those of merges add up."""
+        return counts_of(self.change)[0] if self.is_replace else self.added_up(rule, counts_of)
+
     def excused(self, rule: str) -> int:
         """Return how many rows or plates a rule excuses, because it is known now why they end."""
         member, rules = _WORSENING[self.kind]
@@ -318,8 +322,7 @@ def _of_rows(
         def counts_of(change: LoadChange) -> tuple[int, int]:
             return count_of(change.members.get(name, MemberChange())), 0
 
-        # Losses of merges add up.
-        return counts_of(facts.change)[0] if facts.is_replace else facts.added_up(rule, counts_of)
+        return facts.lost(rule, counts_of)
 
     many, name = max(((count(name), name) for name in names), default=(0, ""))
     members = facts.change.members.values()
@@ -344,9 +347,7 @@ def _insurers(facts: Facts) -> str | None:
             turned = change.insurers.get(name, Turned())
             return turned.lost, turned.gained
 
-        if facts.is_replace:
-            return counts_of(facts.change)[0]
-        return facts.added_up("insurers", counts_of)
+        return facts.lost("insurers", counts_of)
 
     names = [name for name, each in facts.change.insurers.items() if name and each.lost]
     lost = {name: many for name in names if (many := count(name)) > 1}
@@ -391,7 +392,7 @@ def _answers(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _lost_answers(facts: Facts, name: str) -> int:
-    """Return for how many plates an answer gets worse; those of merges add up."""
+    """Return for how many plates an answer gets worse."""
 
     def counts_of(change: LoadChange) -> tuple[int, int]:
         turned = change.turned(name)
@@ -401,7 +402,7 @@ def _lost_answers(facts: Facts, name: str) -> int:
 
     if name == "fines" and facts.kind != Kind.FINES:
         return 0
-    return counts_of(facts.change)[0] if facts.is_replace else facts.added_up(name, counts_of)
+    return facts.lost(name, counts_of)
 
 
 _CHECKS = {

@@ -193,11 +193,6 @@ class Counts:
         """How the answers of plates changed."""
 
     @property
-    def repeated(self) -> int:
-        """The number of rows whose keys the register already had."""
-        return self.unchanged.rows + self.updated.rows
-
-    @property
     def removed(self) -> int:
         """The number of rows that were removed."""
         return self.gone.rows

@@ -66,6 +66,10 @@ class LoadChange(msgspec.Struct, omit_defaults=True):
     members: dict[str, MemberChange] = {}
     """By the name of the member; those whose values changed."""
 
+    def member(self, name: str) -> MemberChange:
+        """Return how a member changed."""
+        return self.members.get(name, MemberChange())
+
     def turned(self, answer: str) -> Turned:
         """Return how many plates have another answer now."""
         return self.answers.get(answer, Turned())

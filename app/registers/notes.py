@@ -11,7 +11,7 @@ from datetime import date
 
 from app.config import SETTINGS
 from app.registers.applying.counts import FAR_YEARS, VALUES_MAX, Counts
-from app.registers.change import LoadChange, MemberChange
+from app.registers.change import LoadChange
 from app.registers.change_words import count_of
 from app.registers.formats.changes import Columns, RowDeletion
 from app.registers.formats.columns import Column, KnownColumns
@@ -90,7 +90,7 @@ def exchanged_notes(change: LoadChange) -> list[str]:
 
     The rule `variety` finds this where there are policies to compare with; a first load has none.
     """
-    insurer, number = (change.members.get(name, MemberChange()) for name in ("insurer", "number"))
+    insurer, number = change.member("insurer"), change.member("number")
 
     def look_exchanged(side: int) -> bool:
         rows, insurers, numbers = insurer.known[side], insurer.values[side], number.values[side]

@@ -117,7 +117,7 @@ class Facts(NamedTuple):
     def excused(self, rule: str) -> int:
         """Return how many rows or plates a rule excuses, because it is known now why they end."""
         member, rules = _WORSENING[self.kind]
-        known = self.change.members.get(member, MemberChange()).known[1] if rule in rules else 0
+        known = self.change.member(member).known[1] if rule in rules else 0
         return min(known, self.change.held[0] // 2) if known and not self.count_known(member) else 0
 
 
@@ -236,7 +236,7 @@ def _lost(facts: Facts, name: str, member: MemberChange) -> tuple[int, int]:
     """Return how many rows lose a member, less what came back since, and how many had it."""
 
     def counts_of(change: LoadChange) -> tuple[int, int]:
-        found = change.members.get(name, MemberChange())
+        found = change.member(name)
         return found.lost, found.gained
 
     lost = facts.added_up("values", counts_of, f"{LOSS}{name}")
@@ -255,8 +255,8 @@ def _had(facts: Facts, name: str, many: int, rule: str, word: str = "") -> int:
     Args:
         many: how many break the rule; the register is read only if they are some.
     """
-    former = [each.members.get(name, MemberChange()) for each in facts.former(rule, word)]
-    had = sum(each.had for each in (facts.change.members.get(name, MemberChange()), *former))
+    former = [each.member(name) for each in facts.former(rule, word)]
+    had = sum(each.had for each in (facts.change.member(name), *former))
     if many < _MANY or not former:
         return had
     # Merges of whole files touch the same rows every night.
@@ -320,7 +320,7 @@ def _of_rows(
 
     def count(name: str) -> int:
         def counts_of(change: LoadChange) -> tuple[int, int]:
-            return count_of(change.members.get(name, MemberChange())), 0
+            return count_of(change.member(name)), 0
 
         return facts.lost(rule, counts_of)
 

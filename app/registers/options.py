@@ -49,13 +49,6 @@ def _column_of_deletions(text: str) -> str:
     return text.strip()
 
 
-def _reject_limit(text: str) -> RejectLimit:
-    try:
-        return RejectLimit.parse(text)
-    except ValueError:
-        raise ValueError("must be N or N%, from 0 to 100%") from None
-
-
 _OF_MEMBERS = frozenset[str]().union(
     *(column.names for layout in LAYOUTS.values() for column in layout().columns)
 )
@@ -141,7 +134,7 @@ OPTIONS = (
     Argument(
         "--max-rejects N|N%",
         f"refuse the load if more rows are rejected [{DEFAULT_MAX_REJECTS}%]",
-        type=_reject_limit,
+        type=RejectLimit.parse,
         default=RejectLimit.parse(DEFAULT_MAX_REJECTS),
     ),
 )

@@ -45,10 +45,11 @@ class RejectLimit(NamedTuple):
     def parse(cls, text: str) -> "RejectLimit":
         """Return the limit that a text of the form `N` or `N%` means. Raises ValueError."""
         is_percent = text.endswith("%")
-        number = float(text[:-1]) if is_percent else int(text)
-        if not 0 <= number <= (100 if is_percent else 10**12):
-            raise ValueError("must be N or N%, not negative, at most 100%")
-        return cls(number, is_percent)
+        with suppress(ValueError):
+            number = float(text[:-1]) if is_percent else int(text)
+            if 0 <= number <= (100 if is_percent else 10**12):
+                return cls(number, is_percent)
+        raise ValueError("must be N or N%, from 0 to 100%")
 
     def is_passed(self, rejected: int, rows: int) -> bool:
         """Return whether `rejected` records of `rows` are too many."""

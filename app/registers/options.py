@@ -14,7 +14,7 @@ from app.errors import OperatorError
 from app.registers.applying.counts import NAMES
 from app.registers.formats import DEFAULT_STATE, FORMATS, Format, formats_of
 from app.registers.formats.columns import normalised
-from app.registers.formats.encodings import encoding_fault
+from app.registers.formats.encodings import named_encoding
 from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping_file import read_mapping
 from app.registers.formats.native import LAYOUTS
@@ -25,13 +25,6 @@ from app.registers.request import DEFAULT_MAX_REJECTS, LoadRequest
 from app.registers.rules import RULES
 from app.settings.time_zones import require_zone
 from app.storage.tables import Kind
-
-
-def _encoding(text: str) -> str:
-    fault = encoding_fault(text)
-    if fault:
-        raise ValueError(f"{quoted(text)}: {fault}")
-    return text
 
 
 def _state(text: str) -> str:
@@ -73,7 +66,7 @@ OPTIONS = (
     Argument(
         "--encoding NAME",
         "encoding of CSV files, such as iso-8859-2 [UTF-8, or else windows-1252]",
-        type=_encoding,
+        type=named_encoding,
     ),
     Argument(
         "--state NY",

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from app.registers.formats.columns import FileFault
 from app.registers.formats.lines import windows_1252
+from app.registers.formats.values import quoted
 
 _UTF_8 = frozenset({"utf-8", "utf-8-sig"})
 _EXAMPLES = "such as windows-1250, iso-8859-2 or cp437"
@@ -43,6 +44,14 @@ def encoding_fault(name: str) -> str | None:
     if others.count(_REPLACEMENT) == len(others):
         return f"it has no letters but those of ASCII; use one {_EXAMPLES}"
     return None
+
+
+def named_encoding(name: str) -> str:
+    """Return the name of an encoding that CSV files can have. Raises ValueError."""
+    fault = encoding_fault(name)
+    if fault:
+        raise ValueError(f"{quoted(name)}: {fault}")
+    return name
 
 
 def require_encoding(head: bytes, encoding: str | None) -> None:

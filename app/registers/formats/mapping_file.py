@@ -5,9 +5,9 @@ All mistakes in one are reported before a register file is opened.
 
 import tomllib
 from collections.abc import Callable, Mapping
-from datetime import date, tzinfo
+from datetime import date
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from app.errors import OperatorError
 from app.registers.formats import date_forms
@@ -17,7 +17,7 @@ from app.registers.formats.columns import (
     Presence,
     RowFault,
 )
-from app.registers.formats.encodings import encoding_fault
+from app.registers.formats.encodings import named_encoding
 from app.registers.formats.mapped import (
     AMOUNT,
     CUT,
@@ -29,7 +29,7 @@ from app.registers.formats.mapped import (
     native_layout,
 )
 from app.registers.formats.native import SHAPES
-from app.registers.formats.values import AMOUNTS, quoted
+from app.registers.formats.values import AMOUNTS
 from app.settings.time_zones import require_zone
 from app.settings.values import REGISTER_NAME_RULE, is_register_name
 from app.storage.tables import Kind, Shape
@@ -44,6 +44,9 @@ _ASKED_TABLES = ("columns", "constants", "date_formats", "times")
 _NO_DELIMITERS = '"\r\n'
 QUESTION = "?"
 """The value of a line that only a person can complete, as `--suggest-map` writes it (D99)."""
+
+
+T = TypeVar("T")
 
 
 class MappingFault(OperatorError):
@@ -91,10 +94,10 @@ class _Checker:
         columns = self._columns()
         return FileMapping(
             kind=self._kind(),
-            register=self._text("register"),
-            delimiter=self._text("delimiter"),
-            encoding=self._text("encoding"),
-            timezone=self._timezone(),
+            register=self._text("register", _register),
+            delimiter=self._text("delimiter", _delimiter),
+            encoding=self._text("encoding", named_encoding),
+            timezone=self._text("timezone", require_zone),
             columns=columns,
             constants=self._constants(columns),
             words=self._words(columns),
@@ -102,7 +105,7 @@ class _Checker:
             date_formats=self._date_formats(columns),
             first_day_without=self._first_day_without(columns),
             times=self._times(columns),
-            decimal=self._text("decimal") or ".",
+            decimal=self._text("decimal", _decimal) or ".",
         )
 
     def _kind(self) -> Kind:
@@ -110,10 +113,6 @@ class _Checker:
         if kind not in list(Kind):
             self._fail("kind", f"must be one of {', '.join(Kind)}")
         return Kind(kind)
-
-    def _timezone(self) -> tzinfo | None:
-        name = self._text("timezone")
-        return None if name is None else require_zone(name)
 
     def _date_formats(self, columns: Mapping[str, str]) -> dict[str, str]:
         forms = self._table("date_formats")
@@ -221,16 +220,17 @@ class _Checker:
             known = [*self._native, *([DELETED] if table == "columns" else [])]
             self._fail(f"{table}.{field}", f"unknown member; use {', '.join(known)}")
 
-    def _text(self, member: str) -> str | None:
+    def _text(self, member: str, parse: Callable[[str], T]) -> T | None:
+        """Return what the text of a member means; None if there is none."""
         value = self._document.get(member)
         if value is None:
             return None
         if not isinstance(value, str):
             self._fail(member, "must be a string")
-        fault = _TEXT_FAULTS[member](value)
-        if fault:
-            self._fail(member, fault)
-        return value
+        try:
+            return parse(value)
+        except ValueError as error:
+            self._fail(member, str(error))
 
     def _table(self, member: str) -> dict[str, Any]:
         table = self._document.get(member, {})
@@ -267,29 +267,19 @@ def _value_fault(field: str, value: str, fault: RowFault | None = None) -> str:
     return f"{value!r} is not a valid {field}{allowed}"
 
 
-def _delimiter_fault(text: str) -> str:
-    is_right = len(text) == 1 and text not in _NO_DELIMITERS
-    return "" if is_right else "must be one character, neither a quote nor a line end"
+def _register(text: str) -> str:
+    if not is_register_name(text):
+        raise ValueError(f"must be {REGISTER_NAME_RULE}")
+    return text
 
 
-def _encoding_fault(text: str) -> str:
-    fault = encoding_fault(text)
-    return f"{quoted(text)}: {fault}" if fault else ""
+def _delimiter(text: str) -> str:
+    if len(text) != 1 or text in _NO_DELIMITERS:
+        raise ValueError("must be one character, neither a quote nor a line end")
+    return text
 
 
-def _zone_fault(text: str) -> str:
-    try:
-        require_zone(text)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-_TEXT_FAULTS: Mapping[str, Callable[[str], str]] = {
-    "register": lambda text: "" if is_register_name(text) else f"must be {REGISTER_NAME_RULE}",
-    "delimiter": _delimiter_fault,
-    "encoding": _encoding_fault,
-    "timezone": _zone_fault,
-    "decimal": lambda text: "" if text in ("", *AMOUNTS) else 'must be "." or ","',
-}
-"""Returns the fault of the text of a member; empty if the text is valid."""
+def _decimal(text: str) -> str:
+    if text not in ("", *AMOUNTS):
+        raise ValueError('must be "." or ","')
+    return text

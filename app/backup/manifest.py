@@ -21,7 +21,6 @@ TRAIL = "audit"
 CONSOLE_TABLES = ("console_link", "console_session", "audit_task")
 """What a restore empties: the links and sessions of the console, and its tasks whose results
 no backup has."""
-_CHUNK_BYTES = 1 << 20
 # SEC: these names come from a file, and must not lead out of the backup.
 _NAMES = {
     "sqlite": re.compile(r"(main|register_[a-z][a-z0-9_]*\.[0-9]+)\.db\Z"),
@@ -137,8 +136,5 @@ def list_backups(directory: Path) -> Iterator[Path]:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()

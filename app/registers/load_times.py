@@ -1,7 +1,5 @@
 """When each kind of each register was last loaded, for answers that tell how old they are."""
 
-from typing import NamedTuple
-
 from peewee import fn
 
 from app import clock
@@ -12,12 +10,6 @@ from app.storage.tables import Kind
 from app.vehicles.deciding import LoadTimes
 
 _KEPT_NS = 10 * 10**9
-
-
-class _Known(NamedTuple):
-    state: str
-    read_at: int
-    times: LoadTimes
 
 
 def read_load_times(engine: Engine, state: str) -> LoadTimes:
@@ -48,11 +40,13 @@ class KnownLoadTimes:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._known = _Known("", 0, {})
+        self._state, self._read_at_ns = "", 0
+        self._times: LoadTimes = {}
 
     def of_state(self, state: str) -> LoadTimes:
         """Return when the registers of a state were last loaded; raises as reading does."""
-        known, now = self._known, clock.monotonic_ns()
-        if known.state != state or now - known.read_at > _KEPT_NS:
-            known = self._known = _Known(state, now, read_load_times(self._engine, state))
-        return known.times
+        now_ns = clock.monotonic_ns()
+        if self._state != state or now_ns - self._read_at_ns > _KEPT_NS:
+            self._times = read_load_times(self._engine, state)
+            self._state, self._read_at_ns = state, now_ns
+        return self._times

@@ -7,7 +7,6 @@ the sandbox of `seal` would break a setgid `sendmail`.
 """
 
 import logging
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -16,9 +15,9 @@ import msgspec
 
 from app import clock
 from app.alerts.delivery import is_due, outcome_of
-from app.alerts.message import DIGEST, Condition, Message
+from app.alerts.message import DIGEST, Condition, new_message
 from app.alerts.nightly import is_catching_up
-from app.alerts.spool import Spool, new_id
+from app.alerts.spool import Spool
 from app.audit.chain import last_digest
 from app.audit.digests import latest
 from app.audit.record import AuditError
@@ -140,15 +139,7 @@ def _send(config: Config, destination: Destination) -> str:
     kept = latest(config.audit_dir)
     if kept is None:
         raise AuditError(f"{config.audit_dir} has a chain, but no trail whose digest can be sent")
-    host = socket.gethostname()
-    message = Message(
-        id=new_id(),
-        type=DIGEST,
-        created_at=clock.now(),
-        host=host,
-        subject=f"verifyd on {host}: digest of the audit trail",
-        text=f"{kept}\n",
-    )
+    message = new_message(DIGEST, "digest of the audit trail", f"{kept}\n")
     outcome = outcome_of(destination, message, config)
     if outcome.outcome == "failed":
         _log.warning("digest of %s: %s", kept.segment, outcome)

@@ -3,6 +3,7 @@
 SEC: it consists of conditions, which hold no registration, key or record.
 """
 
+import secrets
 import socket
 from collections.abc import Sequence
 
@@ -100,12 +101,37 @@ class Message(msgspec.Struct, frozen=True):
         }
 
 
-def composed(message_id: str, problems: Sequence[Condition], solved: Sequence[Alerted]) -> Message:
-    """Return the message about new problems and those that are over; at least one is given."""
+def new_message(
+    type_: str,
+    title: str,
+    text: str,
+    problems: Sequence[Condition] = (),
+    solved: Sequence[Alerted] = (),
+) -> Message:
+    """Return a message of this host, with an identifier that no other message has.
+
+    Args:
+        title: what follows the name of the host in the subject.
+        problems, solved: programs get at most the first SHOWN_MAX.
+    """
     host = socket.gethostname()
+    return Message(
+        id=f"msg_{secrets.token_hex(12)}",
+        type=type_,
+        created_at=clock.now(),
+        host=host,
+        subject=f"verifyd on {host}: {title}",
+        text=text,
+        problems=list(problems[:SHOWN_MAX]),
+        solved=list(solved[:SHOWN_MAX]),
+    )
+
+
+def composed(problems: Sequence[Condition], solved: Sequence[Alerted]) -> Message:
+    """Return the message about new problems and those that are over; at least one is given."""
     titles = [each.title for each in problems] or [each.title for each in solved]
     more = f", and {len(titles) - 1} more" if len(titles) > 1 else ""
-    subject = f"verifyd on {host}: {'' if problems else 'solved: '}{titles[0]}{more}"
+    title = f"{'' if problems else 'solved: '}{titles[0]}{more}"
     paragraphs = [_paragraph(each) for each in problems[:SHOWN_MAX]]
     if len(problems) > SHOWN_MAX:
         paragraphs.append(f"And {len(problems) - SHOWN_MAX} more.")
@@ -115,29 +141,14 @@ def composed(message_id: str, problems: Sequence[Condition], solved: Sequence[Al
         ]
         paragraphs.append("\n".join(["Solved, nothing to do:", *lines]))
     paragraphs.append("Everything that is wrong now: sudo verifyd check")
-    return Message(
-        id=message_id,
-        type=ALERT if problems else SOLVED,
-        created_at=clock.now(),
-        host=host,
-        subject=subject,
-        text="\n\n".join(paragraphs)[:_TEXT_CHARACTERS_MAX] + "\n",
-        problems=list(problems[:SHOWN_MAX]),
-        solved=list(solved[:SHOWN_MAX]),
-    )
+    text = "\n\n".join(paragraphs)[:_TEXT_CHARACTERS_MAX] + "\n"
+    return new_message(ALERT if problems else SOLVED, title, text, problems, solved)
 
 
-def test_message(message_id: str) -> Message:
+def test_message() -> Message:
     """Return the message of `verifyd notify --test`."""
-    host = socket.gethostname()
-    return Message(
-        id=message_id,
-        type=TEST,
-        created_at=clock.now(),
-        host=host,
-        subject=f"verifyd on {host}: test",
-        text="This is a test. Nothing is wrong, and there is nothing to do.\n",
-    )
+    text = "This is a test. Nothing is wrong, and there is nothing to do.\n"
+    return new_message(TEST, "test", text)
 
 
 def _paragraph(condition: Condition) -> str:

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from msgspec import json
+import msgspec
 from peewee import fn
 
 from app import clock
@@ -22,9 +22,9 @@ from app.alerts.certificate import validity_of
 from app.alerts.conditions import gathered
 from app.alerts.disk import free_bytes_by_directory
 from app.alerts.loads import UNRECOGNISED, freshness, held_key
-from app.alerts.message import REPORT, SHOWN_MAX, Condition, Message
+from app.alerts.message import REPORT, Condition, Message, new_message
 from app.alerts.nightly import NAMES, JobRun, Run, insert_run, shortened
-from app.alerts.spool import Spool, new_id
+from app.alerts.spool import Spool
 from app.audit.state import AuditState, owner_fault, summary_of
 from app.config import Config
 from app.errors import OperatorError
@@ -80,7 +80,7 @@ def refusal_of(load: RegisterLoad) -> str:
         return reason
     rows = counted(load.rows, "row") if load.rows else ""
     counts = f"{rows} read, {load.rejected:,} rejected" if rows else "no rows read"
-    broken = json.decode(load.broken) if load.broken else ()
+    broken = msgspec.json.decode(load.broken) if load.broken else ()
     return ", ".join([*broken, *dict.fromkeys(_OPTION.findall(load.reason or "")), counts])
 
 
@@ -154,15 +154,10 @@ def composed_report(engine: Engine, config: Config, faults: Sequence[str] = ()) 
     ]
     more = f"; sudo verifyd {command} shows more" if wrong else ""
     text = [head, f"{summary.capitalize()}{more}", *wrong, *below]
-    return Message(
-        id=new_id(),
-        type=REPORT,
-        created_at=now,
-        host=host,
-        subject=f"verifyd on {host}: morning report, {summary}",
-        text="".join(f"{line[:COLUMNS_MAX]}\n" for line in text),
-        problems=problems[:SHOWN_MAX],
-    )
+    report = "".join(f"{line[:COLUMNS_MAX]}\n" for line in text)
+    message = new_message(REPORT, f"morning report, {summary}", report, problems)
+    # The next report begins here: what happened while this one was composed may not be in it.
+    return msgspec.structs.replace(message, created_at=now)
 
 
 _Failed = list[tuple[RegisterLoad, int]]

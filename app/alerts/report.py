@@ -12,7 +12,7 @@ from app import clock
 from app.alerts.conditions import UNDELIVERED, FoundConditions
 from app.alerts.message import Alerted, Condition, Message, composed
 from app.alerts.nightly import running_since
-from app.alerts.spool import Spool, new_id
+from app.alerts.spool import Spool
 from app.config import Config
 from app.errors import OperatorError
 
@@ -75,7 +75,7 @@ def _due(
     }
     if not problems and not solved:
         return None
-    message = composed(new_id(), problems, list(solved.values()))
+    message = composed(problems, list(solved.values()))
     known = {key: each for key, each in alerted.items() if key not in solved}
     return message, known | _remembered(problems, alerted, message.created_at)
 

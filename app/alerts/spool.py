@@ -10,7 +10,6 @@ queues a message and remembers what it reported. After its delivery the newest m
 import errno
 import logging
 import os
-import secrets
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -184,8 +183,3 @@ class Spool:
     @property
     def _reserve(self) -> Path:
         return self._directory / "reserve"
-
-
-def new_id() -> str:
-    """Return an identifier that no other message has."""
-    return f"msg_{secrets.token_hex(12)}"

@@ -10,7 +10,7 @@ from app.alerts.digests import send_digests
 from app.alerts.message import Condition, Message, test_message
 from app.alerts.morning import composed_report, send
 from app.alerts.report import report
-from app.alerts.spool import SendResult, Spool, new_id
+from app.alerts.spool import SendResult, Spool
 from app.arguments import OneOf, flag
 from app.cli.output import Table, print_item, waiting_for
 from app.cli.parser import Group
@@ -75,7 +75,7 @@ def _test(args: argparse.Namespace, config: Config) -> None:
     if not (config.notify or config.audit_digests):
         raise OperatorError(f"{SETTINGS['notify'].variable} names no destination; set it first")
     message, way = (
-        test_message(new_id()),
+        test_message(),
         "by this command, because no unit of systemd delivers here",
     )
     with waiting_for(args, "the destinations to take a test message"):

@@ -37,7 +37,7 @@ SECRET = "whsec_" + base64.b64encode(KEY).decode()
 CAR = "registration,make\nAB12CDE,FORD\n"
 PLATE = "SECRET1"
 BAD = f"registration,insured\n{PLATE},maybe\n"
-TRIAL = composed("msg_1", [Condition("load:rdw", "it failed", "It failed.", 1, "mend it")], [])
+TRIAL = composed([Condition("load:rdw", "it failed", "It failed.", 1, "mend it")], [])
 SHAPELESS = "this is no register\n"
 
 
@@ -632,8 +632,8 @@ class TestRecipes:
         found = [Condition(f"load:{name}", f"{name} {text}", text, 1, "mend it") for name in "ab"]
         over = [Alerted("1", "it failed", 1, 1)]
         for message in (
-            composed("msg_1", found, over),
-            composed("msg_2", [], over),
+            composed(found, over),
+            composed([], over),
             composed_report(world.engine, world.config),
         ):
             delivery.send(Destination("exec", str(script)), message, None)
@@ -738,7 +738,7 @@ class TestMail:
         nights.command(f'echo "$@" >"{got}.words"; cat >"{got}"', "sendmail")
         monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(nights.directory))
         condition = Condition("load:rdw", "it failed", "Bcc: \u00fc failed.", 1, "mend it")
-        message = composed("msg_1", [condition], [])
+        message = composed([condition], [])
         destination = Destination("mailto", "ops@example.com")
         delivery.send(destination, message, None)
         assert (nights.got / "mail.words").read_text() == "-t -i\n"

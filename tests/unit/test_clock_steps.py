@@ -15,7 +15,7 @@ from app.alerts.conditions import conditions_of
 from app.alerts.delivery import deliver
 from app.alerts.message import Condition, composed
 from app.alerts.nightly import JobRun, Run, record
-from app.alerts.spool import Spool, new_id
+from app.alerts.spool import Spool
 from app.clock_steps import accept, clock_fault, look, old_times
 from app.errors import OperatorError
 from app.jobs.register_tasks import RegisterTask, RegisterTaskRequest, RegisterTasks
@@ -441,7 +441,7 @@ class TestRemoval:
         spool = Spool(host.data_dir)
         with spool.locked():
             late = Condition("job:backup", "a backup failed", "It failed.", NOW, "verifyd check")
-            spool.put(composed(new_id(), [late], []), {})
+            spool.put(composed([late], []), {})
 
         def remove():
             assert not deliver(config)

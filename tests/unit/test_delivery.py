@@ -25,7 +25,7 @@ from tests.system.processes import until
 NOW = 1_900_000_000
 DAY = 86_400
 PROBLEM = Condition("load:rdw", "it failed", "It failed.", NOW, "mend it", "1")
-TRIAL = composed("msg_1", [PROBLEM], [])
+TRIAL = composed([PROBLEM], [])
 
 
 class Queue:
@@ -130,7 +130,7 @@ def test_a_test_goes_the_way_of_alerts(queue):
     with spool.locked():
         spool.put(TRIAL, reported)
     deliver(queue.config)
-    message = trial_message("msg_2")
+    message = trial_message()
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(delivery.test_through_queue, queue.config, message)
         until(lambda: any(each.message == message for each in queue.queued()), "the test")
@@ -142,13 +142,13 @@ def test_a_test_goes_the_way_of_alerts(queue):
     assert str(second.reason).endswith("ended with 1: no")
     assert all(each.message != message for each in queue.queued())
     assert spool.alerted() == reported
-    assert spool.tested("msg_1") is None
+    assert spool.tested(TRIAL.id) is None
 
 
 def test_a_test_that_nobody_sends_ends(queue, monkeypatch):
     """The command says so then."""
     monkeypatch.setattr(delivery, "TEST_SECONDS", 0)
-    assert delivery.test_through_queue(queue.config, trial_message("msg_2")) is None
+    assert delivery.test_through_queue(queue.config, trial_message()) is None
 
 
 def test_a_test_is_sent_once_on_a_full_disk(queue, monkeypatch):
@@ -156,7 +156,7 @@ def test_a_test_is_sent_once_on_a_full_disk(queue, monkeypatch):
     full = OSError(errno.ENOSPC, "no space")
     monkeypatch.setattr(delivery, "TEST_SECONDS", 0)
     monkeypatch.setattr(Spool, "note_tested", Mock(side_effect=full))
-    delivery.test_through_queue(queue.config, trial_message("msg_2"))
+    delivery.test_through_queue(queue.config, trial_message())
     with pytest.raises(OSError, match="no space"):
         deliver(queue.config)
     assert queue.queued() == []

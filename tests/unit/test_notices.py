@@ -195,7 +195,7 @@ class TestReport:
         """The message has a maximum length, because a command gets it in its environment."""
         many = [condition(f"load:r{n}", since=n) for n in range(500)]
         many = [Condition(**{**_members(each), "details": ("x" * 5000,) * 30}) for each in many]
-        message = composed("msg_1", many, [])
+        message = composed(many, [])
         assert len(message.text) < 40_000
         assert len(message.problems) == 20
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import json
 from peewee import Case, fn
 
 from app import clock
@@ -20,6 +19,7 @@ from app.registers.history import (
     changed_at_by_register,
     interrupted_loads,
     moved_to,
+    refused_by,
     repeated_note,
     unopened_reason,
 )
@@ -343,13 +343,18 @@ def _line(load: RegisterLoad) -> str:
     """Describe a failed load in one line. SEC: without a reason that can quote a record."""
     # A mistake in the options can hide mode and kind.
     what = " of ".join(filter(None, (load.mode, load.kind)))
-    rows = counted(load.rows, "row") if load.rows else ""
-    counts = f"{rows} read, {load.rejected:,} rejected" if rows else "no rows read"
-    files = shown_files(load.files.split("\n"))
-    rules = f"; breaks {explained(json.decode(load.broken))}" if load.broken else ""
+    files, counts = shown_files(load.files.split("\n")), rows_read(load)
+    rules = f"; breaks {explained(refused_by(load))}" if load.broken else ""
     change = change_of(load)
     counts += f"; it would have changed: {brief(change)}" if change else ""
     return f"Load {load.id}{f' ({what})' if what else ''}: {files}; {counts}{rules}"
+
+
+def rows_read(load: RegisterLoad) -> str:
+    """Return how many rows a failed load has read, and how many of them it rejected."""
+    if not load.rows:
+        return "no rows read"
+    return f"{counted(load.rows, 'row')} read, {load.rejected:,} rejected"
 
 
 def shown_files(names: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from app import clock
 from app.alerts.certificate import validity_of
 from app.alerts.conditions import gathered
 from app.alerts.disk import free_bytes_by_directory
-from app.alerts.loads import UNRECOGNISED, freshness, held_key
+from app.alerts.loads import UNRECOGNISED, freshness, held_key, rows_read
 from app.alerts.message import REPORT, Condition, Message, new_message
 from app.alerts.nightly import NAMES, JobRun, Run, insert_run, shortened
 from app.alerts.spool import Spool
@@ -40,13 +40,13 @@ from app.registers.history import (
     RegisterLoad,
     interrupted_loads,
     list_running,
+    refused_by,
     unopened_reason,
 )
 from app.registers.holds import ACCEPTED, HELD, decided_first, open_holds
 from app.storage import reserve
 from app.storage.engine import Engine
 from app.storage.files import size_text
-from app.text import counted
 
 LINES_MAX, COLUMNS_MAX = 24, 80
 _JOB = "report"
@@ -78,10 +78,8 @@ def refusal_of(load: RegisterLoad) -> str:
     reason = unopened_reason(load)
     if reason is not None:
         return reason
-    rows = counted(load.rows, "row") if load.rows else ""
-    counts = f"{rows} read, {load.rejected:,} rejected" if rows else "no rows read"
-    broken = msgspec.json.decode(load.broken) if load.broken else ()
-    return ", ".join([*broken, *dict.fromkeys(_OPTION.findall(load.reason or "")), counts])
+    options = dict.fromkeys(_OPTION.findall(load.reason or ""))
+    return ", ".join([*refused_by(load), *options, rows_read(load)])
 
 
 def send(engine: Engine, config: Config, faults: Sequence[str] = ()) -> Message | JobRun:

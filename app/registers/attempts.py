@@ -22,6 +22,7 @@ from app.registers.history import (
     json_text,
     note_refused,
     prune_history,
+    refused_by,
     unopened_notes,
 )
 from app.registers.holds import ACCEPTED, HELD, HeldBack, accepted_holds, open_holds
@@ -266,7 +267,7 @@ def past_load(load: RegisterLoad, states: Mapping[int, AttemptState]) -> PastLoa
         "reasons": json_list(load.reasons, Reason),
         "notes": json_list(load.notes, str),
         "accepted": json_list(load.accepted, str),
-        "broken": msgspec.json.decode(load.broken) if load.broken else {},
+        "broken": refused_by(load),
         "known": msgspec.json.decode(load.known) if load.known else None,
         "progress": progress_of(load.progress),
         "change": change_of(load),

@@ -91,6 +91,11 @@ def json_list(text: str | None, item: Any) -> list[Any]:
     return msgspec.json.decode(text, type=list[item]) if text else []
 
 
+def refused_by(load: RegisterLoad) -> dict[str, str]:
+    """Return the rules that refused a load: by name, the explanation in numbers."""
+    return msgspec.json.decode(load.broken, type=dict[str, str]) if load.broken else {}
+
+
 def _user() -> str:
     """Return the name of the user who loads."""
     try:

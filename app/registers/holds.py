@@ -21,7 +21,15 @@ from app.registers.dropped.kept import FAILED, are_there, list_names
 from app.registers.dropped.uploads import is_marker
 from app.registers.formats import FileFault
 from app.registers.generations import locked
-from app.registers.history import MERGE, REPLACE, RegisterLoad, find_load, json_list, json_text
+from app.registers.history import (
+    MERGE,
+    REPLACE,
+    RegisterLoad,
+    find_load,
+    json_list,
+    json_text,
+    refused_by,
+)
 from app.registers.reading.sources import DATED_PART, date_of, sorted_by_date
 from app.registers.recovery import subject_of
 from app.storage import reserve
@@ -197,7 +205,7 @@ def _held(row: Any) -> HeldLoad:
         kind=row.kind,
         mode=row.mode,
         reason=row.reason,
-        broken=msgspec.json.decode(row.broken, type=dict[str, str]),
+        broken=refused_by(row),
         checksum=row.checksum,
         since=row.finished_at,
         hold=msgspec.json.decode(row.hold, type=Hold),
@@ -352,7 +360,7 @@ def _require_undecided(engine: Engine, load_id: int, decide: str) -> HeldLoad:
             f'"verifyd imports show {load_id}" shows how it ended'
         )
     if not line.hold:
-        rules = " ".join(f"--accept {rule}" for rule in msgspec.json.decode(line.broken))
+        rules = " ".join(f"--accept {rule}" for rule in refused_by(line))
         cure = f"repeat its command with {rules}" if decide == "accept" else "it changed nothing"
         raise OperatorError(
             f"load {load_id} is not held, because it did not come from the drop directory; {cure}"

@@ -236,7 +236,9 @@ commands.carry_out(lambda task_id: run(TaskJob(AuditTasks, task_id)))
 def _prune(args: argparse.Namespace) -> None:
     waiting = partial(waiting_for, args)
     accepted = [each for each in (CLOCK, AMOUNT) if getattr(args, f"accept_{each}")]
-    done = run(PruneTrail(args.keep, accepted, is_scheduled=args.scheduled, waiting=waiting))
+    done = run(
+        PruneTrail(keep=args.keep, accepted=accepted, is_scheduled=args.scheduled, waiting=waiting)
+    )
     if done is None:
         return
     directory = Config.from_env().audit_dir

@@ -8,6 +8,7 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -236,28 +237,19 @@ class TaskTable(ABC, Generic[T]):
         return self._directory / f"{task_id}.lock"
 
 
+@dataclass
 class TaskJob(Job[None]):
-    """What a task asks for, in the process that the console started for it.
-
-    Args:
-        tasks: returns the tasks of an installation.
-        is_alerted: whether the task can begin or end what alerts report.
-    """
+    """What a task asks for, in the process that the console started for it."""
 
     niceness = NICENESS
 
-    def __init__(
-        self,
-        tasks: Callable[[Engine, Config], TaskTable[Any]],
-        task_id: int,
-        *,
-        is_alerted: bool = False,
-    ) -> None:
-        self._tasks = tasks
-        self._task_id = task_id
-        self.is_alerted = is_alerted
+    tasks: Callable[[Engine, Config], TaskTable[Any]]
+    """Returns the tasks of an installation."""
+    task_id: int
+    is_alerted: bool = False
+    """Whether the task can begin or end what alerts report."""
 
     def do(self, config: Config) -> None:
         """Carry the task out."""
         with opened_database(config) as engine:
-            self._tasks(engine, config).carry_out(self._task_id)
+            self.tasks(engine, config).carry_out(self.task_id)

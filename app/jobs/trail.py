@@ -4,6 +4,7 @@ import logging
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -29,18 +30,19 @@ from app.storage.versions import database_id
 _log = logging.getLogger("verifyd.jobs")
 
 
+@dataclass(kw_only=True)
 class SealTrail(Job[Sealed | None]):
-    """Seals everything that was recorded until now; a timer's run only hours that are over.
+    """Seals everything that was recorded until now; a timer's run only hours that are over."""
 
-    Args:
-        is_background: whether a service started it.
-        waiting: tells the user what the job waits for.
-    """
+    is_scheduled: bool
+    is_background: bool
+    """Whether a service started it."""
+    waiting: Waiting
+    """Tells the user what the job waits for."""
 
-    def __init__(self, *, is_scheduled: bool, is_background: bool, waiting: Waiting) -> None:
-        self.is_scheduled = is_scheduled
-        self.niceness = NICENESS if is_background else 0
-        self._waiting = waiting
+    def __post_init__(self) -> None:
+        """Let the service come first."""
+        self.niceness = NICENESS if self.is_background else 0
 
     def do(self, config: Config) -> Sealed | None:
         """Seal the trail. Return None if a timer runs where nothing was ever recorded."""
@@ -50,7 +52,7 @@ class SealTrail(Job[Sealed | None]):
         if self.is_scheduled and find_owner(directory) is None:
             return None
         with (
-            self._waiting("the segments to be sealed"),
+            self.waiting("the segments to be sealed"),
             _explained(f"the audit trail in {directory} cannot be sealed"),
         ):
             done = seal(directory, current=not self.is_scheduled)
@@ -72,26 +74,21 @@ def _record_gap(config: Config) -> None:
         record_gap(engine, config.audit_dir, require_own(config.audit_dir, database_id(engine)))
 
 
+@dataclass(kw_only=True)
 class PruneTrail(Job[Pruned | None]):
-    """Removes records that are older than an age.
-
-    Args:
-        keep: the age; None for that of VERIFYD_AUDIT_KEEP.
-        accepted: what a person accepts for this run.
-        waiting: tells the user what the job waits for.
-    """
+    """Removes records that are older than an age."""
 
     name = "prune"
     niceness = NICENESS
     is_alerted = True
 
-    def __init__(
-        self, keep: str | None, accepted: Sequence[str], *, is_scheduled: bool, waiting: Waiting
-    ) -> None:
-        self._keep = keep
-        self._accepted = accepted
-        self.is_scheduled = is_scheduled
-        self._waiting = waiting
+    keep: str | None
+    """The age; None for that of VERIFYD_AUDIT_KEEP."""
+    accepted: Sequence[str]
+    """What a person accepts for this run."""
+    is_scheduled: bool
+    waiting: Waiting
+    """Tells the user what the job waits for."""
 
     def do(self, config: Config) -> Pruned | None:
         """Prune the trail. Return None if a timer runs where nothing was ever recorded.
@@ -102,16 +99,16 @@ class PruneTrail(Job[Pruned | None]):
         if self.is_scheduled and find_owner(directory) is None:
             return None
         request = PruneRequest(
-            self._keep or config.audit_keep,
+            self.keep or config.audit_keep,
             config.audit_keep,
-            accepted=self._accepted,
+            accepted=self.accepted,
             jump=clock_fault(config.data_dir),
             by=session(),
         )
         if not self.is_scheduled:
             request = request._replace(noted=partial(record_action, config, "audit.prune"))
         with (
-            self._waiting("old segments to be removed"),
+            self.waiting("old segments to be removed"),
             _explained(f"records of the audit trail in {directory} cannot be removed"),
         ):
             done = prune(directory, request)

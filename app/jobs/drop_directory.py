@@ -10,7 +10,7 @@ from dataclasses import InitVar, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import peewee
@@ -237,7 +237,7 @@ class DropDirectory(Job[None]):
         self.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
         reason = f"the load breaks rules: {explained(ended.broken)}"
         warn(f"{reason}\n{batch}: not loaded; {where}")
-        status: Literal["held", "hindered"] = "held" if aside else "hindered"
+        status = "held" if aside else "hindered"
         return msgspec.structs.replace(ended, status=status, reason=reason)
 
     def _report(self, item: Item) -> None:

@@ -218,8 +218,9 @@ class LoadProcess:
             self._child.wait()
         if written:
             return msgspec.json.decode(written, type=Ended)
-        status: Literal["failed", "hindered"] = "hindered" if self.is_stopped else "failed"
-        return Ended(status, "the process of the load was killed")
+        return Ended(
+            "hindered" if self.is_stopped else "failed", "the process of the load was killed"
+        )
 
     def stop(self) -> None:
         """End the running load and refuse all later ones; the register stays as it was."""
@@ -244,13 +245,11 @@ class LoadProcess:
         except KeyboardInterrupt:
             return Ended("hindered", "interrupted", details=attempt.details())
         except OperatorError as error:
-            status: Literal["failed", "hindered"]
-            status = "hindered" if isinstance(error, Hindered) else "failed"
             needed = None
             if isinstance(error, TooLittleSpace):
                 needed = (str(error.directory), error.needed_bytes)
             return Ended(
-                status,
+                "hindered" if isinstance(error, Hindered) else "failed",
                 error.sentence,
                 str(error),
                 dict(error.details),

@@ -124,8 +124,7 @@ def _run(words: Sequence[str], stdin: bytes, environment: dict[str, str]) -> Non
         try:
             _run_with(errors, words, stdin, environment)
         finally:
-            errors.seek(max(0, errors.seek(0, os.SEEK_END) - _ERROR_BYTES_MAX))
-            sys.stderr.write(errors.read().decode(errors="backslashreplace"))
+            sys.stderr.write(_end_of(errors))
 
 
 def _run_with(
@@ -157,9 +156,13 @@ def _run_with(
 
 def _last_line(errors: BinaryIO) -> str:
     """Return what a command has written last, after a colon; empty if it has written nothing."""
-    errors.seek(max(0, errors.seek(0, os.SEEK_END) - _ERROR_BYTES_MAX))
-    lines = errors.read().decode(errors="backslashreplace").strip().splitlines()
+    lines = _end_of(errors).strip().splitlines()
     return f": {printable(lines[-1].strip())[:_LINE_CHARACTERS_MAX]}" if lines else ""
+
+
+def _end_of(errors: BinaryIO) -> str:
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - _ERROR_BYTES_MAX))
+    return errors.read().decode(errors="backslashreplace")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -272,8 +275,12 @@ def is_due(attempts: int, tried_at: int) -> bool:
     if not attempts:
         return True
     wait = min(FIRST_WAIT_SECONDS * 2 ** min(attempts - 1, 10), LONGEST_WAIT_SECONDS)
-    # A clock that was set back must not stop deliveries.
-    return not 0 <= clock.now() - tried_at < wait
+    return is_past(tried_at, wait)
+
+
+def is_past(time: int, seconds: int) -> bool:
+    """Tell whether a time is so long ago, or of a clock that was ahead: that stops no delivery."""
+    return not 0 <= clock.now() - time < seconds
 
 
 def _test(spool: Spool, entry: Entry, config: Config) -> None:

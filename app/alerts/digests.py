@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from app import clock
-from app.alerts.delivery import is_due, outcome_of
+from app.alerts.delivery import is_due, is_past, outcome_of
 from app.alerts.message import DIGEST, Condition, new_message
 from app.alerts.nightly import is_catching_up
 from app.alerts.spool import Spool
@@ -97,10 +97,10 @@ def digest_conditions(config: Config) -> Iterator[Condition]:
     since = {
         each.name: state.failing_since
         for each, state in states.items()
-        if state.attempts and _is_past(state.failing_since, _LATE_SECONDS)
+        if state.attempts and is_past(state.failing_since, _LATE_SECONDS)
     }
     is_new = any(state.digest != newest for state in states.values())
-    if not since and is_new and _is_past(known.ran_at, _LATE_SECONDS) and not is_catching_up():
+    if not since and is_new and is_past(known.ran_at, _LATE_SECONDS) and not is_catching_up():
         # Nothing failed, but nothing is tried either.
         since = {each.name: known.ran_at or clock.now() for each in states}
     if since:
@@ -114,14 +114,9 @@ def digest_conditions(config: Config) -> Iterator[Condition]:
 
 
 def _is_due(destination: Destination, state: SentDigest) -> bool:
-    if destination.kind == "mailto" and not _is_past(state.sent_at, _DAY_SECONDS):
+    if destination.kind == "mailto" and not is_past(state.sent_at, _DAY_SECONDS):
         return False
     return is_due(state.attempts, state.tried_at)
-
-
-def _is_past(time: int, seconds: int) -> bool:
-    """Tell whether a time is so long ago, or of a clock that was ahead."""
-    return not 0 <= clock.now() - time < seconds
 
 
 def _attempted(state: SentDigest) -> SentDigest:

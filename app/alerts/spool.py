@@ -22,7 +22,7 @@ from app.alerts.message import Alerted, Message
 from app.errors import BAD_JSON
 from app.storage import reserve
 from app.storage.file_lock import locked, make_directory, tried
-from app.storage.files import read_bytes, sync
+from app.storage.files import read_bytes, replace, sync
 
 MESSAGES_MAX = 100
 _LAST = "last.json"
@@ -65,6 +65,7 @@ class Spool:
     def __init__(self, data_dir: Path) -> None:
         self._directory = data_dir / "notices"
         self._queue = self._directory / "queue"
+        self._reserve = self._directory / "reserve"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -96,9 +97,7 @@ class Spool:
 
     def note_tested(self, message_id: str, outcomes: Sequence[SendResult]) -> None:
         """Note what came of a test message. Needs the lock. Raises OSError."""
-        part = self._directory / f"{_TESTED}.{_PART}"
-        part.write_bytes(msgspec.json.encode((message_id, outcomes)))
-        part.rename(self._directory / _TESTED)
+        replace(self._directory / _TESTED, msgspec.json.encode((message_id, outcomes)))
 
     def tested(self, message_id: str) -> list[SendResult] | None:
         """Return what came of a test message, None if that is not noted. Raises OSError."""
@@ -179,7 +178,3 @@ class Spool:
 
     def _path(self, entry: Entry) -> Path:
         return self._queue / f"{entry.number:010}.json"
-
-    @property
-    def _reserve(self) -> Path:
-        return self._directory / "reserve"

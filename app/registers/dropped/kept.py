@@ -22,7 +22,7 @@ from app import clock
 from app.registers.dropped.uploads import MARKER_SUFFIX, is_marker, marked_name
 from app.settings.values import is_register_name
 from app.storage.file_lock import make_directory
-from app.storage.files import free_bytes_of, read_bytes
+from app.storage.files import free_bytes_of, read_bytes, replace
 
 LOADED, FAILED = "loaded", "failed"
 OURS = (LOADED, FAILED)
@@ -191,13 +191,10 @@ def remember(data_dir: Path, drop: Path) -> None:
 
     If it cannot be stored, no space counts as reclaimable.
     """
-    path = data_dir / _REMEMBERED
     with suppress(OSError):
         if remembered(data_dir) != drop:
             make_directory(data_dir)
-            part = path.with_name(f"{_REMEMBERED}.part")
-            part.write_bytes(os.fsencode(drop))
-            part.rename(path)
+            replace(data_dir / _REMEMBERED, os.fsencode(drop))
 
 
 def reclaimable_bytes(data_dir: Path, directory: Path) -> int:

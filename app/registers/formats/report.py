@@ -80,20 +80,10 @@ class Report(Protocol):
 class IgnoringReport:
     """A report that ignores everything, for looking at a file without loading it."""
 
-    def reject(self, line: int, reason: str, record: str) -> None:
-        """Ignore a rejected record."""
+    def _ignore(self, *_: object, **_named: object) -> None:
+        """Do nothing."""
 
-    def skip(self) -> None:
-        """Ignore a skipped record."""
-
-    def note(self, text: str) -> None:
-        """Ignore a note."""
-
-    def unreadable(self, column: str, found: Unreadable) -> None:
-        """Ignore values that cannot be read."""
-
-    def columns(self, names: Iterable[str]) -> None:
-        """Ignore the names of columns."""
+    reject = skip = note = unreadable = columns = _ignore
 
 
 class UnreadableValues:

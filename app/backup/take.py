@@ -172,7 +172,6 @@ def _write_files(
 
 
 def _wanted(engine: Engine, registers: Registers) -> list[str]:
-    """Return the names of the registers to include."""
     if registers == "none":
         return []
     if registers == "merged":

@@ -208,7 +208,6 @@ class RunningTask(NamedTuple):
 
     @property
     def period(self) -> TimeSpan:
-        """The period that is asked for."""
         return TimeSpan.of(self.question.criteria.since, self.question.criteria.until)
 
 

@@ -29,7 +29,6 @@ class Backup(Job[NewBackup]):
     """Tells the user what the job waits for."""
 
     def do(self, config: Config) -> NewBackup:
-        """Take the backup."""
         limits = Limits(self.keep, config.backup_limit) if self.keep else None
         with opened_database(config) as engine, self.waiting("the copy of the database"):
             taken = take(

@@ -131,7 +131,6 @@ def load_files(
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Switch off garbage collection."""
     # PERF: garbage collection would take a third of the time to read rows.
     gc.disable()
     try:

@@ -61,7 +61,6 @@ class Results:
         self._directory = data_dir / _DIRECTORY
 
     def path(self, task: AnyTask, suffix: str) -> Path:
-        """Return the path of a file of a task."""
         return self._directory / f"{task.id}-{task.seen}.{suffix}"
 
     def ask(self, task: AnyTask, question: TrailQuestion) -> None:

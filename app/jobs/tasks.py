@@ -250,6 +250,5 @@ class TaskJob(Job[None]):
     """Whether the task can begin or end what alerts report."""
 
     def do(self, config: Config) -> None:
-        """Carry the task out."""
         with opened_database(config) as engine:
             self.tasks(engine, config).carry_out(self.task_id)

@@ -210,8 +210,6 @@ def fleet_policies(today: date, seed: int, cars: int) -> list[NativeRow]:
 
 
 class _Rows:
-    """The rows of one car."""
-
     def __init__(self, car: Car, today: date, rng: Random) -> None:
         self._car, self._today, self._rng = car, today, rng
         first = car.first_registered

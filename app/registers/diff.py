@@ -55,7 +55,6 @@ class Turn(NamedTuple):
 
     @property
     def csv_line(self) -> str:
-        """The line for a CSV file."""
         sides = zip(self.before, self.after, strict=True)
         words = ("true" if each else "false" for each in chain.from_iterable(sides))
         return csv_line([self.registration, *words])

@@ -97,7 +97,6 @@ def refused_by(load: RegisterLoad) -> dict[str, str]:
 
 
 def _user() -> str:
-    """Return the name of the user who loads."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # A container may run as a user that has no name.

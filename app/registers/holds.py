@@ -86,12 +86,10 @@ class HeldLoad(NamedTuple):
 
     @property
     def directory(self) -> Path:
-        """The directory of the files."""
         return Path(self.hold.drop).joinpath(*self.place)
 
     @property
     def files(self) -> list[str]:
-        """The paths of the files."""
         return [str(self.directory / name) for name in self.hold.files]
 
     @property

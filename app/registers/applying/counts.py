@@ -194,7 +194,6 @@ class Counts:
 
     @property
     def removed(self) -> int:
-        """The number of rows that were removed."""
         return self.gone.rows
 
     @property

@@ -54,7 +54,6 @@ class RegisterTable:
         self._columns = column_names(kind)
 
     def count(self) -> int:
-        """Return the number of rows."""
         return int(self._model.select().count(self._engine))
 
     def count_known(self, member: str) -> int:

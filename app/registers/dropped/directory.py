@@ -99,7 +99,6 @@ class Batch(NamedTuple):
 
     @property
     def directory(self) -> Path:
-        """The directory of the files."""
         return self.drop.joinpath(*self.folders)
 
     @property

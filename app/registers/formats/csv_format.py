@@ -326,7 +326,6 @@ class CsvFormat(NamedFormat):
         return frozenset(map(normalised, _header(head)))
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row | RowDeletion]:
-        """Yield one row or deletion per valid record."""
         return csv_rows(stream, self.layout(kind), report, self.separator, self.encoding)
 
     def record_bytes_min(self, head: bytes) -> int:

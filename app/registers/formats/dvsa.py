@@ -151,7 +151,6 @@ class Dvsa(Format):
         return KnownColumns(_COLUMNS, _UNREAD_MEMBERS)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        """Yield vehicles and deletions."""
         return _changes(JsonObjects(stream, report, decoded_vehicle), _MemberNames(report), report)
 
     def ends_with_line(self, head: bytes) -> bool:

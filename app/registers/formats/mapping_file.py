@@ -243,7 +243,6 @@ class _Checker:
 
 
 def _toml_fault(error: tomllib.TOMLDecodeError | UnicodeDecodeError) -> str:
-    """Return the fault of a file that is not TOML."""
     # The usual cause: a word without quotes.
     hint = "; words are quoted, flags are true or false" if "Invalid value" in str(error) else ""
     return f"The file is not valid TOML: {error}{hint}."

@@ -138,19 +138,15 @@ class PieceReport:
     """The names of columns, in the order of the piece."""
 
     def reject(self, line: int, reason: str, record: str) -> None:
-        """Keep a rejected record."""
         self.rejects.append((line, reason, record[:RECORD_CHARACTERS_MAX]))
 
     def skip(self, records: int = 1) -> None:
-        """Count records."""
         self.skipped += records
 
     def note(self, text: str) -> None:
-        """Keep a note."""
         self.notes.append(text)
 
     def unreadable(self, column: str, found: Unreadable) -> None:
-        """Keep the counts of a column."""
         self.found.append((column, tuple(found)))
 
     def columns(self, names: Iterable[str]) -> None:

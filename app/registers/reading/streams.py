@@ -82,7 +82,6 @@ class GuardedStream(io.RawIOBase):
         self._bytes_in = bytes_in
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -141,7 +140,6 @@ class Content(io.RawIOBase):
         self._bytes_before = 0
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:

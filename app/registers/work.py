@@ -95,8 +95,18 @@ class Work:
         return f"load {self.load_id}, {self.request.mode} of {self.register} {self.kind}"
 
     def begin_counts(self, opened: OpenRegister | None, *, is_recovered: bool = True) -> None:
-        """Begin to count the changes in a register, which is None if the register is new."""
-        held = count_held(opened, self.entry, self.kind, is_recovered=is_recovered)
+        """Begin to count the changes in a register, which is None if the register is new.
+
+        Its entry says how many rows it holds, unless that is 0: a killed merge may have added rows.
+
+        Args:
+            is_recovered: whether it is recorded how killed loads ended. If not, the rows are
+                counted, because a merge may have committed some that the entry does not know of.
+        """
+        held = 0
+        if opened is not None and self.entry is not None:
+            known = self.entry.rows(self.kind) if is_recovered else 0
+            held = known or RegisterTable(opened, self.kind).count()
         self.counts = Counts(self.kind, held, self.basis.day)
 
     def effects(
@@ -356,20 +366,3 @@ class Work:
             "skipped": skipped,
             "checksum": self.intake.checksum,
         }
-
-
-def count_held(
-    opened: OpenRegister | None, entry: Entry | None, kind: Kind, *, is_recovered: bool = True
-) -> int:
-    """Return how many rows of a kind the register holds.
-
-    The entry says so, unless it says 0: a killed merge may have added rows. Then they are counted.
-
-    Args:
-        is_recovered: whether it is recorded how killed loads ended. If not, the rows are counted,
-            because a merge may have committed some that the entry does not know of.
-    """
-    if opened is None or entry is None:
-        return 0
-    known = entry.rows(kind) if is_recovered else 0
-    return known or RegisterTable(opened, kind).count()

@@ -27,7 +27,7 @@ from app.registers.undo import purge_register
 from app.storage import register_store
 from app.storage.engine import close_quietly, open_engine
 from app.storage.postgres import PostgresEngine
-from app.storage.registers import REGISTERS_MAX, Register, list_entries
+from app.storage.registers import REGISTERS_MAX, Register
 from app.storage.stores import migrate, store_of
 from app.storage.tables import Fine, Kind, Policy, Vehicle, in_schema
 from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE
@@ -562,16 +562,6 @@ class TestAllOrNothing:
                 OperatorError, match=f"rows: 20 of 150 {kind} in force would be gone"
             ):
                 world.load_files(*rows(0, 130), mode="replace", dry_run=dry_run)
-
-    def test_rows_are_counted_if_a_killed_merge_is_not_recorded(self, world):
-        """The entry says how many rows there are, but only once killed loads are recorded."""
-        world.load([CAR])
-        found = Generations(world.engine, "native")
-        entry = list_entries(world.engine)[0].with_rows(Kind.VEHICLES, 7)
-        with found.opened_unchanged(entry) as opened:
-            for is_recovered, rows in ((True, 7), (False, 1)):
-                options = {"is_recovered": is_recovered}
-                assert work_module.count_held(opened, entry, Kind.VEHICLES, **options) == rows
 
     @pytest.mark.parametrize("mode", ["merge", "replace"])
     def test_a_dry_run_writes_nothing(self, world, mode):

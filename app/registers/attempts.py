@@ -61,7 +61,6 @@ class Attempt:
         """The columns of its history line."""
         self.change: LoadChange | None = None
         """What it changed, or would have changed; None until that is counted."""
-        self._is_attended = request.is_attended
 
     def recognised(self, register: str, intake: Intake) -> None:
         """Add the register, the kind and the format, once they are detected in the files."""
@@ -71,11 +70,6 @@ class Attempt:
             "kind": intake.kind.value,
             "format": intake.format.name,
         }
-
-    def refused(self, error: BaseException) -> None:
-        """Add whether it failed because its first file cannot be opened."""
-        if isinstance(error, FileFault) and isinstance(error.__cause__, _UNOPENED):
-            self.columns["notes"] = unopened_notes(is_attended=self._is_attended)
 
     def details(self) -> dict[str, object]:
         """Return the load's number, its first rejects, notes and change, to report a failure."""
@@ -88,15 +82,16 @@ class Attempt:
 
 @contextmanager
 def refusal_noted(
-    engine: Engine, data_dir: Path, attempt: Attempt, *, dry_run: bool
+    engine: Engine, data_dir: Path, request: LoadRequest, attempt: Attempt
 ) -> Iterator[None]:
     """Add a history line if an attempt fails before its load begins; not for a dry run."""
     try:
         yield
     except BaseException as error:
         # A file that is held back waits as one that is incomplete does.
-        if attempt.load_id is None and not dry_run and not isinstance(error, HeldBack):
-            attempt.refused(error)
+        if attempt.load_id is None and not request.dry_run and not isinstance(error, HeldBack):
+            if isinstance(error, FileFault) and isinstance(error.__cause__, _UNOPENED):
+                attempt.columns["notes"] = unopened_notes(is_attended=request.is_attended)
             attempt.load_id = note_attempt(engine, data_dir, reason_of(error), attempt.columns)
             if attempt.load_id is not None:
                 shows = f'"verifyd imports show {attempt.load_id}" shows why'

@@ -49,7 +49,7 @@ def load(
     """
     attempt = attempt or Attempt(request)
     with (
-        refusal_noted(engine, data_dir, attempt, dry_run=request.dry_run),
+        refusal_noted(engine, data_dir, request, attempt),
         opened_intake(request, engine.scratch_directory, show) as intake,
     ):
         work = Work(engine, request.register or intake.format.register, intake)
@@ -100,8 +100,16 @@ def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
             # of the register records that.
             record(work)
         _clean_up(work, data_dir)
-    _log_done(work, work.result(), started_ns)
-    return work.result()
+    result = work.result()
+    loads_log.info(
+        "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d; %s",
+        work,
+        (clock.monotonic_ns() - started_ns) / 1e9,
+        *(result.rows, result.loaded, result.changed, result.rejected, result.skipped),
+        result.held,
+        brief(work.change) if work.change else "nothing was read",
+    )
+    return result
 
 
 def _name_rejects(work: Work, default: Path | None) -> None:
@@ -138,7 +146,8 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
 def _recover(work: Work) -> None:
     """Remove surplus snapshots, record how killed loads ended, and read the register's entry."""
     # Surplus snapshots are removed before the load as well, because it may need their space.
-    reserve.with_reserve(work.engine, _forget_surplus, work)
+    keep = work.request.keep_snapshots
+    reserve.with_reserve(work.engine, work.generations.forget_snapshots, keep)
     work.entry = reserve.with_reserve(work.engine, recover, work.generations, work.load_id)
     work.generations.require_room(work.entry)
 
@@ -168,7 +177,7 @@ def _compare(work: Work) -> None:
 def _clean_up(work: Work, data_dir: Path) -> None:
     """Remove data that nobody needs any more; the next load removes the rest."""
     with suppress(OSError, peewee.PeeweeException):
-        _forget_surplus(work)
+        work.generations.forget_snapshots(work.request.keep_snapshots)
         work.generations.free_space(work.entry)
     _prune_records(work.engine, data_dir)
     reserve.fill(work.engine)
@@ -180,18 +189,3 @@ def _prune_records(engine: Engine, data_dir: Path) -> None:
         prune_history(engine, data_dir)
     with suppress(OSError):
         keep_newest(data_dir)
-
-
-def _forget_surplus(work: Work) -> None:
-    work.generations.forget_snapshots(work.request.keep_snapshots)
-
-
-def _log_done(work: Work, result: LoadResult, started_ns: int) -> None:
-    loads_log.info(
-        "%s: done in %.1f s, rows %d, loaded %d, changed %d, rejected %d, skipped %d, held %d; %s",
-        work,
-        (clock.monotonic_ns() - started_ns) / 1e9,
-        *(result.rows, result.loaded, result.changed, result.rejected, result.skipped),
-        result.held,
-        brief(work.change) if work.change else "nothing was read",
-    )

@@ -5,8 +5,8 @@ that it made. All other rows are those of the registers now, because no
 former state of them is kept.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 from itertools import chain, groupby
 from operator import itemgetter
@@ -89,10 +89,12 @@ class ComparableReplace(NamedTuple):
     kind: Kind
     day: str
     """ISO date that both sides are judged on."""
-    entries: Sequence[Entry]
-    """The entries of the register's generations that are kept, latest first."""
-    at: int
-    """The position of the generation that the load made; the next one is what it replaced."""
+    before: Entry
+    """The entry of the generation that the load replaced, a snapshot."""
+    after: Entry
+    """The entry of the generation that the load made."""
+    is_current: bool
+    """Whether the register has no later generation."""
 
     @property
     def note(self) -> str:
@@ -129,7 +131,8 @@ def require_comparable(engine: Engine, load_id: int, zone: tzinfo = UTC) -> Comp
     change = change_of(load)
     began = datetime.fromtimestamp(load.started_at, zone).date().isoformat()
     day = change.day if change and change.day else began
-    return ComparableReplace(load_id, name, Kind(load.kind), day, entries, at)
+    after, before = entries[at : at + 2]
+    return ComparableReplace(load_id, name, Kind(load.kind), day, before, after, at == 0)
 
 
 def _require_done_replace(load: Any) -> None:
@@ -192,9 +195,8 @@ def _judged(
         for plate, was, is_now in found
         if was.answer != is_now.answer
     ]
-    after, before = (
-        {**read, compared.register: each.generation}
-        for each in compared.entries[compared.at : compared.at + 2]
+    before, after = (
+        {**read, compared.register: each.generation} for each in (compared.before, compared.after)
     )
     return Turns(plates, before, after)
 
@@ -207,11 +209,12 @@ def _plate(registration: str, answer: PlateAnswer) -> Plate:
 
 def _differing(engine: Engine, compared: ComparableReplace) -> Iterator[tuple[str, OwnRows]]:
     """Yield each plate whose rows differ, with its rows before and after."""
-    with ExitStack() as opened:
-        after, before = (
-            _plates(opened.enter_context(_opened(engine, compared, at)), compared)
-            for at in (compared.at, compared.at + 1)
-        )
+    model = Register if compared.is_current else KeptRegister
+    with (
+        _opened(engine, compared, model, compared.after) as made,
+        _opened(engine, compared, KeptRegister, compared.before) as replaced,
+    ):
+        before, after = _plates(replaced, compared), _plates(made, compared)
         was, is_now = next(before, None), next(after, None)
         while was or is_now:
             plate = min(each[0] for each in (was, is_now) if each)
@@ -235,10 +238,12 @@ def _plates(
 
 
 @contextmanager
-def _opened(engine: Engine, compared: ComparableReplace, at: int) -> Iterator[OpenRegister]:
+def _opened(
+    engine: Engine, compared: ComparableReplace, model: type[Register], entry: Entry
+) -> Iterator[OpenRegister]:
     """Open a generation. Raises OperatorError if its data is missing, or is that of another one."""
-    generations, entry = Generations(engine, compared.register), compared.entries[at]
-    with generations.opened_entry(KeptRegister if at else Register, entry) as opened:
+    generations = Generations(engine, compared.register)
+    with generations.opened_entry(model, entry) as opened:
         fault = generations.fault(entry, read_identity(*opened)) if opened else "it is missing"
         if opened is None or fault:
             _require_unchanged(engine, compared)
@@ -254,10 +259,10 @@ def _require_unchanged(engine: Engine, compared: ComparableReplace) -> None:
 
     On Postgres a replace gives its rows the name under which those before it were read.
     """
-    generations, at = Generations(engine, compared.register), compared.at
-    after, before = compared.entries[at : at + 2]
+    generations = Generations(engine, compared.register)
     kept = generations.list_kept()
-    if before not in kept or after not in (kept if at else [generations.find_current()]):
+    with_made = [generations.find_current()] if compared.is_current else kept
+    if compared.before not in kept or compared.after not in with_made:
         raise Hindered(
             f"the register {compared.register} was changed while it was compared; compare it again"
         )

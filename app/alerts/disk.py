@@ -1,6 +1,5 @@
 """Whether the disk has room for the next load of each register (D57)."""
 
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -51,7 +50,7 @@ def disk_facts(
     needs = {each.name: _needed_bytes(engine, each, last.get(each.name)) for each in registers}
     try:
         directory = engine.scratch_directory
-        free_bytes = free_bytes_of(os.statvfs(directory))
+        free_bytes = free_bytes_of(directory)
     except OSError as error:  # tempfile raises it if every directory is full.
         return DiskFacts([_without_scratch(error)], is_certain=False)
     name = max(needs, key=lambda name: needs[name], default="")
@@ -101,7 +100,7 @@ def free_bytes_by_directory(engine: Engine, config: Config) -> dict[str, int]:
     for directory in directories:
         with suppress(OSError):  # It may not exist.
             path = directory.absolute()
-            free[str(path)] = free_bytes_of(os.statvfs(path))
+            free[str(path)] = free_bytes_of(path)
     return free
 
 
@@ -130,7 +129,7 @@ def write_fault(engine: Engine) -> str | None:
         return f"The database cannot be written to: {refusal}."
     if engine.file is not None:
         directory = engine.file.absolute().parent
-        free_bytes = free_bytes_of(os.statvfs(directory))
+        free_bytes = free_bytes_of(directory)
         if free_bytes < _LITTLE_BYTES:
             return f"The disk of {directory} is full: {size_text(free_bytes)} are free."
     return None

@@ -117,7 +117,7 @@ def summary_of(config: Config) -> Summary | None:
 def space_fault(config: Config, needed_bytes: int = _BLOCK_BYTES) -> str:
     """Return a clause that says that the disk of the trail is full; empty if it is not."""
     try:
-        free_bytes = free_bytes_of(os.statvfs(config.audit_dir))
+        free_bytes = free_bytes_of(config.audit_dir)
     except OSError:  # It does not exist yet.
         return ""
     if free_bytes >= needed_bytes:

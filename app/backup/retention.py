@@ -37,17 +37,14 @@ class Room(NamedTuple):
         """Make room for copies if needed. Raises OperatorError if there is too little."""
         needed_bytes = sum(source.stat().st_size for source in sources)
         there = [path for path in self.expendable if path.exists()]
-        if self._free_bytes() + _freed_bytes(there) < needed_bytes:
+        if free_bytes_of(self.directory) + _freed_bytes(there) < needed_bytes:
             raise OperatorError(
                 f"the backup needs {size_text(needed_bytes)} in {self.directory.parent}, and "
-                f"{size_text(self._free_bytes())} are free: make room there"
+                f"{size_text(free_bytes_of(self.directory))} are free: make room there"
             )
         for path in there:
-            if self._free_bytes() < needed_bytes and _try_remove(path):
+            if free_bytes_of(self.directory) < needed_bytes and _try_remove(path):
                 _log.warning("%s: removed, because the disk had no room for a new backup", path)
-
-    def _free_bytes(self) -> int:
-        return free_bytes_of(os.statvfs(self.directory))
 
 
 def prune(older: Sequence[Path], newest: Path, limits: Limits) -> None:

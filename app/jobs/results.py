@@ -17,7 +17,7 @@ from app.audit.record import AuditError, Criteria
 from app.errors import BAD_JSON
 from app.jobs.tasks import AnyTask
 from app.storage.file_lock import make_directory
-from app.storage.files import read_bytes
+from app.storage.files import free_bytes_of, read_bytes
 
 KEPT_SECONDS = 86_400
 RESULT = "json"
@@ -133,8 +133,7 @@ class LimitedFile:
         if self._bytes < self._looked_at:
             return
         self._looked_at = self._bytes + _LOOK_EVERY_BYTES
-        disk = os.fstatvfs(self._file.fileno())
         if self._bytes > _EXPORT_BYTES_MAX:
             raise AuditError(f"the file is larger than 1 GB; {self._way_out}")
-        if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:
+        if free_bytes_of(self._file.fileno()) < _FREE_BYTES_MIN:
             raise AuditError(f"the disk has less than 512 MB left; {self._way_out}")

@@ -1,7 +1,6 @@
 """Creates and replaces the watches of an account from a CSV file (D183, D187)."""
 
 import csv
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from io import BufferedReader, TextIOWrapper
@@ -194,7 +193,7 @@ def _require_space(engine: Engine, config: Config, new: int, *, records: bool) -
     for directory, needed_bytes in needs:
         disk = directory.stat().st_dev
         by_disk[disk] = by_disk.get(disk, 0) + needed_bytes
-        free_bytes = free_bytes_of(os.statvfs(directory))
+        free_bytes = free_bytes_of(directory)
         if new and free_bytes < by_disk[disk]:
             raise Hindered(
                 f"the import needs about {size_text(by_disk[disk])} of disk space in "

@@ -93,8 +93,7 @@ class Space:
 
     def _require(self, needed_bytes: int, runs: Runs) -> None:
         """Raise TooLittleSpace or Hindered if the directory cannot take so many more bytes."""
-        found = os.statvfs(self._directory)
-        free_bytes = free_bytes_of(found)
+        free_bytes = free_bytes_of(self._directory)
         if free_bytes < needed_bytes:
             raise TooLittleSpace(
                 f"the load needs about {size_text(needed_bytes)} of disk space in "
@@ -103,6 +102,7 @@ class Space:
                 self._directory,
                 needed_bytes + runs.size_bytes,
             )
+        found = os.statvfs(self._directory)
         if found.f_files and not found.f_favail:
             raise Hindered(
                 f"the file system of {self._directory.absolute()} has no free inodes; remove some "

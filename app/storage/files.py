@@ -151,8 +151,15 @@ def require_directory(path: Path, source: str) -> None:
         raise OperatorError(f"the directory {path} does not exist; create it, or correct {source}")
 
 
-def free_bytes_of(found: os.statvfs_result) -> int:
-    """Return how many bytes of a file system are free for users without privileges."""
+def free_bytes_of(place: Path | int) -> int:
+    """Return how many bytes are free for users without privileges, where a directory or file is.
+
+    Args:
+        place: its path or its descriptor.
+
+    Raises OSError.
+    """
+    found = os.statvfs(place)
     return found.f_bavail * found.f_frsize
 
 

@@ -176,14 +176,14 @@ def make_room(drop: Path, directory: Path, needed_bytes: int, warn: Warn) -> boo
         directory: where the load needs the space.
     """
     kept = _reclaimable(drop, directory)
-    missing_bytes = needed_bytes - _free_bytes(directory)
+    missing_bytes = needed_bytes - free_bytes_of(directory)
     if missing_bytes <= 0 or sum(each.size_bytes for each in kept) < missing_bytes:
         return False
     for each in sorted(kept, key=attrgetter("since", "name")):
-        if _free_bytes(directory) >= needed_bytes:
+        if free_bytes_of(directory) >= needed_bytes:
             break
         _remove(drop, each, warn)
-    return _free_bytes(directory) >= needed_bytes
+    return free_bytes_of(directory) >= needed_bytes
 
 
 def remember(data_dir: Path, drop: Path) -> None:
@@ -250,11 +250,6 @@ def _remove(drop: Path, each: _KeptFile, warn: Warn) -> None:
         warn(f"{path} cannot be removed: {error.strerror}")
         return
     _log.info("%s: removed; it was kept since %s", path, clock.iso_utc(int(each.since)))
-
-
-def _free_bytes(directory: Path) -> int:
-    """Return how many bytes are free on the file system of a directory."""
-    return free_bytes_of(os.statvfs(directory))
 
 
 def _next_number(name: str, there: Sequence[str]) -> str:

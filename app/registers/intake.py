@@ -149,7 +149,7 @@ class Intake:
         self.rejects.note_unwritten()
         if not self.is_fresh:
             self.rejects.notes.append(_NOTHING_READ)
-        space.require(self.loaded, self.runs)
+        space.require(self.loaded)
         self.read_at = clock.now()
 
     def narrowed(self, changes: list[Columns]) -> list[Columns]:
@@ -181,7 +181,7 @@ class Intake:
 
     def _show_and_check_space(self, progress: Progress) -> None:
         if self._space is not None:
-            self._space.require_for_rest(progress, self.runs)
+            self._space.require_for_rest(progress)
         self.show(progress)
 
 

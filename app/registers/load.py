@@ -154,14 +154,12 @@ def _recover(work: Work) -> None:
 
 def _read(work: Work) -> None:
     """Read and sort all files, and check them and the disk space."""
-    format_name = work.intake.format.name
-    baseline = baseline_of(
-        work.engine, work.entry, work.register, work.kind, format_name, work.request.mode
-    )
-    space = Space(work.engine, kind=work.kind, mode=work.request.mode, entry=work.entry)
-    work.intake.rejects.notes += work.request.option_notes
-    with work.intake.rejects:
-        work.intake.read(space, baseline)
+    intake, kind, mode = work.intake, work.kind, work.request.mode
+    baseline = baseline_of(work.engine, work.entry, work.register, kind, intake.format.name, mode)
+    space = Space(work.engine, intake.runs, kind=kind, mode=mode, entry=work.entry)
+    intake.rejects.notes += work.request.option_notes
+    with intake.rejects:
+        intake.read(space, baseline)
 
 
 def _compare(work: Work) -> None:

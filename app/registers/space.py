@@ -39,10 +39,14 @@ class Space:
     On Postgres the register is on the server's disk, so only the sorted runs count.
 
     Args:
+        runs: the rows.
         entry: the register's entry; None if it has none.
     """
 
-    def __init__(self, engine: Engine, *, kind: Kind, mode: str, entry: Entry | None) -> None:
+    def __init__(
+        self, engine: Engine, runs: Runs, *, kind: Kind, mode: str, entry: Entry | None
+    ) -> None:
+        self._runs = runs
         self._directory = engine.scratch_directory
         self._is_local = engine.file is not None
         self._is_replace = mode == REPLACE
@@ -52,7 +56,7 @@ class Space:
             self._carried_bytes = _carried_bytes(engine, entry, kind)
         self._latest = self._start = Progress(None, 0, None, 0)
 
-    def require_for_rest(self, progress: Progress, runs: Runs) -> None:
+    def require_for_rest(self, progress: Progress) -> None:
         """Refuse a load as early as possible: while it reads a file whose size is known.
 
         Raises TooLittleSpace if the disk has too little space, Hindered if it has no inodes.
@@ -65,33 +69,33 @@ class Space:
             self._start = self._latest._replace(done=self._latest.done if is_same_zip else 0)
         self._latest = progress
         read_bytes = progress.done - self._start.done
-        if read_bytes <= 0 or not runs.size_bytes:
+        if read_bytes <= 0 or not self._runs.size_bytes:
             return
         bytes_to_come = progress.total - progress.done
         rows_to_come = int((progress.rows - self._start.rows) * bytes_to_come / read_bytes)
-        waiting_bytes = runs.size_bytes * rows_to_come // max(progress.rows, 1)
-        register_bytes = self._register_bytes(progress.rows + rows_to_come, runs)
-        self._require(waiting_bytes + register_bytes, runs)
+        waiting_bytes = self._runs.size_bytes * rows_to_come // max(progress.rows, 1)
+        register_bytes = self._register_bytes(progress.rows + rows_to_come)
+        self._require(waiting_bytes + register_bytes)
 
-    def require(self, rows: int, runs: Runs) -> None:
+    def require(self, rows: int) -> None:
         """Refuse a load that has read all its files. Raises the errors of `require_for_rest`."""
-        self._require(self._register_bytes(rows, runs), runs)
+        self._require(self._register_bytes(rows))
 
-    def _register_bytes(self, rows: int, runs: Runs) -> int:
+    def _register_bytes(self, rows: int) -> int:
         """Return how many more bytes the register takes once these rows are loaded."""
         if not self._is_local:
             return 0
         if self._is_replace:
-            table_bytes = int(rows * _row_bytes(runs))
+            table_bytes = int(rows * _row_bytes(self._runs))
             # The upper half of the keys is written to a file of its own, then copied.
-            part_bytes = table_bytes // 2 if runs.files and CORES > 1 else 0
+            part_bytes = table_bytes // 2 if self._runs.files and CORES > 1 else 0
             return _FIXED_BYTES + self._carried_bytes + table_bytes + part_bytes
         # A merge writes rows twice: to the log, then to the file. As many rows as the register
         # holds may be unchanged, so they need no space.
         added = max(0, rows - self._held)
-        return _FIXED_BYTES + 2 * int(added * _row_bytes(runs))
+        return _FIXED_BYTES + 2 * int(added * _row_bytes(self._runs))
 
-    def _require(self, needed_bytes: int, runs: Runs) -> None:
+    def _require(self, needed_bytes: int) -> None:
         """Raise TooLittleSpace or Hindered if the directory cannot take so many more bytes."""
         free_bytes = free_bytes_of(self._directory)
         if free_bytes < needed_bytes:
@@ -100,7 +104,7 @@ class Space:
                 f"{self._directory.absolute()}, but only {size_text(free_bytes)} are free; make "
                 "room, then load again",
                 self._directory,
-                needed_bytes + runs.size_bytes,
+                needed_bytes + self._runs.size_bytes,
             )
         found = os.statvfs(self._directory)
         if found.f_files and not found.f_favail:

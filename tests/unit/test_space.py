@@ -18,7 +18,7 @@ pytestmark = ON_SQLITE
 def estimates(monkeypatch):
     """The space that loads ask for, in bytes; there is always enough."""
     asked_for = []
-    monkeypatch.setattr(Space, "_require", lambda _, needed, __: asked_for.append(needed))
+    monkeypatch.setattr(Space, "_require", lambda _, needed: asked_for.append(needed))
     return asked_for
 
 

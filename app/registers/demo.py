@@ -155,14 +155,14 @@ class DemoRegister(NamedTuple):
     fines: list[NativeRow]
 
 
-def write_files(directory: Path, today: date, seed: int = SEED) -> list[Path]:
+def write_files(directory: Path, today: date) -> list[Path]:
     """Write vehicles.csv, policies.csv and fines.csv in the native layout, and return their paths.
 
     Each file has all rows of its kind, so it can be loaded with `--mode replace`.
     """
     return [
         write_file(directory / f"{name}.csv", rows)
-        for name, rows in demo_register(today, seed)._asdict().items()
+        for name, rows in demo_register(today)._asdict().items()
     ]
 
 

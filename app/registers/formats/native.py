@@ -1,7 +1,7 @@
 """The native formats of verifyd: CSV with a header, NDJSON and JSON."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import tzinfo
 from operator import lt
@@ -28,12 +28,6 @@ from app.registers.formats.json_splitter import is_ndjson, line_member_names
 from app.storage.tables import COLUMNS, FineRow, Kind, PolicyRow, Row, Shape, VehicleRow
 from app.vehicles.compliance import TAX_STATUSES
 
-# Spreadsheets and databases write yes and 1, and these words have no other meaning. Any other word
-# rejects the row: the operator makes native files, and can correct them.
-_BOOLEANS = {
-    **dict.fromkeys(("true", "yes", "1", "1.0"), True),
-    **dict.fromkeys(("false", "no", "0", "0.0"), False),
-}
 _CAPITALS = re.compile("(?=[A-Z])")
 
 
@@ -55,7 +49,7 @@ _PARSERS: Mapping[Shape, Callable[[str], Parse]] = {
     Shape.DAY: lambda label: values.parser(label, dates.native_date, _MISSING[Shape.DAY]),
     Shape.TIME: dates.moment,
     Shape.YEAR: lambda label: values.parser(label, dates.year_of, _MISSING[Shape.YEAR]),
-    Shape.FLAG: lambda label: values.boolean(label, _BOOLEANS),
+    Shape.FLAG: values.boolean,
     Shape.MONEY: values.cents,
     Shape.WORD: lambda label: values.known_word(label, _STATUSES, _MISSING[Shape.WORD]),
     Shape.TEXT: lambda label: values.text(label, values.MISSING | values.TEXT_NOTHING),
@@ -88,7 +82,10 @@ class Native(NamedFormat):
             return None
         if "reference" in names:
             return Kind.FINES
-        own = {kind: _count(names, labels) for kind, labels in _OWN_NAMES.items()}
+        own = {
+            kind: sum(not names.isdisjoint(_spellings(label)) for label in labels)
+            for kind, labels in _OWN_NAMES.items()
+        }
         is_policy = "number" in names and not names.isdisjoint(_spellings("validFrom"))
         if is_policy or (own[Kind.POLICIES] > 1 and not own[Kind.VEHICLES]):
             return Kind.POLICIES
@@ -204,7 +201,7 @@ def layout_with_deletions(
     deleted = Column(
         name,
         frozenset([normalised(name)]),
-        values.boolean(DELETED, _BOOLEANS),
+        values.boolean(DELETED),
         presence,
         member=DELETED,
     )
@@ -235,11 +232,6 @@ _OWN_NAMES = {
     Kind.FINES: ("amount", "settledOn"),
 }
 """The columns that only one kind has, besides `reference`."""
-
-
-def _count(names: frozenset[str], labels: Iterable[str]) -> int:
-    """Return how many of these columns are among the names."""
-    return sum(not names.isdisjoint(_spellings(label)) for label in labels)
 
 
 def _column(

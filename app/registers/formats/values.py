@@ -243,17 +243,21 @@ def known_word(
     return parser(label, lambda value: words.get(value.lower()), missing)
 
 
-def boolean(label: str, words: Mapping[str, bool]) -> Callable[[str], bool | None]:
-    """Return a parser of true and false in upper or lower case. Any other word rejects the row.
+# Spreadsheets and databases write yes and 1, and these words have no other meaning. Any other word
+# rejects the row: the operator makes native files, and can correct them.
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "1", "1.0"), True),
+    **dict.fromkeys(("false", "no", "0", "0.0"), False),
+}
 
-    Args:
-        words: the value of each word, which is in lower case.
-    """
+
+def boolean(label: str) -> Callable[[str], bool | None]:
+    """Return a parser of true and false in upper or lower case. Any other word rejects the row."""
 
     def parse(value: str) -> bool:
-        if value.lower() not in words:
+        if value.lower() not in _BOOLEANS:
             raise RowFault(_unknown_flag(label, value))
-        return words[value.lower()]
+        return _BOOLEANS[value.lower()]
 
     return parser(label, parse, MISSING | NOTHING)
 

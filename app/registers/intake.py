@@ -75,7 +75,7 @@ class Intake:
         content: ContentDigest,
     ) -> None:
         first = next(files)
-        self.format, self.kind = self._detected = detect(first, request)
+        self.format, self.kind = detect(first, request)
         self.request = request
         self.rejects = RejectsFile(request.max_rejects)
         self.runs = Runs(order_of(self.kind), runs_directory)
@@ -93,7 +93,8 @@ class Intake:
         )
         self._content = content
         self._reader = Reader(
-            self._detected,
+            self.format,
+            self.kind,
             self.rejects,
             self._columns,
             self.runs,
@@ -158,7 +159,7 @@ class Intake:
 
     def _require_same(self, file: InputFile) -> None:
         """Raise FileFault if a file differs from the first in format or kind, or cannot replace."""
-        if detect(file, self.request) != self._detected:
+        if detect(file, self.request) != (self.format, self.kind):
             raise FileFault(
                 f"The first file is {self.format.name} with {self.kind}, but this one is not; "
                 "load it with a command of its own.",

@@ -76,6 +76,8 @@ class Intake:
     ) -> None:
         first = next(files)
         self.format, self.kind = detect(first, request)
+        self.known = self.format.known_columns(self.kind)
+        """The columns that the format knows."""
         self.request = request
         self.rejects = RejectsFile(request.max_rejects)
         self.runs = Runs(order_of(self.kind), runs_directory)
@@ -86,7 +88,7 @@ class Intake:
         """The earlier loads that this load is compared with. `read` sets it."""
         self._files = chain((first,), files)
         self._columns = ColumnsSeen(
-            self.format.known_columns(self.kind),
+            self.known,
             request.allow_missing,
             self.rejects,
             keeps_absent=request.mode != REPLACE and not request.blank_missing,
@@ -131,7 +133,7 @@ class Intake:
         missing, or the disk has too little space.
         """
         self._space, self.baseline = space, baseline
-        columns = self.format.known_columns(self.kind).columns
+        columns = self.known.columns
         try:
             for file in self._files:
                 # The last page of an API is an empty array, which has no kind.

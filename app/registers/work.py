@@ -232,7 +232,7 @@ class Work:
         Call this once the counts are complete, before anything is committed. Raises RulesBroken.
         """
         self.change = change_by(self.counts)
-        known, counts = self.intake.format.known_columns(self.kind), self.counts
+        known, counts = self.intake.known, self.counts
         facts = self._facts(self.change)
         files = len(self.request.files)
         self.intake.rejects.notes += [
@@ -299,9 +299,7 @@ class Work:
             rows=self.intake.loaded,
             altered=self.intake.rejects.lost.count_altered(),
             day_before=frozenset(
-                column.member
-                for column in self.intake.format.known_columns(self.kind).columns
-                if column.is_day_before
+                column.member for column in self.intake.known.columns if column.is_day_before
             ),
             request=self.request,
             insured_by=insured_by,

@@ -193,8 +193,8 @@ class DropDirectory(Job[None]):
         """Report a batch that a mistake in its options prevents; its files stay."""
         load_id = note_refused(config, files, batch.register, error)
         self._warn(f"{error}\n{batch}: skipped")
-        names = [file.path.name for file in batch.files]
-        self.failed.append(NotLoaded(names, "skipped because of a mistake in its options", load_id))
+        outcome = "skipped because of a mistake in its options"
+        self.failed.append(NotLoaded(batch.names, outcome, load_id))
         refused: Item = {"files": files, "status": "failed", "reason": str(error)}
         self._report(refused | dict(error.details))
 
@@ -205,8 +205,7 @@ class DropDirectory(Job[None]):
         if aside and load_id and config.keep_failed:
             note_moved(config, load_id, aside)
         where = f"moved to {aside}" if aside else "left for the next run"
-        names = [file.path.name for file in batch.files]
-        self.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
+        self.failed.append(NotLoaded(batch.names, f"not loaded; {where}", load_id))
         self._warn(f"{ended.message or ended.reason}\n{batch}: not loaded; {where}")
 
     def _held(self, batch: Batch, ended: Ended, options: Sequence[str], config: Config) -> Ended:
@@ -233,8 +232,7 @@ class DropDirectory(Job[None]):
                 f'held in {aside}; accept it with "verifyd imports accept {load_id}", or reject it '
                 f'with "verifyd imports reject {load_id}"'
             )
-        names = [file.path.name for file in batch.files]
-        self.failed.append(NotLoaded(names, f"not loaded; {where}", load_id))
+        self.failed.append(NotLoaded(batch.names, f"not loaded; {where}", load_id))
         reason = f"the load breaks rules: {explained(ended.broken)}"
         warn(f"{reason}\n{batch}: not loaded; {where}")
         status = "held" if aside else "hindered"

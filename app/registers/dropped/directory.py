@@ -98,6 +98,11 @@ class Batch(NamedTuple):
     """Why one of the files cannot be loaded; empty if all can."""
 
     @property
+    def names(self) -> list[str]:
+        """The names of the files, without those of markers."""
+        return [file.path.name for file in self.files]
+
+    @property
     def directory(self) -> Path:
         return self.drop.joinpath(*self.folders)
 
@@ -109,7 +114,7 @@ class Batch(NamedTuple):
     def __str__(self) -> str:
         if self.register is None:
             return str(self.files[0].path)
-        return f"{self.directory} ({', '.join(file.path.name for file in self.files)})"
+        return f"{self.directory} ({', '.join(self.names)})"
 
     def require_whole(self) -> None:
         """Raise FileFault if a file has a fault, Hindered if a file may be incomplete after all.

@@ -11,7 +11,6 @@ from typing import BinaryIO, NamedTuple, TextIO
 import peewee
 
 from app.accounts.administration import require_account, require_plan
-from app.accounts.models import Plan
 from app.accounts.states import subject_of
 from app.actions import changing, complete, record
 from app.audit.record import AuditError
@@ -75,12 +74,6 @@ class _Rules(NamedTuple):
     """The reason of rows that have none."""
     today: str
 
-    @classmethod
-    def of(cls, plan: Plan, reason: str | None, today: str) -> "_Rules":
-        needs_reason = plan.enquiry == "required"
-        reasons = split_reasons(plan.enquiry_reasons) if plan.enquiry != "off" else []
-        return cls(plan.watches_max, reasons, needs_reason, reason, today)
-
 
 def import_watchlist(
     engine: Engine,
@@ -106,7 +99,9 @@ def import_watchlist(
     account = require_account(engine, account_name)
     plan = require_plan(engine, account.plan_id)
     reader = readers_for_watches(engine, config)[plan.is_sandbox]
-    rules = _Rules.of(plan, reason, reader.day(None))
+    reasons = split_reasons(plan.enquiry_reasons) if plan.enquiry != "off" else []
+    needs_reason = plan.enquiry == "required"
+    rules = _Rules(plan.watches_max, reasons, needs_reason, reason, reader.day(None))
     watches = Watches(engine)
     with (
         closing(Runs(_BY_PLATE, engine.scratch_directory)) as runs,
@@ -149,10 +144,13 @@ def import_watchlist(
                 subject = subject_of(account)
                 action = record(engine, None, "watches.import", subject, None, done)
 
-        def note(changed: WatchesChange) -> None:
-            created = done["created"] + len(changed.created)
-            replaced = done["replaced"] + len(changed.watches) - len(changed.created)
-            complete(engine, action, done | {"created": created, "replaced": replaced})
+        def with_piece(changed: WatchesChange) -> dict[str, int]:
+            created, stored = len(changed.created), len(changed.watches)
+            return {
+                "listed": listed,
+                "created": done["created"] + created,
+                "replaced": done["replaced"] + stored - created,
+            }
 
         for piece in _pieces(wanted):
             try:
@@ -163,7 +161,7 @@ def import_watchlist(
                     look,
                     rules.today,
                     tell if is_recorded else None,
-                    note=note,
+                    note=lambda changed: complete(engine, action, with_piece(changed)),
                 )
             except (AuditError, peewee.DatabaseError, peewee.InterfaceError) as error:
                 raise Hindered(
@@ -171,8 +169,7 @@ def import_watchlist(
                     f"{counted(listed, 'watch', 'watches')}: {message_of(error)}. Import the file "
                     "again to store the rest"
                 ) from error
-            done["created"] += len(changed.created)
-            done["replaced"] += len(changed.watches) - len(changed.created)
+            done = with_piece(changed)
             if len(changed.watches) < len(piece):
                 raise OperatorError(
                     f"the account has created other watches meanwhile, so {done['created']:,} new "

@@ -135,10 +135,11 @@ def _data_members(infos: list[zipfile.ZipInfo], zip_name: str) -> list[zipfile.Z
     ]
     if not data and len(files) == 1:
         return files
-    found = _spreadsheet(files)
-    if found and not data:
-        raise FileFault(f"The file is {found}; save it as CSV.", zip_name)
     if not data:
+        for info in files:
+            if info.filename in _SPREADSHEETS:
+                what = _SPREADSHEETS[info.filename]
+                raise FileFault(f"The file is {what}; save it as CSV.", zip_name)
         shown = ", ".join(printable(info.filename) for info in files[:_NAMES_SHOWN])
         endings = ", ".join(_DATA_ENDINGS)
         raise FileFault(
@@ -147,12 +148,6 @@ def _data_members(infos: list[zipfile.ZipInfo], zip_name: str) -> list[zipfile.Z
             zip_name,
         )
     return sorted_by_date(data, lambda info: info.filename)
-
-
-def _spreadsheet(files: Sequence[zipfile.ZipInfo]) -> str | None:
-    """Return what a zip is if it is the file of a spreadsheet program, else None."""
-    kinds = (_SPREADSHEETS.get(info.filename) for info in files)
-    return next(filter(None, kinds), None)
 
 
 def _is_ignored(member_name: str) -> bool:

@@ -18,7 +18,7 @@ from app.audit.recording import Recording, recording, said_by_command
 from app.clock_steps import clock_fault, old_times
 from app.config import Config
 from app.errors import Hindered, OperatorError
-from app.jobs.job import NICENESS, Job, run
+from app.jobs.job import NICENESS, Job, run, sentence_of
 from app.jobs.results import Results
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
@@ -104,7 +104,7 @@ class SweepWatches(Job[list[Swept]]):
     def faults(self, error: BaseException | None) -> list[str]:
         """Return why nothing was swept."""
         if isinstance(error, SweepRefused):
-            return [f"{str(error)[:1].upper()}{str(error)[1:]}."]
+            return [sentence_of(error)]
         return super().faults(error)
 
 

@@ -20,7 +20,7 @@ from app.audit.seal import Sealed, seal
 from app.clock_steps import clock_fault
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.job import NICENESS, Job
+from app.jobs.job import NICENESS, Job, sentence_of
 from app.jobs.results import Results
 from app.storage import reserve
 from app.storage.interface import Waiting
@@ -120,7 +120,7 @@ class PruneTrail(Job[Pruned | None]):
     def faults(self, error: BaseException | None) -> list[str]:
         """Return why nothing was removed, with the command that removes it all the same."""
         if isinstance(error, PruneRefused):
-            return [f"{str(error)[:1].upper()}{str(error)[1:]}."]
+            return [sentence_of(error)]
         return super().faults(error)
 
 

@@ -79,7 +79,7 @@ class Intake:
         self.known = self.format.known_columns(self.kind)
         """The columns that the format knows."""
         self.request = request
-        self.rejects = RejectsFile(request.max_rejects)
+        self.rejects = RejectsFile(request.max_rejects, request.rejects)
         self.runs = Runs(order_of(self.kind), runs_directory)
         self.show = show
         self.read_at = 0

@@ -65,7 +65,6 @@ def load(
 
 def _dry_run(work: Work) -> LoadResult:
     """Find out how a load would end; write nothing but the rejects, if `--rejects` is given."""
-    _name_rejects(work, None)
     work.entry = work.generations.find_current()
     work.generations.require_room(work.entry)
     work.generations.require_data(work.entry)
@@ -112,18 +111,13 @@ def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
     return result
 
 
-def _name_rejects(work: Work, default: Path | None) -> None:
-    """Set the path of the rejects file: the operator's, else the default, else no file."""
-    named = work.request.rejects
-    work.intake.rejects.write_to(named or default, is_named=named is not None)
-
-
 def _begin(work: Work, data_dir: Path, attempt: Attempt) -> None:
-    """Add the history line, whose number is in the name of the rejects file."""
+    """Add the history line, whose number is in the default name of the rejects file."""
     columns = {"status": "running"} | attempt.columns
     load_id = reserve.with_reserve(work.engine, insert_line, work.engine, **columns)
     work.load_id = attempt.load_id = load_id
-    _name_rejects(work, rejects_path(data_dir, work.register, work.load_id))
+    rejects = work.intake.rejects
+    rejects.path = rejects.path or rejects_path(data_dir, work.register, load_id)
 
 
 @contextmanager

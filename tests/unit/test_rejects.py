@@ -26,8 +26,8 @@ def rejects_file(
     path: Path, limit: RejectLimit = ANY_NUMBER, *, is_named: bool = False
 ) -> RejectsFile:
     """Return a report that writes to this file."""
-    rejects = RejectsFile(limit)
-    rejects.write_to(path, is_named=is_named)
+    rejects = RejectsFile(limit, path if is_named else None)
+    rejects.path = path
     return rejects
 
 

@@ -120,10 +120,11 @@ class RejectsFile:
     Args:
         limit: how many rejects the load may have. The load ends as soon as it certainly exceeds the
             limit.
+        named: the file that the operator named; it is then an error if it cannot be opened.
     """
 
-    def __init__(self, limit: RejectLimit) -> None:
-        self.path: Path | None = None
+    def __init__(self, limit: RejectLimit, named: Path | None = None) -> None:
+        self.path = named
         """The file; None to count only."""
         self.rejected = 0
         self.skipped = 0
@@ -138,19 +139,11 @@ class RejectsFile:
         self.lost = LostValues()
         """The values that cannot be read and count as missing."""
         self._limit = limit
-        self._is_named = False
+        self._is_named = named is not None
         self._bytes = 0
         self._descriptor: int | None = None
         self._is_closed = False
         self._is_full = False
-
-    def write_to(self, path: Path | None, *, is_named: bool) -> None:
-        """Write the rejects to this file, whose name can contain the number of the load.
-
-        Args:
-            is_named: whether the operator named it. It is then an error if it cannot be opened.
-        """
-        self.path, self._is_named = path, is_named
 
     def reject(self, line: int, reason: str, record: str) -> None:
         """Count and write a rejected record. Raises TooManyRejects."""

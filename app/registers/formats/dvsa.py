@@ -151,31 +151,28 @@ class Dvsa(Format):
         return KnownColumns(_COLUMNS, _UNREAD_MEMBERS)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
-        return _changes(JsonObjects(stream, report, decoded_vehicle), _MemberNames(report), report)
+        objects, names = JsonObjects(stream, report, decoded_vehicle), _MemberNames(report)
+        unread: list[str] = []
+        unreadable: Counter[str] = Counter()
+        change_of = _vehicle_reader(unread)
+        for vehicle in objects:
+            unread.clear()
+            try:
+                change = change_of(vehicle)
+            except RowFault as fault:
+                objects.reject(str(fault))
+            else:
+                if unread:
+                    unreadable.update(unread)
+                if type(change) is VehicleRow:
+                    names.sample(objects)
+                yield change
+        for label, count in unreadable.items():
+            report.unreadable(label, Unreadable(count))
 
     def ends_with_line(self, head: bytes) -> bool:
         """Return False for an array, which marks its own end, and True for all other files."""
         return not is_array(head)
-
-
-def _changes(objects: JsonObjects, names: "_MemberNames", report: Report) -> Iterator[Change]:
-    unread: list[str] = []
-    unreadable: Counter[str] = Counter()
-    change_of = _vehicle_reader(unread)
-    for vehicle in objects:
-        unread.clear()
-        try:
-            change = change_of(vehicle)
-        except RowFault as fault:
-            objects.reject(str(fault))
-        else:
-            if unread:
-                unreadable.update(unread)
-            if type(change) is VehicleRow:
-                names.sample(objects)
-            yield change
-    for label, count in unreadable.items():
-        report.unreadable(label, Unreadable(count))
 
 
 class _MemberNames:

@@ -79,21 +79,17 @@ class Mid(Format):
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         """Yield policies and changes. Raises FileFault if the trailer is missing or wrong."""
-        return _changes(stream, report)
-
-
-def _changes(stream: BinaryIO, report: Report) -> Iterator[Change]:
-    change_of = _policy_reader()
-    for line, record in _between_header_and_trailer(_records(stream), report):
-        if isinstance(record, OverlongLine):
-            report.reject(line, f"longer than {LINE_BYTES_MAX:,} bytes", "")
-            continue
-        try:
-            change = change_of(record)
-        except RowFault as fault:
-            report.reject(line, str(fault), _shown(record))
-        else:
-            yield change
+        change_of = _policy_reader()
+        for line, record in _between_header_and_trailer(_records(stream), report):
+            if isinstance(record, OverlongLine):
+                report.reject(line, f"longer than {LINE_BYTES_MAX:,} bytes", "")
+                continue
+            try:
+                change = change_of(record)
+            except RowFault as fault:
+                report.reject(line, str(fault), _shown(record))
+            else:
+                yield change
 
 
 def _between_header_and_trailer(records: Records, report: Report) -> Records:

@@ -4,9 +4,9 @@ Most loads have only complete rows. Each of them replaces the row with the same 
 deletions and cancellations are applied one by one, in the order of the file.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.registers.formats.changes import (
     Columns,
@@ -141,8 +141,12 @@ def _timed(row: Columns, old: Columns | None, loaded_at: int) -> Columns:
     return with_time(row, loaded_at)
 
 
-_judged = itemgetter(*(each.position for each in COLUMNS[Kind.VEHICLES] if each.check))
-"""Returns the values of a vehicle's row that its checks depend on."""
+JUDGED: Mapping[Kind, Callable[[Columns], Any]] = {
+    Kind.VEHICLES: itemgetter(*(each.position for each in COLUMNS[Kind.VEHICLES] if each.check)),
+    Kind.POLICIES: itemgetter(*map(PolicyRow._fields.index, ("valid_to", "cancelled_on"))),
+    Kind.FINES: itemgetter(FineRow._fields.index("settled")),
+}
+"""Return the values of a row on which answers depend, besides its key."""
 
 
 def _dated(row: Columns, old: Columns | None, loaded_at: int) -> Columns:
@@ -153,7 +157,8 @@ def _dated(row: Columns, old: Columns | None, loaded_at: int) -> Columns:
     """
     if old is None or time_of(row) > time_of(old):
         return row
-    if _judged(row) != _judged(old):
+    judged = JUDGED[Kind.VEHICLES]
+    if judged(row) != judged(old):
         return with_time(row, loaded_at)
     # A file can correct a time in the future. Others may be those of loads.
     return row if time_of(old) > loaded_at else with_time(row, time_of(old))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from app.clock import is_day_before
 from app.registers.applying.answers import AnswerCounts, LoadBasis
-from app.registers.applying.apply_changes import Effect
+from app.registers.applying.apply_changes import JUDGED, Effect
 from app.registers.applying.counts import in_force
 from app.registers.applying.parts import Judge, PlatePart, RowsByPlate, joined
 from app.registers.formats.changes import Columns, order_of
@@ -27,7 +27,6 @@ from app.storage.registers import (
 )
 from app.storage.stores import connected_again
 from app.storage.tables import (
-    COLUMNS,
     TABLES,
     FineRow,
     Kind,
@@ -75,7 +74,7 @@ class AnswerComparer:
 
     def add(self, effect: Effect) -> None:
         """Take changes, in the order of their keys, and judge full pages of plates."""
-        judged, changed = _JUDGED[self._kind], self._changed
+        judged, changed = JUDGED[self._kind], self._changed
         for row in effect.removed:
             changed.setdefault(row[0], []).append((row, None))
         for row in effect.added:
@@ -276,12 +275,6 @@ def _by_plate(
 
 
 _GENERATION = attrgetter("generation")
-_JUDGED = {
-    Kind.VEHICLES: itemgetter(*(each.position for each in COLUMNS[Kind.VEHICLES] if each.check)),
-    Kind.POLICIES: itemgetter(*map(PolicyRow._fields.index, ("valid_to", "cancelled_on"))),
-    Kind.FINES: itemgetter(FineRow._fields.index("settled")),
-}
-"""Return the values of a row on which answers depend, besides its key."""
 _NUMBER = {
     Kind.POLICIES: itemgetter(PolicyRow._fields.index("number")),
     Kind.FINES: itemgetter(FineRow._fields.index("reference")),

@@ -5,7 +5,7 @@ once when it is over. Everything that is found at one moment is one message.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from app import clock
@@ -47,13 +47,13 @@ def report(config: Config, gather: Callable[[], FoundConditions]) -> Reported:
     try:
         with spool.locked():
             found = gather()
-            message = _due(found, spool.alerted(), running_since(config.state_dir, "import"))
-            if message is not None:
-                spool.put(*message)
+            due = _due(found, spool.alerted(), running_since(config.state_dir, "import"))
+            if due is not None:
+                spool.put(*due)
     except (OSError, OperatorError) as error:
         _log.error("no alert can be queued: %s", error)
         return Reported(found or gather())
-    return Reported(found, message[0] if message else None)
+    return Reported(found, due[0] if due else None)
 
 
 def _due(
@@ -77,22 +77,11 @@ def _due(
         return None
     message = composed(problems, list(solved.values()))
     known = {key: each for key, each in alerted.items() if key not in solved}
-    return message, known | _remembered(problems, alerted, message.created_at)
-
-
-def _remembered(
-    problems: Sequence[Condition], alerted: Mapping[str, Alerted], now: int
-) -> dict[str, Alerted]:
-    """Return the reported conditions to remember. Each keeps the time of its first report."""
-    return {
-        each.key: Alerted(
-            each.occurrence,
-            each.title,
-            alerted[each.key].since if each.key in alerted else each.since,
-            now,
-        )
-        for each in problems
-    }
+    for each in problems:
+        # A problem that is reported again keeps the time of its first report.
+        since = alerted.get(each.key, each).since
+        known[each.key] = Alerted(each.occurrence, each.title, since, message.created_at)
+    return message, known
 
 
 def _is_news(condition: Condition, alerted: Mapping[str, Alerted]) -> bool:

@@ -112,6 +112,11 @@ class Intake:
         return self._reader.loaded
 
     @property
+    def records(self) -> int:
+        """How many records were read: those loaded, and those rejected and skipped."""
+        return self.loaded + self.rejects.rejected + self.rejects.skipped
+
+    @property
     def is_fresh(self) -> bool:
         """Whether the register counts as updated: a record was valid, or it may be empty."""
         return counts_as_loaded(self.loaded + self.rejects.skipped, self.request.accepted)

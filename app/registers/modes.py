@@ -43,7 +43,7 @@ def merge(work: Work, require_lock: Callable[[Engine], None]) -> None:
             work.require_rules()
             table.analyse()
             counts = work.counts
-            applied = Applied(work.intake.loaded - counts.skipped, counts.changed, counts.held)
+            applied = Applied(work.loaded, counts.changed, counts.held)
             note_applied(opened, work.load_id, applied)
             require_lock(opened.engine)
             # If this load is killed between its commits, the load that records it needs this.

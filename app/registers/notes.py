@@ -137,7 +137,7 @@ def late_end_notes(sample: Sequence[Columns], known: KnownColumns) -> list[str]:
 
 def page_notes(intake: Intake, held_before: int) -> list[str]:
     """Return a sentence if a first load may be only the first page of an API."""
-    rows = intake.loaded + intake.rejects.rejected + intake.rejects.skipped
+    rows = intake.records
     if held_before or rows not in intake.format.page_rows:
         return []
     return [

@@ -94,6 +94,14 @@ class Work:
     def __str__(self) -> str:
         return f"load {self.load_id}, {self.request.mode} of {self.register} {self.kind}"
 
+    @property
+    def loaded(self) -> int:
+        """How many rows and changes were loaded.
+
+        The comparison finds further records to skip: deletions that match no row.
+        """
+        return self.intake.loaded - self.counts.skipped
+
     def begin_counts(self, opened: OpenRegister | None, *, is_recovered: bool = True) -> None:
         """Begin to count the changes in a register, which is None if the register is new.
 
@@ -272,8 +280,7 @@ class Work:
 
     def _rows_read(self) -> int:
         """Return how many rows of native and mapped files were read that remove no row."""
-        removed = 0 if self.is_replace else self.counts.removed
-        return self.intake.loaded - self.counts.skipped - removed
+        return self.loaded - (0 if self.is_replace else self.counts.removed)
 
     def _facts(self, change: LoadChange) -> Facts:
         """Return what the rules judge; the register is read only if a rule needs more."""
@@ -337,10 +344,12 @@ class Work:
 
     def columns_of_reading(self) -> dict[str, object]:
         """Return the columns of the history line with the counts of records read so far."""
-        rejected, skipped = self.intake.rejects.rejected, self.intake.rejects.skipped
-        rows = self.intake.loaded + rejected + skipped
-        read = {"rows": rows, "rejected": rejected, "skipped": skipped}
-        return read | self._columns_of_files()
+        rejects = self.intake.rejects
+        return self._columns_of_files() | {
+            "rows": self.intake.records,
+            "rejected": rejects.rejected,
+            "skipped": rejects.skipped,
+        }
 
     def _columns_of_files(self) -> dict[str, object]:
         return {
@@ -352,15 +361,12 @@ class Work:
 
     def _totals(self) -> dict[str, Any]:
         """Return the members that the result and the history share; see `LoadResult`."""
-        rejected, counts = self.intake.rejects.rejected, self.counts
-        # The comparison finds further records to skip: deletions that match no row.
-        loaded = self.intake.loaded - counts.skipped
-        skipped = self.intake.rejects.skipped + counts.skipped
+        rejects, counts = self.intake.rejects, self.counts
         return {
-            "rows": loaded + rejected + skipped,
-            "loaded": loaded,
+            "rows": self.intake.records,
+            "loaded": self.loaded,
             "changed": counts.changed,
-            "rejected": rejected,
-            "skipped": skipped,
+            "rejected": rejects.rejected,
+            "skipped": rejects.skipped + counts.skipped,
             "checksum": self.intake.checksum,
         }

@@ -114,7 +114,7 @@ def _fill_in_parallel(work: Work, made: NextGeneration) -> None:
         if is_done:
             made.add_part(work.kind)
             (their_counts, in_latin), _ = read_value(result)
-            counts.add_tuple(their_counts)
+            counts.add_others(their_counts)
             work.in_latin.update(in_latin)
     finally:
         worker.end()

@@ -50,20 +50,19 @@ class Tally:
 
     Args:
         day: ISO date on which rows are in force or not.
-        counts: the counts to start with, from `to_tuple` of another tally.
     """
 
-    def __init__(self, kind: Kind, day: str, counts: Sequence[Any] | None = None) -> None:
+    def __init__(self, kind: Kind, day: str) -> None:
         self.kind = kind
         self.day = day
         self.members = MEMBERS[kind]
         self._in_force = in_force(kind, day)
-        self.rows: int = counts[0] if counts else 0
-        self.live: int = counts[1] if counts else 0
+        self.rows = 0
+        self.live = 0
         """How many rows are in force."""
-        self.known: list[int] = counts[2] if counts else [0] * len(self.members)
+        self.known = [0] * len(self.members)
         """How many rows have a value for each member."""
-        self.values: list[set[Any]] = counts[3] if counts else [set() for _ in self.members]
+        self.values: list[set[Any]] = [set() for _ in self.members]
         """The different values of each member; if there are VALUES_MAX, there may be more."""
 
     def add(self, rows: Sequence[Columns]) -> None:
@@ -84,22 +83,23 @@ class Tally:
             if len(self.values[at]) < VALUES_MAX:
                 self.values[at].update(known)
 
-    def add_tally(self, other: "Tally") -> None:
-        """Count the rows of another tally, too."""
-        self.rows += other.rows
-        self.live += other.live
-        self.known = list(map(add, self.known, other.known))
-        self.values = list(map(or_, self.values, other.values))
+    def add_others(self, counts: Sequence[Any]) -> None:
+        """Add the counts of another tally, from `to_tuple`."""
+        rows, live, known, values = counts
+        self.rows += rows
+        self.live += live
+        self.known = list(map(add, self.known, known))
+        self.values = list(map(or_, self.values, values))
 
     def __add__(self, other: "Tally") -> "Tally":
         """Return the tally of the rows of both tallies."""
         both = Tally(self.kind, self.day)
-        both.add_tally(self)
-        both.add_tally(other)
+        both.add_others(self.to_tuple())
+        both.add_others(other.to_tuple())
         return both
 
     def to_tuple(self) -> tuple[Any, ...]:
-        """Return all counts as a tuple, for a `Tally` in another process."""
+        """Return all counts as a tuple, for `add_others`."""
         return self.rows, self.live, self.known, self.values
 
     def document(self) -> dict[str, int]:
@@ -113,15 +113,15 @@ class Differences:
 
     Args:
         day: ISO date; a day more than 20 years later is far away.
-        counts: the counts to start with, from `to_tuple` of others.
     """
 
-    def __init__(self, kind: Kind, day: str, counts: Sequence[list[int]] | None = None) -> None:
+    def __init__(self, kind: Kind, day: str) -> None:
         self._kind = kind
         self._members = MEMBERS[kind]
         self._far = f"{int(day[:4]) + FAR_YEARS:04}{day[4:]}"
-        nothing = [[0] * len(self._members) for _ in range(5)]
-        self.lost, self.gained, self.changed, self.misplaced, self.day_sooner = counts or nothing
+        self.lost, self.gained, self.changed, self.misplaced, self.day_sooner = (
+            [0] * len(self._members) for _ in range(5)
+        )
         """By member: how many rows knew it and do not any more, the opposite, how many have another
         value, how many of those have an expiry that moved back, or now is far away, and how many
         have an agency's that moved back by one day only."""
@@ -156,7 +156,7 @@ class Differences:
             mine[:] = map(add, mine, other)
 
     def to_tuple(self) -> tuple[list[int], ...]:
-        """Return all counts, for other `Differences`."""
+        """Return all counts as a tuple, for `add_others`."""
         return self.lost, self.gained, self.changed, self.misplaced, self.day_sooner
 
 
@@ -236,18 +236,18 @@ class Counts:
         return self.unchanged + self.updated
 
     def to_tuple(self) -> tuple[Any, ...]:
-        """Return all counts as a tuple, for `add_tuple` in another process."""
+        """Return all counts as a tuple, for `add_others` in another process."""
         tallies = (tally.to_tuple() for tally in self._tallies)
         return self.skipped, self.differences.to_tuple(), self.answers.to_tuple(), *tallies
 
-    def add_tuple(self, counts: tuple[Any, ...]) -> None:
+    def add_others(self, counts: tuple[Any, ...]) -> None:
         """Add the counts of another process for the same load."""
         skipped, differences, answers, *others = counts
         self.skipped += skipped
         self.differences.add_others(differences)
         self.answers.add_others(answers)
         for mine, other in zip(self._tallies, others, strict=True):
-            mine.add_tally(Tally(self.kind, self.day, other))
+            mine.add_others(other)
 
     @property
     def _tallies(self) -> tuple[Tally, ...]:

@@ -207,19 +207,20 @@ class TaskTable(ABC, Generic[T]):
         return int(query.execute(self._engine))
 
     def _select(self, condition: peewee.Expression, limit: int | None = None) -> Iterator[T]:
-        """Yield tasks, latest first."""
+        """Return tasks as they are seen from here, latest first."""
+        return map(self._seen_from_here, self._read(condition, limit))
+
+    def _read(self, condition: peewee.Expression, limit: int | None = None) -> list[T]:
         query = self._model.select(*self._columns).where(condition)
         ordered = query.order_by(self._model.id.desc()).limit(limit)
-        for row in list(ordered.tuples().execute(self._engine)):
-            yield self._seen_from_here(self._task(*row))
+        return [self._task(*row) for row in ordered.tuples().execute(self._engine)]
 
     def _seen_from_here(self, task: T) -> T:
         """Return a task as `interrupted` if its process has ended without a word."""
         if not task.is_running or self._has_process(task):
             return task
-        query = self._model.select(*self._columns).where(self._model.id == task.id)
         # A task that ended while its lock was looked at was not killed.
-        again = next(self._task(*row) for row in query.tuples().execute(self._engine))
+        (again,) = self._read(self._model.id == task.id)
         if again.is_running:
             return msgspec.structs.replace(again, status=INTERRUPTED)
         return again

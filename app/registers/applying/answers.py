@@ -45,9 +45,9 @@ class Moves:
     Memory is bounded: of many numbers, those with certain checksums stand for all.
     """
 
-    def __init__(self, mask: int = 0, left: Iterable[int] = (), came: Iterable[int] = ()) -> None:
-        self._mask = mask
-        self._left, self._came = set(left), set(came)
+    def __init__(self) -> None:
+        self._mask = 0
+        self._left, self._came = set[int](), set[int]()
 
     def add(self, before: set[str], after: set[str]) -> None:
         """Add the numbers of a plate."""

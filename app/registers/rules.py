@@ -295,13 +295,12 @@ def _dates(facts: Facts) -> str | None:
     names = [member.name for member in MEMBERS[facts.kind] if member.is_expiry]
     # Agencies write the first day without; of policies only a mapping says so.
     may_be_sooner = facts.kind == Kind.VEHICLES or facts.day_before.issuperset(names)
-    count_of = attrgetter("misplaced") if may_be_sooner else _misplaced_or_sooner
+
+    def count_of(member: MemberChange) -> int:
+        return member.misplaced + (0 if may_be_sooner else member.day_sooner)
+
     what = f"would have a date that moved back, or is over {FAR_YEARS} years away"
     return _of_rows(facts, "dates", names, count_of, what)
-
-
-def _misplaced_or_sooner(member: MemberChange) -> int:
-    return member.misplaced + member.day_sooner
 
 
 def _identity(facts: Facts) -> str | None:

@@ -242,10 +242,6 @@ def _of_24_hours(match: re.Match[str]) -> str:
     return f"{hour % 12 + 12 * (half == 'P') if half else hour:02}{rest}"
 
 
-def _plain_zone(match: re.Match[str]) -> str:
-    return "Z" if match["utc"] else ""
-
-
 def _seconds(day: str, time: str, zone: tzinfo | None = None) -> int | None:
     """Return a valid day and a time of day in Unix seconds; None for an invalid time.
 
@@ -260,7 +256,8 @@ def _seconds(day: str, time: str, zone: tzinfo | None = None) -> int | None:
         return None
     with suppress(ValueError):
         of_24_hours = _HOUR.sub(_of_24_hours, time.upper())
-        found = datetime.fromisoformat(day + _ZONE_WORD.sub(_plain_zone, of_24_hours))
+        plain = _ZONE_WORD.sub(lambda word: "Z" if word["utc"] else "", of_24_hours)
+        found = datetime.fromisoformat(day + plain)
         if found.tzinfo is None and zone is not None:
             found = found.replace(tzinfo=zone)
         if found.tzinfo is not None:

@@ -96,7 +96,7 @@ class UnreadableValues:
 
     def __init__(self, columns: Sequence[Column], lacking: Collection[int] = ()) -> None:
         self._columns = [
-            (position, column, column.blanks)
+            (position, column)
             for position, column in enumerate(columns)
             if column.blanks and position not in lacking
         ]
@@ -119,7 +119,7 @@ class UnreadableValues:
         for position, column, is_altered in self._alterable:
             if is_altered(texts[position]):
                 self._altered[column.key] += 1
-        for position, column, blanks in self._columns:
+        for position, column in self._columns:
             text = texts[position]
             # PERF: the parsers cache what they return, so this takes 0.1 us per column.
             if not text:
@@ -128,7 +128,7 @@ class UnreadableValues:
                 self._readable[position] += 1
             elif (word := text.strip().lower()) in column.nothing:
                 self._nothing[position] += 1
-            elif word not in blanks:
+            elif word not in column.blanks:
                 self._add(column, 1, line_of(), (text,))
 
     def add_block(
@@ -144,19 +144,18 @@ class UnreadableValues:
             # PERF: the parser of many texts returns them as they are if they are of the usual form.
             if values[position] is not texts[position]:
                 self._altered[column.key] += sum(map(is_altered, texts[position]))
-        for position, column, blanks in self._columns:
+        for position, column in self._columns:
             missing = values[position].count(None)
             self._readable[position] += len(values[position]) - missing
             # PERF: in many files a column is empty; that shows in 8 ns per value.
             if not missing or not any(texts[position]):
                 continue
-            pairs = zip(texts[position], values[position], strict=True)
-            lost = [text for text, value in pairs if value is None and text]
+            both = zip(texts[position], values[position], strict=True)
+            lost = [text for text, value in both if value is None and text]
             words = [text.strip().lower() for text in lost]
             self._nothing[position] += sum(map(column.nothing.__contains__, words))
-            unreadable = [
-                text for text, word in zip(lost, words, strict=True) if word not in blanks
-            ]
+            pairs = zip(lost, words, strict=True)
+            unreadable = [text for text, word in pairs if word not in column.blanks]
             if unreadable:
                 first = line + texts[position].index(unreadable[0])
                 self._add(column, len(unreadable), first, tuple(unreadable[:TEXTS_MAX]))
@@ -166,7 +165,7 @@ class UnreadableValues:
         for key, altered in self._altered.items():
             if altered:
                 report.unreadable(key, Unreadable(0, altered=altered))
-        for position, column, _ in self._columns:
+        for position, column in self._columns:
             found = self._found.get(column.key, Unreadable(0))
             found = found._replace(
                 readable=self._readable[position], nothing=self._nothing[position]

@@ -5,7 +5,7 @@ So are lists of the plates whose answers a load changed, and files of watches an
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,7 @@ from app.accounts.models import Account
 from app.audit.comparison import comparison_of
 from app.audit.export import csv_of, write_export
 from app.audit.record import AuditError, Row, row_of
-from app.audit.recording import owner_for_task, record_now
+from app.audit.recording import Recording, owner_for_task, record_now, recording
 from app.audit.report import refusals_in, report
 from app.audit.search import Query, TimeSpan, estimate, search
 from app.audit.trail import record_use
@@ -26,7 +26,6 @@ from app.audit.verify import verify
 from app.audit.view import View, view_of
 from app.config import Config
 from app.jobs.plate_report import PlateReport, render_plate, report_plate
-from app.jobs.recorded_file import Note, Write, recorded_file
 from app.jobs.results import (
     BYTE_ORDER_MARK,
     KEPT_SECONDS,
@@ -335,32 +334,41 @@ def _account_of(running: RunningTask) -> Account:
     return require_account(running.engine, running.question.criteria.account or "")
 
 
+Write = Callable[[str], object]
+Note = Callable[..., object]
+"""Records plates; takes members of the record that differ from piece to piece."""
+
+
 @contextmanager
 def _recorded(
     running: RunningTask, way_out: str, account: Account | None = None
 ) -> Iterator[tuple[Write, Note]]:
-    """Begin the CSV file of a task whose plates are recorded, as `recorded_file` does.
+    """Begin the CSV file of a task; the trail has its plates before anybody can read them (D125).
+
+    Yields a function that writes text to the file, and one that records plates.
 
     Args:
+        way_out: what the person can do if there is no room for the file.
         account: whose plates they are; those of a sandbox are not recorded (D182).
+
+    Raises AuditError, also within the context, if the plates cannot be recorded.
     """
     asked, task = running.question, running.task
-    is_sandbox = account is not None and require_plan(running.engine, account.plan_id).is_sandbox
-    said = {
-        "request_id": asked.request_id,
-        "operation": task.kind,
-        "reason": asked.reason,
-        "reference": asked.reference,
-        "user": task.asked_by,
-        "criteria": asked.criteria if asked.criteria.account else None,
-    }
-    with (
-        running.results.opened(task, "csv") as file,
-        recorded_file(
-            running.engine, running.config, None if is_sandbox else said, file, way_out
-        ) as functions,
-    ):
-        yield functions
+    opened: AbstractContextManager[Recording] = nullcontext(Recording(None, {}))
+    if account is None or not require_plan(running.engine, account.plan_id).is_sandbox:
+        said = {
+            "request_id": asked.request_id,
+            "operation": task.kind,
+            "reason": asked.reason,
+            "reference": asked.reference,
+            "user": task.asked_by,
+            "criteria": asked.criteria if asked.criteria.account else None,
+        }
+        opened = recording(running.engine, running.config, said, owner_for_task)
+    with running.results.opened(task, "csv") as file, opened as recorded:
+        limited = LimitedFile(file, way_out)
+        limited.write(BYTE_ORDER_MARK)
+        yield lambda text: limited.write(text.encode()), recorded.record
 
 
 _WORK: Mapping[str, Callable[[RunningTask], object]] = {

@@ -167,11 +167,6 @@ class NotedProgress:
         self._due_ns = clock.monotonic_ns() + every_ns
 
 
-def progress_of(text: str | None) -> Progress | None:
-    """Return the progress in a column of the history, None if nothing was noted."""
-    return msgspec.json.decode(text, type=Progress) if text else None
-
-
 class PastLoad(NamedTuple):
     """An attempt; unknown members are None. Times are Unix seconds.
 
@@ -264,7 +259,7 @@ def past_load(load: RegisterLoad, states: Mapping[int, AttemptState]) -> PastLoa
         "accepted": json_list(load.accepted, str),
         "broken": refused_by(load),
         "known": msgspec.json.decode(load.known) if load.known else None,
-        "progress": progress_of(load.progress),
+        "progress": msgspec.json.decode(load.progress, type=Progress) if load.progress else None,
         "change": change_of(load),
     }
     return PastLoad(**stored | decoded)

@@ -4,7 +4,7 @@ import peewee
 import pytest
 
 from app.registers import attempts
-from app.registers.attempts import Attempt, NotedProgress, past_load, progress_of
+from app.registers.attempts import Attempt, NotedProgress, past_load
 from app.registers.history import History, find_load
 from app.registers.load import load
 from app.registers.request import LoadRequest
@@ -45,7 +45,7 @@ def test_it_is_in_the_history(world, run, mode):
     assert known[0].file == "cars.csv"
     size = (world.directory / "cars.csv").stat().st_size
     assert known[0].done <= size == known[0].total
-    last = progress_of(find_load(world.engine, result.load).progress)
+    last = past_load(find_load(world.engine, result.load), {}).progress
     assert last is not None
     assert (last.file, last.total) == (None, 12_000)
 

@@ -114,8 +114,9 @@ def _copy(source: Path, target: Path, *, is_sealed: bool) -> BackupFile:
     digest = hashlib.sha256()
     with open(source, "rb", buffering=0) as reading, open(target, "xb", opener=_private) as writing:
         size_bytes = os.fstat(reading.fileno()).st_size
-        remaining = size_bytes if is_sealed else whole_bytes(reading.fileno(), size_bytes)
-        size_bytes = remaining
+        if not is_sealed:
+            size_bytes = whole_bytes(reading.fileno(), size_bytes)
+        remaining = size_bytes
         while remaining and (piece := reading.read(min(BLOCK_BYTES, remaining))):
             digest.update(piece)
             writing.write(piece)

@@ -28,10 +28,12 @@ from app.audit.segments import INDEX, OPEN_MODE, Segment, line_groups, open_regu
 from app.errors import BAD_JSON
 from app.storage.files import sync
 
-HEADER = b"verifyd index 1\n"
 BLOCK_BYTES = 64 * 1024
-ENTRY = struct.Struct(">8sII")
-_READ_ENTRIES = 1_024
+_HEADER = b"verifyd index 1\n"
+_ENTRY = struct.Struct(">8sII")
+_FOUND_ENTRIES = 1_024
+_MERGED_ENTRIES = 4_096
+"""How many entries of each file are in memory while files are merged."""
 _NAME = re.compile(r"(?P<first>\d{8})-(?P<last>\d{8})\.(?P<level>\d)", re.ASCII)
 
 
@@ -68,8 +70,8 @@ class IndexReader:
     def __init__(self, path: Path) -> None:
         self._descriptor = open_regular(path, os.O_RDONLY | os.O_CLOEXEC)
         size = os.fstat(self._descriptor).st_size
-        self._entries, rest = divmod(size - len(HEADER), ENTRY.size)
-        if rest or os.pread(self._descriptor, len(HEADER), 0) != HEADER:
+        self._entries, rest = divmod(size - len(_HEADER), _ENTRY.size)
+        if rest or os.pread(self._descriptor, len(_HEADER), 0) != _HEADER:
             os.close(self._descriptor)
             raise ValueError("no index")
         self.reads = 0
@@ -85,19 +87,24 @@ class IndexReader:
         """Yield the segments and blocks of a key, as `key_of` returns it, in order."""
         place = bisect_left(range(self._entries), key, key=self._key_at)
         # PERF: an account has an entry for nearly every block, 50,000 in ten million records.
-        while entries := self._read(place, _READ_ENTRIES):
-            for found, number, block in ENTRY.iter_unpack(entries):
+        while entries := self._read(place, _FOUND_ENTRIES):
+            for found, number, block in _ENTRY.iter_unpack(entries):
                 if found != key:
                     return
                 yield number, block
-            place += _READ_ENTRIES
+            place += _FOUND_ENTRIES
+
+    def batches(self, number: int) -> Iterator[list[bytes]]:
+        """Yield all entries in the order of the file, in lists of so many."""
+        for place in range(0, self._entries, number):
+            yield _split(self._read(place, number))
 
     def _key_at(self, place: int) -> bytes:
         self.reads += 1
         return self._read(place, 1)[: len(b"12345678")]
 
     def _read(self, place: int, number: int) -> bytes:
-        return os.pread(self._descriptor, ENTRY.size * number, len(HEADER) + place * ENTRY.size)
+        return os.pread(self._descriptor, _ENTRY.size * number, len(_HEADER) + place * _ENTRY.size)
 
 
 def list_index_files(directory: Path) -> list[IndexFile]:
@@ -198,7 +205,7 @@ class Entries:
 
     def _merged(self) -> Iterator[bytes]:
         self._latest.sort()
-        return heapq.merge(self._latest, *(_read(run, 0) for run in self._runs))
+        return heapq.merge(self._latest, *map(_entries_of_run, self._runs))
 
 
 def gather(path: Path, number: int, directory: Path) -> Gathered:
@@ -225,7 +232,7 @@ def gather(path: Path, number: int, directory: Path) -> Gathered:
             last = max(last, record.time)
             new = set(keys_in(record)) - seen
             seen |= new
-            entries.add([ENTRY.pack(key_of(*key), number, block) for key in new])
+            entries.add([_ENTRY.pack(key_of(*key), number, block) for key in new])
     if unreadable:
         _log.warning("%s has lines that are no records: %d", path, unreadable)
     return Gathered(first, last, entries)
@@ -239,7 +246,7 @@ def write_index(directory: Path, file: IndexFile, entries: Iterable[bytes]) -> N
     """
     new = directory / f"{file.name}{_TEMPORARY}"
     with open(new, "wb", opener=_private) as written:
-        written.write(HEADER)
+        written.write(_HEADER)
         written.writelines(_joined(entries))
         written.flush()
         os.fsync(written.fileno())
@@ -280,7 +287,7 @@ def drop_from_index(trail: Path, numbers: set[int]) -> None:
         kept = [n for n in range(file.first, file.last + 1) if n not in numbers]
         if kept:
             entries = _entries(directory / file.name)
-            wanted = (each for each in entries if ENTRY.unpack(each)[1] not in numbers)
+            wanted = (each for each in entries if _ENTRY.unpack(each)[1] not in numbers)
             write_index(directory, IndexFile(kept[0], kept[-1], file.level), wanted)
         if not kept or (kept[0], kept[-1]) != (file.first, file.last):
             (directory / file.name).unlink()
@@ -337,14 +344,17 @@ def _private(path: str, flags: int) -> int:
 
 
 def _entries(path: Path) -> Iterator[bytes]:
-    with open(path, "rb", buffering=0) as file:
-        yield from _read(file, len(HEADER))
+    with IndexReader(path) as reader:
+        for batch in reader.batches(_MERGED_ENTRIES):
+            yield from batch
 
 
-def _read(file: BinaryIO, start: int) -> Iterator[bytes]:
-    """Yield the entries of a file from a position on."""
-    size = ENTRY.size
-    file.seek(start)
-    while data := file.read(size * 4096):
-        for at in range(0, len(data), size):
-            yield data[at : at + size]
+def _entries_of_run(file: BinaryIO) -> Iterator[bytes]:
+    file.seek(0)
+    while data := file.read(_ENTRY.size * _MERGED_ENTRIES):
+        yield from _split(data)
+
+
+def _split(data: bytes) -> list[bytes]:
+    """Return the entries of a part of a file."""
+    return [data[at : at + _ENTRY.size] for at in range(0, len(data), _ENTRY.size)]

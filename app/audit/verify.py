@@ -22,10 +22,10 @@ from app.audit.chain import (
     segment_fault,
 )
 from app.audit.digests import KeptDigests, compare
-from app.audit.index import ENTRY, HEADER, list_index_files
+from app.audit.index import IndexReader, list_index_files
 from app.audit.record import find_record
 from app.audit.seal import Digest, digest_file
-from app.audit.segments import CHAIN, INDEX, SUFFIX, chunks, line_groups, segment_number, unchanged
+from app.audit.segments import CHAIN, INDEX, SUFFIX, line_groups, segment_number, unchanged
 from app.audit.upkeep import (
     UpkeepRecords,
     age_notes,
@@ -42,6 +42,7 @@ KEEP = "24m"
 """The age that is kept by default."""
 _NUMBER = slice(8, 12)
 """Where an entry of the index has the number of its segment."""
+_BATCH_ENTRIES = 65_536
 
 
 class Verdict(NamedTuple):
@@ -364,34 +365,19 @@ def _leads_to_all(path: Path, wanted: Mapping[int, str]) -> bool:
     sha256 = {number.to_bytes(4, "big"): hashlib.sha256() for number in wanted}
     latest = b""
     try:
-        for entries in _batches(path):
-            if entries != sorted(entries) or entries[0] < latest:
-                return False
-            latest = entries[-1]
-            # PERF: a merged file has the entries of thousands of segments in any order.
-            parts: dict[bytes, list[bytes]] = defaultdict(list)
-            for entry in entries:
-                parts[entry[_NUMBER]].append(entry)
-            for number in parts.keys() & sha256.keys():
-                sha256[number].update(b"".join(parts[number]))
+        with IndexReader(path) as reader:
+            for entries in reader.batches(_BATCH_ENTRIES):
+                if entries != sorted(entries) or entries[0] < latest:
+                    return False
+                latest = entries[-1]
+                # PERF: a merged file has the entries of thousands of segments in any order.
+                parts: dict[bytes, list[bytes]] = defaultdict(list)
+                for entry in entries:
+                    parts[entry[_NUMBER]].append(entry)
+                for number in parts.keys() & sha256.keys():
+                    sha256[number].update(b"".join(parts[number]))
     except (OSError, ValueError):
         return False
     return all(
         sha256[number.to_bytes(4, "big")].hexdigest() == digest for number, digest in wanted.items()
     )
-
-
-def _batches(path: Path) -> Iterator[list[bytes]]:
-    """Yield the entries of an index file. Raises OSError; ValueError if it is damaged."""
-    rest, header = b"", HEADER
-    for piece in chunks(path):
-        if header and not piece.startswith(header):
-            raise ValueError("no index")
-        data = rest + piece[len(header) :]
-        header = b""
-        end = len(data) - len(data) % ENTRY.size
-        rest = data[end:]
-        if end:
-            yield [data[at : at + ENTRY.size] for at in range(0, end, ENTRY.size)]
-    if rest or header:
-        raise ValueError("no index")

@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from app.audit.record import Record, decode_record
-from app.audit.segments import INDEX, OPEN_MODE, Segment, line_groups, open_regular
+from app.audit.segments import OPEN_MODE, Segment, line_groups, open_regular
 from app.errors import BAD_JSON
 from app.storage.files import sync
 
 BLOCK_BYTES = 64 * 1024
+_DIRECTORY = "index"
+"""Below that of the trail."""
 _HEADER = b"verifyd index 1\n"
 _ENTRY = struct.Struct(">8sII")
 _FOUND_ENTRIES = 1_024
@@ -49,6 +51,10 @@ class IndexFile(NamedTuple):
     def name(self) -> str:
         """The name of the file."""
         return f"{self.first:08}-{self.last:08}.{self.level}"
+
+    def path_in(self, trail: Path) -> Path:
+        """Return its path in the directory of a trail."""
+        return trail / _DIRECTORY / self.name
 
     def covers(self, number: int) -> bool:
         """Tell whether the file has the entries of a segment."""
@@ -107,11 +113,11 @@ class IndexReader:
         return os.pread(self._descriptor, _ENTRY.size * number, len(_HEADER) + place * _ENTRY.size)
 
 
-def list_index_files(directory: Path) -> list[IndexFile]:
+def list_index_files(trail: Path) -> list[IndexFile]:
     """Return the files of the index by their first segment, without those that others cover."""
     names: list[str] = []
     with suppress(FileNotFoundError, NotADirectoryError):
-        names = os.listdir(directory)
+        names = os.listdir(trail / _DIRECTORY)
     chosen: list[IndexFile] = []
     # A file that covers more comes first.
     for each in sorted(
@@ -208,14 +214,9 @@ class Entries:
         return heapq.merge(self._latest, *map(_entries_of_run, self._runs))
 
 
-def gather(path: Path, number: int, directory: Path) -> Gathered:
-    """Read the records of a closed segment. Raises OSError.
-
-    Args:
-        directory: the directory of the index.
-    """
-    directory.mkdir(mode=0o700, exist_ok=True)
-    entries = Entries(directory)
+def gather(path: Path, number: int, trail: Path) -> Gathered:
+    """Read the records of a closed segment of a trail. Raises OSError."""
+    entries = Entries(_made(trail))
     first, last, unreadable = "", "", 0
     block, seen = -1, set[tuple[str, str]]()
     for offset, lines in line_groups(path):
@@ -238,19 +239,27 @@ def gather(path: Path, number: int, directory: Path) -> Gathered:
     return Gathered(first, last, entries)
 
 
-def write_index(directory: Path, file: IndexFile, entries: Iterable[bytes]) -> None:
+def _made(trail: Path) -> Path:
+    """Return the directory of the index, which is created if it is missing."""
+    directory = trail / _DIRECTORY
+    directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
+
+
+def write_index(trail: Path, file: IndexFile, entries: Iterable[bytes]) -> None:
     """Write an index file, which gets its name when it is complete. Raises OSError.
 
     Args:
         entries: sorted.
     """
-    new = directory / f"{file.name}{_TEMPORARY}"
+    path = file.path_in(trail)
+    new = path.with_name(f"{file.name}{_TEMPORARY}")
     with open(new, "wb", opener=_private) as written:
         written.write(_HEADER)
         written.writelines(_joined(entries))
         written.flush()
         os.fsync(written.fileno())
-    os.replace(new, directory / file.name)
+    new.replace(path)
 
 
 def complete_index(trail: Path, sealed: Iterable[Segment]) -> None:
@@ -259,49 +268,46 @@ def complete_index(trail: Path, sealed: Iterable[Segment]) -> None:
     Args:
         sealed: all segments that are sealed and were not removed.
     """
-    directory = trail / INDEX
-    directory.mkdir(mode=0o700, exist_ok=True)
-    _remove_rests(directory)
-    files = list_index_files(directory)
+    _remove_rests(trail)
+    files = list_index_files(trail)
     for segment in sealed:
         if not any(file.covers(segment.number) for file in files):
-            gathered = gather(trail / segment.file_name, segment.number, directory)
-            add_index(directory, segment, gathered.entries)
-    _merge(directory)
-    sync(directory)
+            gathered = gather(trail / segment.file_name, segment.number, trail)
+            add_index(trail, segment, gathered.entries)
+    _merge(trail)
+    sync(trail / _DIRECTORY)
 
 
-def add_index(directory: Path, segment: Segment, entries: Entries) -> None:
+def add_index(trail: Path, segment: Segment, entries: Entries) -> None:
     """Write the index file of one segment. Raises OSError."""
-    write_index(directory, IndexFile(segment.number, segment.number, 0), entries.sorted())
+    write_index(trail, IndexFile(segment.number, segment.number, 0), entries.sorted())
 
 
 def drop_from_index(trail: Path, numbers: set[int]) -> None:
-    """Remove the entries of segments that were removed. Raises OSError."""
-    directory = trail / INDEX
-    directory.mkdir(mode=0o700, exist_ok=True)
-    _remove_rests(directory)
-    for file in list_index_files(directory):
+    """Remove the entries of segments that were removed, durably. Raises OSError."""
+    _remove_rests(trail)
+    for file in list_index_files(trail):
         if not any(map(file.covers, numbers)):
             continue
         kept = [n for n in range(file.first, file.last + 1) if n not in numbers]
         if kept:
-            entries = _entries(directory / file.name)
+            entries = _entries(file.path_in(trail))
             wanted = (each for each in entries if _ENTRY.unpack(each)[1] not in numbers)
-            write_index(directory, IndexFile(kept[0], kept[-1], file.level), wanted)
+            write_index(trail, IndexFile(kept[0], kept[-1], file.level), wanted)
         if not kept or (kept[0], kept[-1]) != (file.first, file.last):
-            (directory / file.name).unlink()
+            file.path_in(trail).unlink()
+    sync(trail / _DIRECTORY)
 
 
-def _merge(directory: Path) -> None:
+def _merge(trail: Path) -> None:
     """Merge the files of each level as long as there are enough of them side by side."""
-    while (group := _mergeable(list_index_files(directory))) is not None:
+    while (group := _mergeable(list_index_files(trail))) is not None:
         merged = IndexFile(group[0].first, group[-1].last, group[0].level + 1)
-        runs = [_entries(directory / file.name) for file in group]
-        write_index(directory, merged, heapq.merge(*runs))
-        sync(directory)
+        runs = [_entries(file.path_in(trail)) for file in group]
+        write_index(trail, merged, heapq.merge(*runs))
+        sync(trail / _DIRECTORY)
         for file in group:
-            (directory / file.name).unlink()
+            file.path_in(trail).unlink()
 
 
 def _mergeable(files: list[IndexFile]) -> list[IndexFile] | None:
@@ -315,10 +321,10 @@ def _mergeable(files: list[IndexFile]) -> list[IndexFile] | None:
     return None
 
 
-def _remove_rests(directory: Path) -> None:
+def _remove_rests(trail: Path) -> None:
     """Remove what a killed process left: files without their name, and merged or damaged ones."""
-    wanted = {file.name for file in list_index_files(directory)}
-    for path in directory.iterdir():
+    wanted = {file.name for file in list_index_files(trail)}
+    for path in _made(trail).iterdir():
         if path.name not in wanted or not _is_sound(path):
             path.unlink()
 

@@ -25,7 +25,7 @@ from app.audit.owner import require_host
 from app.audit.record import AuditError, Record, Upkeep, time_of
 from app.audit.seal import seal, update_summary
 from app.audit.search import time_before
-from app.audit.segments import INDEX, SUFFIX, changing, segment_number
+from app.audit.segments import SUFFIX, changing, segment_number
 from app.audit.trail import durable
 from app.audit.upkeep import PRUNE, acknowledged_steps, carried, read_upkeep, times_of
 from app.storage.files import sync
@@ -158,5 +158,4 @@ def _remove(directory: Path, names: set[str]) -> None:
             (directory / f"{name}{SUFFIX}").unlink()
     # SEC: hashes of plates can be guessed.
     drop_from_index(directory, {*numbers.values()})
-    sync(directory / INDEX)
     sync(directory)

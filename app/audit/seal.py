@@ -24,7 +24,6 @@ from app.audit.open_segment import open_segment
 from app.audit.owner import require_host
 from app.audit.record import time_of
 from app.audit.segments import (
-    INDEX,
     OWNER,
     Segment,
     changing,
@@ -163,7 +162,7 @@ def _seal_one(directory: Path, segment: Segment, chain: Chain) -> Seal:
     path = directory / segment.file_name
     _close(directory, segment)
     digest = digest_file(path)
-    gathered = gather(path, segment.number, directory / INDEX)
+    gathered = gather(path, segment.number, directory)
     line = with_digest(
         Seal(
             time=time_of(clock.now_ns()),
@@ -178,7 +177,7 @@ def _seal_one(directory: Path, segment: Segment, chain: Chain) -> Seal:
         )
     )
     chain.add(line)
-    add_index(directory / INDEX, segment, gathered.entries)
+    add_index(directory, segment, gathered.entries)
     return line
 
 

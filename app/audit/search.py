@@ -14,7 +14,6 @@ from app import clock
 from app.audit.chain import Seal
 from app.audit.index import IndexReader, key_of, keys_in, list_index_files
 from app.audit.record import AuditError, Record, find_record
-from app.audit.segments import INDEX
 from app.audit.view import Stretch, View
 
 _LATEST = chr(sys.maxunicode)
@@ -204,13 +203,13 @@ def _indexed(directory: Path, query: Query, stretches: Iterable[Stretch]) -> dic
     wanted = {stretch.segment.number for stretch in stretches if stretch.seal is not None}
     key = key_of(query.kind, query.value)
     blocks: dict[int, list[int]] = {}
-    for file in list_index_files(directory / INDEX):
+    for file in list_index_files(directory):
         covered = wanted.intersection(range(file.first, file.last + 1))
         if not covered:
             continue
         found: dict[int, list[int]] = {number: [] for number in covered}
         try:
-            with IndexReader(directory / INDEX / file.name) as reader:
+            with IndexReader(file.path_in(directory)) as reader:
                 for number, block in reader.find(key):
                     if number in covered:
                         found[number].append(block)

@@ -24,7 +24,6 @@ from app.storage.file_lock import locked, tried
 
 CHAIN = "chain.ndjson"
 OWNER = "owner.json"
-INDEX = "index"
 RESTORING = ".restoring"
 """Where `verifyd restore` gathers the files of a trail before they get their names."""
 SUFFIX = ".ndjson"

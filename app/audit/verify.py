@@ -25,7 +25,7 @@ from app.audit.digests import KeptDigests, compare
 from app.audit.index import IndexReader, list_index_files
 from app.audit.record import find_record
 from app.audit.seal import Digest, digest_file
-from app.audit.segments import CHAIN, INDEX, SUFFIX, line_groups, segment_number, unchanged
+from app.audit.segments import CHAIN, SUFFIX, line_groups, segment_number, unchanged
 from app.audit.upkeep import (
     UpkeepRecords,
     age_notes,
@@ -321,7 +321,7 @@ def _kept_digest_faults(chain: CheckedChain, digest: str | None) -> Iterator[Fau
 
 def _cut_faults(directory: Path, chain: CheckedChain) -> Iterator[Fault]:
     # A segment gets its line in the chain before its entries in the index.
-    indexed = max((file.last for file in list_index_files(directory / INDEX)), default=0)
+    indexed = max((file.last for file in list_index_files(directory)), default=0)
     if indexed > chain.newest:
         yield Fault(
             "chain_cut",
@@ -340,9 +340,9 @@ def _index_faults(directory: Path, seals: Iterable[Seal], verified: Verified) ->
         seals: those of all segments that were not removed because of their age.
     """
     digests = {number_of(seal): seal.index for seal in seals}
-    for file in list_index_files(directory / INDEX):
+    for file in list_index_files(directory):
         wanted = {number: digest for number, digest in digests.items() if file.covers(number)}
-        path = directory / INDEX / file.name
+        path = file.path_in(directory)
         if not wanted or not verified.is_due(path, " ".join(wanted.values())):
             continue
         if _leads_to_all(path, wanted):

@@ -271,7 +271,7 @@ class Root:
     def told(self, name: str) -> dict[str, Any]:
         """Return what the line of a segment says of its content."""
         path = self.directory / f"{name}.ndjson"
-        gathered = gather(path, segment_number(name), self.index)
+        gathered = gather(path, segment_number(name), self.directory)
         times = {"first": gathered.first, "last": gathered.last}
         return times | {"index": gathered.entries.digest()} | digest_file(path)._asdict()
 

@@ -119,7 +119,7 @@ class TestIndex:
         monkeypatch.setattr(indexing, "_FAN_IN", 3)
         seal(trail.directory, current=False)
         assert trail.faults() == []
-        file = next(f for f in list_index_files(trail.directory / "index") if f.covers(2))
+        file = next(f for f in list_index_files(trail.directory) if f.covers(2))
         path = trail.directory / "index" / file.name
         whole = path.read_bytes()
         path.write_bytes(without_entry(whole, entries_of(whole)[0][:8]))

@@ -183,7 +183,7 @@ class TestIndex:
                 trail.append(look_up(f"H{hour}"))
                 trail.append(look_up("EVERY"))
                 seal(path, current=True)
-        assert [file.name for file in list_index_files(path / "index")] == [
+        assert [file.name for file in list_index_files(path)] == [
             "00000001-00000009.2",
             "00000010-00000012.1",
             "00000013-00000013.0",
@@ -220,24 +220,26 @@ class TestIndex:
                 trail.append(look_up(f"H{hour}"))
                 seal(path, current=True)
         drop_from_index(path, {1})
-        (file,) = list_index_files(path / "index")
+        (file,) = list_index_files(path)
         assert file == IndexFile(2, 3, 1)
-        with IndexReader(path / "index" / file.name) as reader:
+        with IndexReader(file.path_in(path)) as reader:
             assert list(reader.find(key_of("plate", "H0"))) == []
             assert list(reader.find(key_of("plate", "H1"))) == [(2, 0)]
 
     def test_entries_are_sorted_in_bounded_memory(self, tmp_path, monkeypatch):
         """More entries than memory may hold are sorted in files without a name."""
         monkeypatch.setattr(index, "_RUN_ENTRIES", 100)
-        entries = Entries(tmp_path)
+        directory = tmp_path / "index"
+        directory.mkdir()
+        entries = Entries(directory)
         wanted = [os.urandom(16) for _ in range(1_050)]
         for start in range(0, len(wanted), 7):
             entries.add(wanted[start : start + 7])
         assert entries.digest() == hashlib.sha256(b"".join(sorted(wanted))).hexdigest()
         file = IndexFile(1, 1, 0)
         write_index(tmp_path, file, entries.sorted())
-        assert [path.name for path in tmp_path.iterdir()] == [file.name]
-        data = (tmp_path / file.name).read_bytes()[16:]
+        assert [*directory.iterdir()] == [file.path_in(tmp_path)]
+        data = file.path_in(tmp_path).read_bytes()[16:]
         assert [data[at : at + 16] for at in range(0, len(data), 16)] == sorted(wanted)
 
     def test_the_index_is_private(self, directory):

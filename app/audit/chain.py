@@ -53,6 +53,11 @@ class Seal(
     previous: str
     digest: str = ""
 
+    @property
+    def number(self) -> int:
+        """The number of the segment; 0 if its name was changed into something else."""
+        return segment_number(self.segment)
+
 
 class Prune(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="prune"
@@ -190,7 +195,7 @@ def last_sealed_number(directory: Path) -> int:
     for text in reversed(_last_texts(directory)):
         line = _parsed(0, text).line
         if isinstance(line, Seal):
-            return number_of(line)
+            return line.number
     return newest_number(seals_of(readable_lines(directory)).values())
 
 
@@ -226,14 +231,9 @@ def parsed_digest(text: str) -> str:
     return text.lower()
 
 
-def number_of(seal: Seal) -> int:
-    """Return the number of a sealed segment; 0 if its name was changed into something else."""
-    return segment_number(seal.segment)
-
-
 def newest_number(seals: Iterable[Seal]) -> int:
     """Return the highest number of sealed segments; 0 if there are none."""
-    return max(map(number_of, seals), default=0)
+    return max((seal.number for seal in seals), default=0)
 
 
 FaultKind = Literal[
@@ -341,15 +341,15 @@ def _line_faults(lines: Sequence[ChainLine]) -> Iterator[Fault]:
                 f"does not continue the line before it{about}: "
                 + _cause(line, numbers, each.number, newest),
             )
-        elif isinstance(line, Seal) and number_of(line) > newest + 1:
-            yield _gap(newest + 1, number_of(line) - 1)
-        elif isinstance(line, Seal) and number_of(line) <= newest:
+        elif isinstance(line, Seal) and line.number > newest + 1:
+            yield _gap(newest + 1, line.number - 1)
+        elif isinstance(line, Seal) and line.number <= newest:
             # SEC: `seal` never does that. Such a line could hide what the first one says.
             yield chain_fault(
                 "chain_broken", each.number, f"was added{about}: its number was sealed before"
             )
         expected = {line.digest, each.digest}
-        newest = max(newest, number_of(line)) if isinstance(line, Seal) else newest
+        newest = max(newest, line.number) if isinstance(line, Seal) else newest
 
 
 def _gap(first: int, last: int) -> Fault:
@@ -367,8 +367,8 @@ def _cause(line: Line, numbers: dict[str, int], number: int, newest: int) -> str
     """
     if line.previous in numbers:
         return f"it follows line {numbers[line.previous]}, so lines were moved or duplicated"
-    if isinstance(line, Seal) and number_of(line) > newest + 1:
-        return f"the lines of segments from {newest + 1} to {number_of(line) - 1} were removed"
+    if isinstance(line, Seal) and line.number > newest + 1:
+        return f"the lines of segments from {newest + 1} to {line.number - 1} were removed"
     if number == 1:
         return "lines before it were removed"
     return "a line between them was removed, or the line before was replaced"

@@ -99,7 +99,7 @@ def prune(directory: Path, request: PruneRequest) -> Pruned:
             upkeep=note,
             **request.by._asdict(),
         )
-        removed_numbers = {segment_number(each.segment) for each in old}
+        removed_numbers = {each.number for each in old}
         lost = upkeep.acknowledgements_in(removed_numbers, read_chain(directory))
         with durable(directory, owner) as trail:
             trail.append(record, *map(carried, lost))

@@ -225,7 +225,7 @@ def prune_faults(lines: Sequence[ChainLine], upkeep: UpkeepRecords, keep: str) -
             newest = line
             there.add(line.segment)
             continue
-        sealed = 0 if newest is None else segment_number(newest.segment)
+        sealed = 0 if newest is None else newest.number
         record = upkeep.find_prune(line, sealed)
         # Its record was removed by age since, or would have been.
         is_old = newest is not None and removed_by.get(newest.segment, 0) > number

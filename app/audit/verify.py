@@ -17,7 +17,6 @@ from app.audit.chain import (
     FaultKind,
     Seal,
     check_chain,
-    number_of,
     read_chain,
     segment_fault,
 )
@@ -339,7 +338,7 @@ def _index_faults(directory: Path, seals: Iterable[Seal], verified: Verified) ->
     Args:
         seals: those of all segments that were not removed because of their age.
     """
-    digests = {number_of(seal): seal.index for seal in seals}
+    digests = {seal.number: seal.index for seal in seals}
     for file in list_index_files(directory):
         wanted = {number: digest for number, digest in digests.items() if file.covers(number)}
         path = file.path_in(directory)

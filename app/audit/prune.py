@@ -32,6 +32,7 @@ from app.storage.files import sync
 
 CLOCK: Final = "clock"
 AMOUNT: Final = "amount"
+_UNKNOWN: Final = Session(None, None)
 HOURS_MAX = 7 * 24
 """How many hours of records a run removes unless more are accepted. A nightly run removes 24."""
 
@@ -52,44 +53,44 @@ class Pruned(NamedTuple):
     """All records that were removed are older than this time."""
 
 
-class PruneRequest(NamedTuple):
-    """What to remove, and who asks for it."""
-
-    keep: str
-    """The age that is kept, such as `24m`."""
-    setting: str = ""
-    """The age that was kept before a record stated one; by default, the same."""
-    before: str = ""
-    """A time; only what is older than it is removed. By default, the age decides."""
-    accepted: Collection[str] = ()
-    """`clock` to trust a clock that jumped, `amount` to remove more than usual."""
-    jump: str = ""
-    """Why the clock is not trusted; empty if it is."""
-    by: Session = Session(None, None)
-    noted: Callable[[Upkeep], object] = lambda _: None
-    """Called before anything is removed, once the trail has its record of the run."""
-
-
-def prune(directory: Path, request: PruneRequest) -> Pruned:
+def prune(
+    directory: Path,
+    keep: str,
+    *,
+    setting: str = "",
+    before: str = "",
+    accepted: Collection[str] = (),
+    jump: str = "",
+    by: Session = _UNKNOWN,
+    noted: Callable[[Upkeep], object] | None = None,
+) -> Pruned:
     """Remove the sealed segments that are older than an age.
 
     A record of the run is sealed first. Then the chain notes the segments, so that `verify` does
     not take them for some that were removed by hand. The next run completes one that was killed.
 
+    Args:
+        keep: the age that is kept, such as `24m`.
+        setting: the age that was kept before a record stated one; by default, the same.
+        before: a time; only what is older than it is removed. By default, the age decides.
+        accepted: `clock` to trust a clock that jumped, `amount` to remove more than usual.
+        jump: why the clock is not trusted; empty if it is.
+        by: who asks for it.
+        noted: called before anything is removed, once the trail has its record of the run.
+
     Raises PruneRefused; AuditError if there is no trail of this host or its chain was changed; and
     OSError.
     """
-    keep, accepted = request.keep, request.accepted
     owner = require_host(directory)
-    before = request.before or time_before(keep, time_of(clock.now_ns()))
+    before = before or time_before(keep, time_of(clock.now_ns()))
     with changing(directory):
         chain = Chain(directory)
         old = _old(directory, chain, before)
     upkeep = read_upkeep(directory)
     stated = upkeep.prunes[-1][1].upkeep if upkeep.prunes else None
-    former = (stated and stated.keep) or request.setting or keep
+    former = (stated and stated.keep) or setting or keep
     if old:
-        _require_accepted(old, request)
+        _require_accepted(old, accepted, jump)
     if old or keep != former:
         note = Upkeep(keep=keep, before=before, segments=len(old), accepted=sorted(accepted))
         record = Record(
@@ -97,14 +98,15 @@ def prune(directory: Path, request: PruneRequest) -> Pruned:
             operation=PRUNE,
             unverified=True,
             upkeep=note,
-            **request.by._asdict(),
+            **by._asdict(),
         )
         removed_numbers = {each.number for each in old}
         lost = upkeep.acknowledgements_in(removed_numbers, read_chain(directory))
         with durable(directory, owner) as trail:
             trail.append(record, *map(carried, lost))
         seal(directory, current=True)
-        request.noted(note)
+        if noted is not None:
+            noted(note)
     with changing(directory):
         chain = Chain(directory)
         removed = [each for each in _old(directory, chain, before) if each in old]
@@ -134,15 +136,15 @@ def _old(directory: Path, chain: Chain, before: str) -> list[Seal]:
     return [seal for seal in kept_seals_of(chain.lines).values() if times[seal.segment] < before]
 
 
-def _require_accepted(old: list[Seal], request: PruneRequest) -> None:
+def _require_accepted(old: list[Seal], accepted: Collection[str], jump: str) -> None:
     """Raise PruneRefused if a person must look first."""
-    if request.jump and CLOCK not in request.accepted:
+    if jump and CLOCK not in accepted:
         raise PruneRefused(
-            f"nothing was removed, because {request.jump}. If the clock is right now, run "
+            f"nothing was removed, because {jump}. If the clock is right now, run "
             '"verifyd audit prune --accept-clock" once'
         )
     hours = len({seal.segment.partition("-")[2] for seal in old})
-    if hours > HOURS_MAX and AMOUNT not in request.accepted:
+    if hours > HOURS_MAX and AMOUNT not in accepted:
         raise PruneRefused(
             f"nothing was removed, because that would be {hours:,} hours of records, more than "
             f'{HOURS_MAX}. If they shall go, run "verifyd audit prune --accept-amount" once'

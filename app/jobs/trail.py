@@ -14,7 +14,7 @@ from app.actions import Name, Subject, changing, record, session
 from app.audit.digests import latest
 from app.audit.hosts import record_gap
 from app.audit.owner import find_owner, require_own
-from app.audit.prune import Pruned, PruneRefused, PruneRequest, prune
+from app.audit.prune import Pruned, PruneRefused, prune
 from app.audit.record import Upkeep
 from app.audit.seal import Sealed, seal
 from app.clock_steps import clock_fault
@@ -98,20 +98,20 @@ class PruneTrail(Job[Pruned | None]):
         directory = config.audit_dir
         if self.is_scheduled and find_owner(directory) is None:
             return None
-        request = PruneRequest(
-            self.keep or config.audit_keep,
-            config.audit_keep,
-            accepted=self.accepted,
-            jump=clock_fault(config.data_dir),
-            by=session(),
-        )
-        if not self.is_scheduled:
-            request = request._replace(noted=partial(record_action, config, "audit.prune"))
+        jump = clock_fault(config.data_dir)
         with (
             self.waiting("old segments to be removed"),
             _explained(f"records of the audit trail in {directory} cannot be removed"),
         ):
-            done = prune(directory, request)
+            done = prune(
+                directory,
+                self.keep or config.audit_keep,
+                setting=config.audit_keep,
+                accepted=self.accepted,
+                jump=jump,
+                by=session(),
+                noted=None if self.is_scheduled else partial(record_action, config, "audit.prune"),
+            )
         _log.info(
             "audit trail pruned: segments %d; %s", len(done.segments), latest(directory) or "-"
         )

@@ -12,7 +12,7 @@ from app.alerts.conditions import conditions_of
 from app.audit import owner as owners
 from app.audit import state
 from app.audit.owner import claim
-from app.audit.prune import PruneRequest, prune
+from app.audit.prune import prune
 from app.audit.record import time_of
 from app.audit.seal import seal
 from app.audit.trail import Trail
@@ -125,7 +125,7 @@ class TestState:
         at(1.1)
         seal(trail, current=False)
         at(2)
-        prune(trail, PruneRequest("1d", before=time_of(clock.now_ns())))
+        prune(trail, "1d", before=time_of(clock.now_ns()))
         told = metrics(world)
         (kept,) = [path for path in trail.glob("*-*.ndjson") if not path.stat().st_mode & 0o200]
         assert told["verifyd_audit_size_bytes"] == kept.stat().st_size

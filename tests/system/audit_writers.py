@@ -35,7 +35,7 @@ import sys
 from pathlib import Path
 from app import clock
 from app.audit import index
-from app.audit.prune import AMOUNT, PruneRequest, prune
+from app.audit.prune import AMOUNT, prune
 from app.audit.record import time_of
 from app.audit.seal import seal
 
@@ -45,7 +45,7 @@ if sys.argv[2] == "seal":
     seal(Path(sys.argv[1]), current=True)
 else:
     before = time_of(clock.now_ns() - int(sys.argv[3]))
-    prune(Path(sys.argv[1]), PruneRequest("1d", before=before, accepted=[AMOUNT]))
+    prune(Path(sys.argv[1]), "1d", before=before, accepted=[AMOUNT])
 """
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.audit.prune import AMOUNT, PruneRequest, prune
+from app.audit.prune import AMOUNT, prune
 from app.audit.record import AuditError, Plate, Record, time_of
 from app.audit.seal import seal
 from app.audit.search import Query, search
@@ -95,8 +95,8 @@ def test_killed_runs_of_prune_converge(directory, kills):
     for _ in range(kills):
         since = time.time_ns() - oldest
         kill_at_random(change(directory, "prune", since + random.randrange(10**9)), 0.5)
-    request = PruneRequest("1d", before=time_of(time.time_ns()), accepted=[AMOUNT])
-    digest = prune(directory, request).digest
+    before = time_of(time.time_ns())
+    digest = prune(directory, "1d", before=before, accepted=[AMOUNT]).digest
     assert set(plates(directory)) == set()
     verdict = verify(directory, digest)
     # All of it is younger than the age that is kept.

@@ -25,7 +25,7 @@ from app.audit.chain import (
 )
 from app.audit.digests import KeptDigests, find_digests, latest
 from app.audit.index import complete_index, gather
-from app.audit.prune import PruneRequest, prune
+from app.audit.prune import prune
 from app.audit.record import Criteria, Plate, Record, Upkeep, time_of
 from app.audit.seal import digest_file, seal
 from app.audit.segments import list_segments, segment_number
@@ -128,7 +128,7 @@ class Original:
     def prune(self, directory: Path, hours: float, **options: Any) -> list[str]:
         """Remove what is older than some hours, as an operator does."""
         before = time_of(int(self.clock.now_ns - hours * HOUR_NS))
-        return prune(directory, PruneRequest(KEEP, before=before, **options)).segments
+        return prune(directory, KEEP, before=before, **options).segments
 
     def _fill(self, hours: int) -> None:
         for _ in range(hours):

@@ -12,7 +12,7 @@ from app.audit import index as indexing
 from app.audit import seal as sealing
 from app.audit.chain import Chain, digest_of, read_chain, seals_of
 from app.audit.index import list_index_files
-from app.audit.prune import PruneRequest, prune
+from app.audit.prune import prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
 from app.audit.search import Query, first_moment, search
@@ -54,7 +54,7 @@ class Sealed:
 
     def prune(self, before_ns, **options):
         """Remove what is older than a time, where a day must be kept."""
-        return prune(self.directory, PruneRequest("1d", before=time_of(int(before_ns)), **options))
+        return prune(self.directory, "1d", before=time_of(int(before_ns)), **options)
 
     def faults(self, digest=None):
         """Return kind and number of each fault."""
@@ -283,11 +283,10 @@ class TestPruning:
         """Older means before; a microsecond later the segment is old enough."""
         hours.pass_hours(100)
         sealed = next(iter(seals_of(Chain(trail.directory).lines).values())).time
-        request = PruneRequest("1d", before=sealed)
-        assert prune(trail.directory, request).segments == []
+        assert prune(trail.directory, "1d", before=sealed).segments == []
         later = datetime.fromisoformat(sealed) + timedelta(microseconds=1)
-        request = PruneRequest("1d", before=first_moment(later.isoformat()))
-        assert prune(trail.directory, request).segments == trail.names[:1]
+        removed = prune(trail.directory, "1d", before=first_moment(later.isoformat())).segments
+        assert removed == trail.names[:1]
 
     def test_only_what_is_sealed_is_removed(self, trail, hours):
         """Segments that are not in the chain yet stay."""

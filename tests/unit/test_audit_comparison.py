@@ -12,7 +12,7 @@ from app.accounts.usage.store import UsageAccount, UsageDay
 from app.audit.comparison import Comparison, ComparisonResult, Missing, comparison_of
 from app.audit.hosts import AuditHost
 from app.audit.owner import machine
-from app.audit.prune import AMOUNT, PruneRequest, prune
+from app.audit.prune import AMOUNT, prune
 from app.audit.record import Plate, Record, Upkeep, time_of
 from app.audit.report import render, report
 from app.audit.seal import seal
@@ -226,7 +226,7 @@ def test_what_was_pruned_is_left_out(books):
         books.record(day - 2 + 0.5)
         seal(books.directory, current=True)
     books.at(DAYS)
-    prune(books.directory, PruneRequest("4d", accepted=[AMOUNT]))
+    prune(books.directory, "4d", accepted=[AMOUNT])
     assert (books.compared().days, books.missing()) == (3, [])
 
 

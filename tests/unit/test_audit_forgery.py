@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.audit.prune import AMOUNT, PruneRequest, prune
+from app.audit.prune import AMOUNT, prune
 from tests.rows import each_row
 from tests.unit.tampered_trail import KEEP, Kind, Root, built, named, rows
 
@@ -143,7 +143,7 @@ def clock_ahead(root: Root) -> None:
     """Prune with the clock ahead, where clock.json was forged, too, and go on for an hour."""
     root.clock.pass_hours(19_200)
     before = root.at(-100)
-    prune(root.directory, PruneRequest(KEEP, before=before, accepted=[AMOUNT]))
+    prune(root.directory, KEEP, before=before, accepted=[AMOUNT])
     root.clock.pass_hours(1)
     root.original.append(root.directory, 17)
     root.seal()

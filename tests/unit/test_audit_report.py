@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.audit import report as tallies
-from app.audit.prune import AMOUNT, PruneRequest, prune
+from app.audit.prune import AMOUNT, prune
 from app.audit.record import Criteria, Plate, Record, invalid_plate, row_of, time_of
 from app.audit.report import Frequent, Refusal, Tallies, Tally, Users, render, report
 from app.audit.seal import seal
@@ -160,7 +160,7 @@ def test_what_is_not_unusual_is_not_named(days):
 
 def test_the_trail_is_verified(directory, hours):
     """Retention, size and faults are those of each directory."""
-    prune(directory, PruneRequest("3d", accepted=[AMOUNT]))
+    prune(directory, "3d", accepted=[AMOUNT])
     (held,) = report(views_of([directory]), TimeSpan()).trails
     assert (held.faults, held.removed_segments > 0) == ([], True)
     assert held.removed_before > ""

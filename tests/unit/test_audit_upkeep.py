@@ -8,7 +8,7 @@ import pytest
 from app.actions import Session
 from app.audit import prune as pruning
 from app.audit.chain import Chain, Prune, Seal, read_chain, with_digest
-from app.audit.prune import AMOUNT, CLOCK, PruneRefused, PruneRequest, prune
+from app.audit.prune import AMOUNT, CLOCK, PruneRefused, prune
 from app.audit.record import AuditError, Upkeep, time_of
 from app.audit.seal import seal
 from app.audit.search import operations
@@ -38,7 +38,7 @@ class Hours:
     def prune(self, hours: float, keep: str = "1d", **options: Any) -> Any:
         """Remove what is older than some hours."""
         before = time_of(int(self.clock.now_ns - hours * HOUR_NS))
-        return prune(self.directory, PruneRequest(keep, before=before, by=ANN, **options))
+        return prune(self.directory, keep, before=before, by=ANN, **options)
 
     def forge(self, **members: Any) -> None:
         """Append a line that removes the first segment, as root can."""

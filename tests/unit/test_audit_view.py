@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from app.audit.export import records_in
-from app.audit.prune import PruneRequest, prune
+from app.audit.prune import prune
 from app.audit.record import AuditError, Record, time_of
 from app.audit.report import report
 from app.audit.seal import seal
@@ -124,7 +124,7 @@ class TestPosition:
     def test_a_pruned_segment_is_named(self, host, hours):
         """What was removed meanwhile cannot be shown, so nothing is."""
         view = view_of(host.directory)
-        prune(host.directory, PruneRequest("1d", before=time_of(hours.now_ns)))
+        prune(host.directory, "1d", before=time_of(hours.now_ns))
         for read_all in (search(view, Query("user", "ann")), records_in(view, TimeSpan())):
             with pytest.raises(AuditError, match="was removed meanwhile; try again"):
                 list(read_all)
@@ -193,7 +193,7 @@ class TestCopies:
         copy = host.copy(tmp_path / "copy")
         (copy.directory / list_segments(copy.directory)[-1].file_name).unlink()
         shutil.rmtree(copy.directory / "index")
-        assert prune(host.directory, PruneRequest("1d", before=time_of(hours.now_ns))).records == 10
+        assert prune(host.directory, "1d", before=time_of(hours.now_ns)).records == 10
         both_orders(host.plates, host, copy)
 
     def test_a_trail_that_went_on_twice_counts_both(self, host, tmp_path):

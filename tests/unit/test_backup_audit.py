@@ -12,7 +12,7 @@ from app import clock
 from app.audit import owner as owners
 from app.audit.export import records_in
 from app.audit.owner import claim, find_owner, require_host
-from app.audit.prune import PruneRequest, prune
+from app.audit.prune import prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
 from app.audit.search import TimeSpan
@@ -178,8 +178,7 @@ class TestBackup:
         """Its digests are, as in the trail."""
         audited.back_up()
         time.pass_hours(50)
-        request = PruneRequest("1d", before=time_of(clock.now_ns() - 51 * HOUR_NS))
-        prune(audited.directory, request)
+        prune(audited.directory, "1d", before=time_of(clock.now_ns() - 51 * HOUR_NS))
         copy = audited.back_up() / "audit"
         assert plates(copy) == ["B1", "C1"]
         verdict = verify(copy)

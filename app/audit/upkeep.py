@@ -167,39 +167,39 @@ def times_of(seals: Sequence[Seal], acknowledged: Sequence[Step]) -> dict[str, s
     return found
 
 
-class _Run(NamedTuple):
-    """A run that removed segments, and what to judge it by."""
+def _run_fault(
+    line: Prune,
+    record: Record | None,
+    keep: str,
+    latest: str,
+    times: Mapping[str, str],
+    *,
+    needs_record: bool,
+) -> str:
+    """Return what is wrong with a run that removed segments, as a clause; empty if nothing is.
 
-    line: Prune
-    record: Record | None
-    """None if an earlier release did it, if its record was removed by age, or if it was forged."""
-    keep: str
-    """The age that it had to keep; empty if nothing says so any more."""
-    latest: str
-    """The time of what followed it in the chain, or now if that is earlier."""
-    times: Mapping[str, str]
-    """How old the segments are that were there."""
-    needs_record: bool
-
-    def fault(self) -> str:
-        """Return what is wrong with it, as a clause; empty if nothing is."""
-        line = self.line
-        missing = [name for name in line.segments if name not in self.times]
-        if missing:
-            return f"names {missing[0]}, which was not there"
-        if line.time > _later(self.latest):
-            return f"of {line.time} was dated ahead"
-        try:
-            limit = time_before(self.keep, line.time) if self.keep else line.time
-        except ValueError:
-            return f"of {line.time} has no valid time"
-        if line.before > limit:
-            kept = f"{self.keep} must be kept" if self.keep else "that was still to come"
-            return f"of {line.time} removed what was before {line.before}, but {kept}"
-        young = [name for name in line.segments if self.times[name] >= line.before]
-        if young:
-            return f"removed what was before {line.before}, but {young[0]} is younger"
-        return "has no record of who ran it" if self.needs_record and not self.record else ""
+    Args:
+        record: None if an earlier release did it, if it was removed by age, or if it was forged.
+        keep: the age that the run had to keep; empty if nothing says so any more.
+        latest: the time of what followed it in the chain, or now if that is earlier.
+        times: how old the segments are that were there.
+    """
+    missing = [name for name in line.segments if name not in times]
+    if missing:
+        return f"names {missing[0]}, which was not there"
+    if line.time > _later(latest):
+        return f"of {line.time} was dated ahead"
+    try:
+        limit = time_before(keep, line.time) if keep else line.time
+    except ValueError:
+        return f"of {line.time} has no valid time"
+    if line.before > limit:
+        kept = f"{keep} must be kept" if keep else "that was still to come"
+        return f"of {line.time} removed what was before {line.before}, but {kept}"
+    young = [name for name in line.segments if times[name] >= line.before]
+    if young:
+        return f"removed what was before {line.before}, but {young[0]} is younger"
+    return "has no record of who ran it" if needs_record and not record else ""
 
 
 def prune_faults(lines: Sequence[ChainLine], upkeep: UpkeepRecords, keep: str) -> Iterator[Fault]:
@@ -231,7 +231,7 @@ def prune_faults(lines: Sequence[ChainLine], upkeep: UpkeepRecords, keep: str) -
         is_old = newest is not None and removed_by.get(newest.segment, 0) > number
         stated = _keep_of(record or (None if is_old else first and first[1]))
         times = sound if record else last
-        run = _Run(
+        what = _run_fault(
             line,
             record,
             stated or ("" if is_old else keep),
@@ -240,7 +240,7 @@ def prune_faults(lines: Sequence[ChainLine], upkeep: UpkeepRecords, keep: str) -
             {name: times[name] for name in there.intersection(line.segments)},
             needs_record=not is_old and first is not None and first[0] <= sealed,
         )
-        if what := run.fault():
+        if what:
             count = counted(len(line.segments), "segment")
             yield chain_fault("pruned_early", number, f"removed {count}: the run {what}")
         there.difference_update(line.segments)

@@ -76,14 +76,6 @@ class _Files(NamedTuple):
     """Why the others cannot be read."""
 
 
-class _Unsealed(NamedTuple):
-    """The segments that are not sealed yet."""
-
-    segments: int
-    records: int
-    faults: list[Fault]
-
-
 def verify(
     directory: Path,
     digest: str | None = None,
@@ -110,13 +102,13 @@ def verify(
         compared = compare(directory, lines, kept, known) if kept else None
         verified = verified or Verified()
         files = _read_files(directory, chain.kept, verified)
-        unsealed = _read_unsealed(directory, files, chain.newest)
+        unsealed, unsealed_records, unsealed_faults = _read_unsealed(directory, files, chain.newest)
         faults = [
             *chain.faults,
             *prune_faults(lines, upkeep, keep),
             *(segment_fault("unreadable", *each) for each in sorted(files.obstacles.items())),
             *_segment_faults(chain, files),
-            *unsealed.faults,
+            *unsealed_faults,
             *_kept_digest_faults(chain, digest),
             *(compared.faults if compared else ()),
             *_cut_faults(directory, chain),
@@ -140,8 +132,8 @@ def verify(
         records=sum(seal.records for seal in present),
         pruned=len(chain.pruned),
         pruned_before=max((line.before for line in chain.pruned.values()), default=""),
-        unsealed=unsealed.segments,
-        unsealed_records=unsealed.records,
+        unsealed=unsealed,
+        unsealed_records=unsealed_records,
         digest=chain.digests[-1] if chain.digests else "",
         kept=compared.used if compared else 0,
     )
@@ -284,8 +276,10 @@ def _content_faults(
         yield segment_fault("changed", name, "was changed: its digest does not fit")
 
 
-def _read_unsealed(directory: Path, files: _Files, newest_sealed: int) -> _Unsealed:
-    """Count the records that are not sealed yet, and name what is wrong with their segments."""
+def _read_unsealed(
+    directory: Path, files: _Files, newest_sealed: int
+) -> tuple[int, int, list[Fault]]:
+    """Return how many segments and records are not sealed yet, and what is wrong with them."""
     names = sorted(name for name in files.digests if segment_number(name) > newest_sealed)
     faults: list[Fault] = []
     records = 0
@@ -305,7 +299,7 @@ def _read_unsealed(directory: Path, files: _Files, newest_sealed: int) -> _Unsea
         if unreadable:
             what = f"has lines that are no records: {unreadable:,}"
             faults.append(segment_fault("unreadable", name, what))
-    return _Unsealed(len(names), records, faults)
+    return len(names), records, faults
 
 
 def _kept_digest_faults(chain: CheckedChain, digest: str | None) -> Iterator[Fault]:

@@ -3,6 +3,7 @@
 A record is a line of JSON. SEC: it holds no policy numbers, no vehicle data and no secrets.
 """
 
+from datetime import datetime
 from typing import Final, NamedTuple
 
 import msgspec
@@ -126,6 +127,12 @@ def find_record(line: bytes) -> Record | None:
 def time_of(epoch_ns: int) -> str:
     """Return Unix nanoseconds as the `time` of a record."""
     return clock.iso_utc_microseconds(epoch_ns)
+
+
+def time_of_moment(moment: datetime) -> str:
+    """Return a moment in UTC as the `time` of a record."""
+    # NOTE: isoformat() leaves microseconds out if they are zero.
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def invalid_plate(text: str) -> Plate:

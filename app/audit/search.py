@@ -13,7 +13,7 @@ import msgspec
 from app import clock
 from app.audit.chain import Seal
 from app.audit.index import IndexReader, key_of, keys_in, list_index_files
-from app.audit.record import AuditError, Record, find_record
+from app.audit.record import AuditError, Record, find_record, time_of_moment
 from app.audit.view import Stretch, View
 
 _LATEST = chr(sys.maxunicode)
@@ -59,11 +59,9 @@ def _moment(text: str, added: timedelta) -> str:
         if moment.tzinfo is None:
             raise ValueError("a time needs its offset, such as Z")
     try:
-        in_utc = moment.astimezone(UTC)
+        return time_of_moment(moment.astimezone(UTC))
     except OverflowError as error:
         raise ValueError("a time must be in the years 1 to 9999 in UTC, too") from error
-    # NOTE: isoformat() leaves microseconds out if they are zero.
-    return f"{in_utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def time_before(age: str, time: str) -> str:

@@ -27,7 +27,7 @@ from app.audit.chain import (
     segment_fault,
 )
 from app.audit.owner import require_host
-from app.audit.record import AuditError, Record, Upkeep, time_of
+from app.audit.record import AuditError, Record, Upkeep, time_of, time_of_moment
 from app.audit.search import operations, time_before
 from app.audit.segments import segment_number
 from app.audit.trail import record_use
@@ -336,7 +336,6 @@ def _latest(seal: Seal) -> str:
 def _later(time: str) -> str:
     """Return the time until which another one is taken for the same."""
     try:
-        moment = datetime.fromisoformat(time) + _TOLERANCE
+        return time_of_moment(datetime.fromisoformat(time) + _TOLERANCE)
     except (ValueError, OverflowError):
         return time
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

@@ -58,7 +58,7 @@ def write_export(
     """
     written = left_out = 0
     if form == "csv":
-        write(csv_heading())
+        write(csv_of([COLUMNS]))
     for line, record in chain.from_iterable(records_in(each, period) for each in views):
         if form == "ndjson":
             write(line + b"\n")
@@ -69,21 +69,16 @@ def write_export(
     return Exported(written, left_out)
 
 
-def csv_of(rows: Iterable[Iterable[str]]) -> bytes:
+def csv_of(rows: Iterable[Iterable[str | None]]) -> bytes:
     """Return rows of texts as CSV that no spreadsheet runs as a formula."""
+    # SEC: clients choose references and users.
     return "".join(map(csv_line, rows)).encode()
-
-
-def csv_heading() -> bytes:
-    """Return the first line of a CSV export."""
-    return csv_line(COLUMNS).encode()
 
 
 def csv_lines(record: Record) -> bytes:
     """Return a line for each plate of a record; one line if it has none."""
     plates: list[Plate | None] = [*record.plates]
-    # SEC: clients choose references and users, which a spreadsheet must not run as formulas.
-    return "".join(csv_line(_row(record, plate)) for plate in plates or [None]).encode()
+    return csv_of(_row(record, plate) for plate in plates or [None])
 
 
 def _row(record: Record, plate: Plate | None) -> list[str | None]:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from app.audit import index
-from app.audit.export import COLUMNS, csv_heading, csv_lines, records_in
+from app.audit.export import COLUMNS, csv_lines, csv_of, records_in
 from app.audit.index import (
     Entries,
     IndexFile,
@@ -375,7 +375,7 @@ class TestExport:
         old = b'{"time":"t","operation":"insurance","as_of":"2026-12-04","plates":[{"plate":"A1"}]}'
         former = find_record(old)
         assert former is not None
-        text = (csv_heading() + csv_lines(former) + csv_lines(look_up(**PERIOD))).decode()
+        text = (csv_of([COLUMNS]) + csv_lines(former) + csv_lines(look_up(**PERIOD))).decode()
         rows = csv.DictReader(io.StringIO(text, newline=""))
         assert [(row["as_of"], row["first_day"], row["last_day"]) for row in rows] == [
             ("2026-12-04", "", ""),
@@ -413,7 +413,7 @@ class TestExport:
             registers={"native": 3, "dvla": 17},
         )
         search = Record(time="t", operation="search", criteria=Criteria("A1"), unverified=True)
-        text = (csv_heading() + csv_lines(record) + csv_lines(search)).decode()
+        text = (csv_of([COLUMNS]) + csv_lines(record) + csv_lines(search)).decode()
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         assert tuple(rows[0]) == COLUMNS
         members = ("plate", "found", "compliant", "invalid", "suggested", "checks", "events")

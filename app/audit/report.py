@@ -6,7 +6,6 @@ from datetime import UTC, timedelta, tzinfo
 from itertools import chain
 from pathlib import Path
 from statistics import median
-from typing import Generic, TypeVar
 
 import jinja2
 import msgspec
@@ -38,7 +37,6 @@ _PLATES_MIN = 20
 """Fewer plates of a day are never reported."""
 _DAYS_MIN = 3
 """On how many other days a user must have been seen."""
-_K = TypeVar("_K")
 
 
 class Tally(msgspec.Struct, order=True):
@@ -83,7 +81,7 @@ class Tallies:
         return sorted(self.most())
 
 
-class Frequent(Generic[_K]):
+class Frequent:
     """Counts many different values, and forgets those that are rare.
 
     What is frequent is never forgotten, but its count may be too low once anything was forgotten.
@@ -91,17 +89,17 @@ class Frequent(Generic[_K]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._counts: Counter[_K] = Counter()
+        self._counts: Counter[str] = Counter()
         self.is_exact = True
 
-    def add(self, value: _K) -> None:
+    def add(self, value: str) -> None:
         """Count a value."""
         self._counts[value] += 1
         if len(self._counts) > 2 * self._most:
             self._counts = Counter(dict(self._counts.most_common(self._most)))
             self.is_exact = False
 
-    def top(self, number: int) -> list[tuple[_K, int]]:
+    def top(self, number: int) -> list[tuple[str, int]]:
         """Return the most frequent values."""
         return self._counts.most_common(number)
 
@@ -246,39 +244,39 @@ def report(
 
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
-    counted = _Counted()
+    counts = _Counts()
     wanted = comparison.widened(period) if comparison else period
     for _, record in chain.from_iterable(records_in(view, wanted) for view in views):
         if record is not None and period.has(record.time):
-            counted.add(record)
+            counts.add(record)
         if record is not None and comparison is not None:
             comparison.add(record)
     now = time_of(clock.now_ns())
     return Report(
         generated_at=now,
         since=period.since,
-        until=min(period.until, max(now, counted.latest)),
-        look_ups=counted.look_ups,
-        plates=counted.plates_asked,
-        not_found=counted.not_found,
-        invalid=counted.invalid,
-        by_account=counted.accounts.most(),
-        by_reason=counted.reasons.most(),
-        by_operation=counted.operations.most(),
-        by_day=counted.days.by_name(),
-        top_plates=_top_plates(counted, views, period),
-        users_above_usual=counted.users.peaks()[:_PEAKS_SHOWN],
-        are_all_users_compared=counted.users.are_all,
+        until=min(period.until, max(now, counts.latest)),
+        look_ups=counts.look_ups,
+        plates=counts.plates_asked,
+        not_found=counts.not_found,
+        invalid=counts.invalid,
+        by_account=counts.accounts.most(),
+        by_reason=counts.reasons.most(),
+        by_operation=counts.operations.most(),
+        by_day=counts.days.by_name(),
+        top_plates=_top_plates(counts, views, period),
+        users_above_usual=counts.users.peaks()[:_PEAKS_SHOWN],
+        are_all_users_compared=counts.users.are_all,
         refusals=refusals,
         comparison=comparison.result() if comparison else NOT_READ,
         trails=[_held(view.directory, keep) for view in views],
-        of_periods=counted.of_periods,
-        by_person=counted.people.most(),
-        unknown=counted.unknown,
+        of_periods=counts.of_periods,
+        by_person=counts.people.most(),
+        unknown=counts.unknown,
     )
 
 
-class _Counted:
+class _Counts:
     """What one pass over the records counts."""
 
     def __init__(self) -> None:
@@ -286,7 +284,7 @@ class _Counted:
         self.not_found = self.invalid = self.unknown = 0
         self.accounts, self.reasons = Tallies(), Tallies()
         self.operations, self.days, self.people = Tallies(), Tallies(), Tallies()
-        self.plates, self.users = Frequent[str](_PLATES_MAX), Users()
+        self.plates, self.users = Frequent(_PLATES_MAX), Users()
         self.latest = ""
 
     def add(self, record: Record) -> None:
@@ -314,10 +312,10 @@ class _Counted:
                 self.plates.add(each.plate)
 
 
-def _top_plates(counted: _Counted, views: Sequence[View], period: TimeSpan) -> list[Requested]:
+def _top_plates(counts: _Counts, views: Sequence[View], period: TimeSpan) -> list[Requested]:
     """Return the most requested plates. If there are too many plates, search for these again."""
-    top = [Requested(plate, times) for plate, times in counted.plates.top(_PLATES_SHOWN)]
-    if not counted.plates.is_exact:
+    top = [Requested(plate, times) for plate, times in counts.plates.top(_PLATES_SHOWN)]
+    if not counts.plates.is_exact:
         for each in top:
             query = Query("plate", each.plate, period)
             each.times = sum(_times(view, query) for view in views)

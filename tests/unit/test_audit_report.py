@@ -195,7 +195,7 @@ def test_the_page_names_faults(directory):
 
 def test_what_is_rare_is_forgotten_and_what_is_frequent_is_kept():
     """Memory does not grow with the number of plates."""
-    frequent: Frequent[str] = Frequent(10)
+    frequent = Frequent(10)
     for number in range(1_000):
         frequent.add("often")
         frequent.add(f"P{number}")

@@ -62,15 +62,18 @@ def list_hosts(engine: Engine) -> list[AuditHost]:
 
 def find_host(engine: Engine) -> AuditHost | None:
     """Return this host; None if the database does not know it."""
-    return next((each for each in list_hosts(engine) if each.machine == machine()), None)
+    return _find(engine, machine())
+
+
+def _find(engine: Engine, name: str) -> AuditHost | None:
+    return next((each for each in list_hosts(engine) if each.machine == name), None)
 
 
 def off_fault(engine: Engine) -> str:
     """Return why this host must not answer with VERIFYD_AUDIT=off; empty if it may."""
     hosts = list_hosts(engine)
-    if any(each.machine == machine() for each in hosts):
-        hosts = [each for each in hosts if each.machine == machine()]
-    on = next((each for each in hosts if each.is_on), None)
+    own = [each for each in hosts if each.machine == machine()]
+    on = next((each for each in own or hosts if each.is_on), None)
     if on is None:
         return ""
     whose = "this host" if on.machine == machine() else on.name
@@ -112,12 +115,12 @@ def record_gap(engine: Engine, directory: Path, owner: Owner) -> None:
     host = find_host(engine)
     if host is None or host.off_at is None or host.on_at is None:
         return
-    times = (time_of(seconds * _SECOND_NS) for seconds in (host.off_at, host.on_at))
+    since, until = (time_of(seconds * _SECOND_NS) for seconds in (host.off_at, host.on_at))
     gap = Record(
         time=time_of(clock.now_ns()),
         operation=GAP,
         unverified=True,
-        upkeep=Upkeep(since=next(times), until=next(times)),
+        upkeep=Upkeep(since=since, until=until),
         reason=host.off_reason,
         login=host.off_by,
         sudo_user=host.off_sudo_user,
@@ -177,7 +180,7 @@ def forget(engine: Engine, name: str, reason: str) -> None:
 
     def write() -> None:
         with changing(engine):
-            host = next((each for each in list_hosts(engine) if each.machine == name), None)
+            host = _find(engine, name)
             if host is None:
                 raise OperatorError(f'no host is {name}; "verifyd audit hosts" names the machines')
             AuditHost.delete().where(AuditHost.machine == name).execute(engine)

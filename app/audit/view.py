@@ -110,13 +110,13 @@ def views_of(directories: Iterable[Path]) -> list[View]:
     views: list[View] = []
     known: dict[Segment, tuple[Stretch, ...]] = {}
     for directory in directories:
-        for earlier in views[-1:]:
-            for stretch in earlier.stretches:
-                known[stretch.segment] = (*known.get(stretch.segment, ()), stretch)
         try:
-            views.append(View(directory, list(_stretches(directory, known))))
+            view = View(directory, list(_stretches(directory, known)))
         except FileNotFoundError as error:
             raise _removed(error) from error
+        views.append(view)
+        for stretch in view.stretches:
+            known[stretch.segment] = (*known.get(stretch.segment, ()), stretch)
     return views
 
 

@@ -235,11 +235,6 @@ def _first_that_knows(held: PlateFacts, column: str) -> tuple[tuple[str, ...], s
     return (first,), f"{first} comes before {', '.join(others)} in the order of registers"
 
 
-def _all_with(held: PlateFacts, column: str, value: object) -> tuple[str, ...]:
-    """Return the registers that have this value in a column of the vehicle."""
-    return tuple(name for name, row in held.vehicles if getattr(row, column) == value)
-
-
 def _last_updated(
     record: Record, held: PlateFacts, choice: Choice | None, period: Period | None, order: Read
 ) -> Decision:
@@ -285,8 +280,9 @@ def _mot(record: Record, held: PlateFacts, verdict: Verdict, day: str) -> Decisi
         case "valid" | "not_known_then" if basis is not None and day != basis.today:
             registers, why = _papers_then(held, verdict, day, basis)
         case _:
-            registers = _all_with(held, "mot_expiry", record.mot_expiry)
-            why = f"expiry {record.mot_expiry}, the latest that any register knows"
+            latest = record.mot_expiry
+            registers = tuple(name for name, row in held.vehicles if row.mot_expiry == latest)
+            why = f"expiry {latest}, the latest that any register knows"
     return Decision("motValid", verdict.is_good, registers, why, is_known=verdict.is_known)
 
 

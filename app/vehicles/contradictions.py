@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from app.storage.engine import Engine
-from app.storage.registers import in_precedence, with_current_registers
+from app.storage.registers import with_current_registers
 from app.vehicles.compliance import judge, judge_mot, judge_tax
 from app.vehicles.facts import Basis, PlateFacts, Record, VehicleFacts
 from app.vehicles.reader import FoundPlate, VehicleReader
@@ -111,9 +111,7 @@ def look_up_contradicted(
     """
 
     def look_up(state: str) -> tuple[list[FoundPlate], Read, Mapping[str, Contradicted]]:
-        registers = in_precedence(state, reader.register_order)
-        read = {each.name: each.generation for each in registers}
-        engine.attach_registers(registers)
+        read = reader.attach(engine, state)
         with engine.consistent_read():
             found = reader.look_up_held(engine, state, asked, day)
         against = {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from app import clock
 from app.storage.engine import Engine
-from app.storage.registers import in_precedence, with_current_registers
+from app.storage.registers import with_current_registers
 from app.vehicles.compliance import Verdict, judge
 from app.vehicles.contradictions import Contradicted, contradicted, opposite_in_words
 from app.vehicles.deciding import LoadTimes
@@ -82,8 +82,7 @@ def explain(
     """
 
     def explained(state: str) -> Explained:
-        registers = in_precedence(state, reader.register_order)
-        engine.attach_registers(registers)
+        read = reader.attach(engine, state)
         with engine.consistent_read():
             found = reader.look_up_held(engine, state, asked, day)
             suggested = suggestions(
@@ -91,7 +90,6 @@ def explain(
                 changes_max,
                 lambda plates: reader.look_up(state, plates, day, DESCRIPTION)[0],
             )
-        read = {each.name: each.generation for each in registers}
         plates = [_explanation(each, suggested, day, period, read) for each in found]
         return Explained(read, plates, reader.load_times(state))
 

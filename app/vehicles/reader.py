@@ -50,8 +50,6 @@ class VehicleReader:
         self._records = records
         self.load_times = load_times
         self._config = config
-        self.register_order = config.register_order
-        """Names of registers in the order of precedence."""
 
     def day(self, as_of: str | None) -> str:
         """Return the ISO date to judge by: the one asked for, or today."""
@@ -79,6 +77,12 @@ class VehicleReader:
             records, read = self._records.find_records(registers, known, day, wanted)
         return _found(asked, plates, records), read
 
+    def attach(self, engine: Engine, state: str) -> Read:
+        """Attach the registers of a state; return them, in the order of precedence."""
+        registers = in_precedence(state, self._config.register_order)
+        engine.attach_registers(registers)
+        return {each.name: each.generation for each in registers}
+
     def look_up_held(
         self, engine: Engine, state: str, asked: Sequence[str], day: str
     ) -> list[FoundPlate]:
@@ -87,13 +91,13 @@ class VehicleReader:
         The commands and the console look up here what they explain.
 
         Args:
-            state: of the registers, which must be attached.
+            state: of the registers, which `attach` has attached.
             asked: plates as they were given.
             day: ISO date that decides which policy is answered.
         """
         plates = [canonical_registration(text) for text in asked]
         known = sorted({plate for plate in plates if plate is not None})
-        registers = in_precedence(state, self.register_order)
+        registers = in_precedence(state, self._config.register_order)
         basis, years = basis_of(state, self._config), self._config.mot_first_years
         records: dict[str, Record] = {}
         for rows in PlateRows(engine, registers, EXPLAINED).read(known, day, lambda rows, _: rows):

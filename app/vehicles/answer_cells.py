@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from app import clock
 from app.text import text_cell
-from app.vehicles.answer_shapes import InsuranceAnswer
+from app.vehicles.answer_shapes import FourChecks, InsuranceAnswer
 from app.vehicles.answers import failure_answer, insurance_answer
 from app.vehicles.compliance import Judgement, Verdict, judge, judge_insurance
 from app.vehicles.contradictions import Contradicted
@@ -27,7 +27,7 @@ COLUMN_PREFIX = "verifyd_"
 FOUND = "found"
 _NO_END = "none"
 """The cell of a last day if no end is known."""
-_CHECKS = ("insuranceValid", "motValid", "roadTaxPaid", "noOutstandingFines")
+_CHECKS = FourChecks.__struct_fields__
 """The names of the checks of a Judgement, as the API has them."""
 _WORDS = {True: "true", False: "false", None: ""}
 

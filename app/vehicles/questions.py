@@ -98,14 +98,10 @@ def read_bulk(req: Request, shape: type[_Sent]) -> _Sent:
     """
     require_known_parameters(req, members=shape.__struct_encode_fields__)
     sent = read_json(req, shape)
-    count, bulk_max = len(sent.registrations), caller_of(req).bulk_max
-    if not count:
+    if not sent.registrations:
         detail = "The member registrations must have at least one registration."
         raise Problem.at("/registrations", "invalid_body", detail)
-    if count > bulk_max:
-        allowed = counted(bulk_max, "registration")
-        detail = f"The account's plan allows {allowed} in one request; got {count:,}."
-        raise Problem.at("/registrations", "too_many_registrations", detail)
+    require_allowed(req, len(sent.registrations), "/registrations")
     days = (sent.asOf, sent.first, sent.last)
     for name, day in zip(_DAYS, days, strict=True):
         if day is not None and clock.parse_iso_date(day) is None:
@@ -114,6 +110,18 @@ def read_bulk(req: Request, shape: type[_Sent]) -> _Sent:
     if fault is not None:
         raise _invalid_member(*fault)
     return sent
+
+
+def require_allowed(req: Request, count: int, pointer: str) -> None:
+    """Refuse more registrations in one request than the account's plan allows.
+
+    Raises Problem too_many_registrations.
+    """
+    bulk_max = caller_of(req).bulk_max
+    if count > bulk_max:
+        allowed = counted(bulk_max, "registration")
+        detail = f"The account's plan allows {allowed} in one request; got {count:,}."
+        raise Problem.at(pointer, "too_many_registrations", detail)
 
 
 def _invalid_member(name: str, fault: str) -> Problem:

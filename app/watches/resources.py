@@ -16,9 +16,8 @@ from app.serve.http.parameters import (
     text_parameter,
 )
 from app.serve.sandbox_errors import refuse_plates
-from app.text import counted
 from app.vehicles.answers import invalid_registration
-from app.vehicles.questions import require_registration
+from app.vehicles.questions import require_allowed, require_registration
 from app.vehicles.registration import canonical_registration, registration_fault
 from app.watches.bodies import (
     BulkWatchBody,
@@ -250,14 +249,11 @@ def _read_bulk(req: Request) -> BulkWatchRequest:
     """
     require_known_parameters(req, members=BulkWatchRequest.__struct_fields__)
     sent = read_json(req, BulkWatchRequest)
-    count, bulk_max = len(sent.add) + len(sent.remove), caller_of(req).bulk_max
+    count = len(sent.add) + len(sent.remove)
     if not count:
         detail = "The members add and remove must have at least one registration number together."
         raise Problem.at("", "invalid_body", detail)
-    if count > bulk_max:
-        allowed = counted(bulk_max, "registration")
-        detail = f"The account's plan allows {allowed} in one request; got {count:,}."
-        raise Problem.at("/add" if sent.add else "/remove", "too_many_registrations", detail)
+    require_allowed(req, count, "/add" if sent.add else "/remove")
     return sent
 
 

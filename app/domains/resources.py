@@ -68,20 +68,19 @@ class DomainCollection:
         """GET /api/domains. All of them by name, or a page of `limit` and `next`."""
         require_known_parameters(req, "limit", "after", "status")
         caller = caller_of(req)
-        account_id = caller.account_id
         status = choice_parameter(req, "status", STATUSES)
-        after = _name_parameter(req, "after")
+        after = _after(req)
         limit = integer_parameter(req, "limit", 1, PAGE_DOMAINS_MAX)
         if caller.is_sandbox and after is not None:
             refuse_domain("list_domains", after)
+        # One more than the page holds shows whether there is a next page.
+        wanted = None if limit is None else limit + 1
+        domains = self._domains.list_domains(
+            caller.account_id, status=status, after=after, limit=wanted
+        )
         if limit is None:
-            domains = self._domains.list_domains(account_id, status=status, after=after)
             answer(resp, DomainListBody(list(map(_body, domains))))
             return
-        # One more than the page holds shows whether there is a next page.
-        domains = self._domains.list_domains(
-            account_id, status=status, after=after, limit=limit + 1
-        )
         page = domains[:limit]
         following = page[-1].name if len(domains) > limit else None
         # With `limit`, `next` is always there: a loop over the pages needs no special case.
@@ -164,11 +163,12 @@ def _body(domain: HeldDomain) -> DomainBody:
     return DomainBody(domain.id, domain.name, domain.status, clock.iso_utc(domain.created_at))
 
 
-def _name_parameter(req: Request, name: str) -> str | None:
-    text = text_parameter(req, name)
+def _after(req: Request) -> str | None:
+    """Return the name after which the list begins. Raises Problem invalid_parameter."""
+    text = text_parameter(req, "after")
     if text is None:
         return None
     try:
         return require_domain_name(text)
     except InvalidDomainName as error:
-        raise invalid_parameter(name, f"must be a domain name. {error}") from None
+        raise invalid_parameter("after", f"must be a domain name. {error}") from None

@@ -1,18 +1,17 @@
 """Generators of clients and linters of OpenAPI documents, installed once with pinned versions."""
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.system.processes import KEPT
+from tests.system.kept import made_once
 
 PROGRAMS = Path(__file__).parent / "clients"
 _SECONDS_MAX = 600
@@ -52,7 +51,7 @@ def python_tools() -> Path:
         _require_installed(ran([*pip, "install", "-r", wanted], path))
 
     made_from = wanted.read_bytes() + sys.version.encode()
-    return _made_once("python-clients", made_from, install) / "bin" / "python"
+    return made_once(_named("python-clients", made_from), install) / "bin" / "python"
 
 
 def node_tools() -> Path:
@@ -77,7 +76,7 @@ def _node_modules(name: str, wanted: Path) -> Path:
         quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
         _require_installed(ran(["npm", "install", *quiet], path))
 
-    return _made_once(name, wanted.read_bytes(), install) / "node_modules"
+    return made_once(_named(name, wanted.read_bytes()), install) / "node_modules"
 
 
 def tools_environment() -> dict[str, str]:
@@ -128,23 +127,9 @@ def generator_jar() -> Path:
     return jar
 
 
-def _made_once(name: str, made_from: bytes, make: Callable[[Path], None]) -> Path:
-    """Return a directory that is made when it is missing; other processes wait meanwhile.
-
-    Args:
-        made_from: what its content depends on. Other bytes get another directory.
-    """
-    KEPT.mkdir(exist_ok=True)
-    path = KEPT / f"{name}-{hashlib.sha256(made_from).hexdigest()[:12]}"
-    with (KEPT / f".{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = path / ".done"
-        if not done.exists():
-            shutil.rmtree(path, ignore_errors=True)
-            path.mkdir()
-            make(path)
-            done.touch()
-    return path
+def _named(name: str, made_from: bytes) -> str:
+    """Return the name of a directory whose content depends on these bytes."""
+    return f"{name}-{hashlib.sha256(made_from).hexdigest()[:12]}"
 
 
 def _require_installed(ended: subprocess.CompletedProcess[str]) -> None:

@@ -1,15 +1,14 @@
 """Packages as Debian ships them, unpacked without installing anything."""
 
-import fcntl
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.system.kept import made_once
 from tests.system.processes import KEPT
 
 _SECONDS_MAX = 120
@@ -23,20 +22,7 @@ def unpacked(package: str) -> Path:
     missing = [each for each in ("apt-get", "dpkg-deb") if shutil.which(each) is None]
     if missing:
         pytest.skip(f"{package} is not on this machine, and {', '.join(missing)} neither")
-    target = KEPT / package
-    with _alone(package):
-        if not target.exists():
-            _unpack(package, target)
-    return target
-
-
-@contextmanager
-def _alone(package: str) -> Iterator[None]:
-    """Let one process of the tests fetch the package, and others wait."""
-    KEPT.mkdir(exist_ok=True)
-    with (KEPT / f".{package}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    return made_once(package, partial(_unpack, package))
 
 
 def _unpack(package: str, target: Path) -> None:
@@ -50,8 +36,7 @@ def _unpack(package: str, target: Path) -> None:
             if not (_ran(update, directory) and _ran(download, directory)):
                 pytest.skip(f"Debian's package {package} cannot be had here")
         (archive,) = Path(directory).glob("*.deb")
-        subprocess.run(["dpkg-deb", "-x", archive, f"{directory}/unpacked"], check=True)
-        (Path(directory) / "unpacked").rename(target)
+        subprocess.run(["dpkg-deb", "-x", archive, target], check=True)
 
 
 def _ran(words: list[str], directory: str) -> bool:

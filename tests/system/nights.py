@@ -16,9 +16,6 @@ FIRST_DAY = date(2026, 1, 1)
 _MAKES = ("FORD", "OPEL", "VOLVO", "FIAT", "SKODA")
 _COLOURS = ("ROOD", "GRIJS", "WIT", "BLAUW")
 
-Files = Mapping[str, bytes]
-"""Names in a source's directory, and what is in them."""
-
 
 class Car(NamedTuple):
     """A vehicle as a source describes it."""

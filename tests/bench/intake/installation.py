@@ -11,7 +11,7 @@ from app.accounts.administration import create_account, create_key, set_plan
 from app.config import Config
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.stores import migrate
-from tests.bench.intake.processes import Cost, cost_of
+from tests.bench.intake.cost import Cost, cost_of
 from tests.system.processes import environment
 
 _PROGRAM = (sys.executable, "-m", "app")

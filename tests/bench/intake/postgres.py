@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 
 from app.storage.tables import TABLES, Kind
-from tests.bench.cpu import cpu_seconds
+from tests.bench.intake.cost import Cost
 from tests.bench.intake.files import write_file
 from tests.bench.intake.installation import Installation
-from tests.bench.intake.processes import Cost
 from tests.bench.intake.sqlite import KINDS, print_alternating
+from tests.bench.processes import cpu_seconds
 from tests.postgres import Cluster, connect, database_url
 
 TARGET = 0.6

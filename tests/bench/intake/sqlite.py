@@ -11,9 +11,9 @@ from app.storage.engine import close_quietly
 from app.storage.sqlite import SqliteEngine
 from app.storage.tables import TABLES, Kind
 from app.storage.versions import migrate_register
+from tests.bench.intake.cost import Cost, cost_of
 from tests.bench.intake.files import write_file
 from tests.bench.intake.installation import fresh
-from tests.bench.intake.processes import Cost, cost_of
 
 KINDS = (Kind.VEHICLES, Kind.POLICIES)
 SHELL = "/usr/bin/sqlite3"

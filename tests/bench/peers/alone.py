@@ -14,8 +14,8 @@ from tests.bench.peers.compared import (
 )
 from tests.bench.peers.contestants import Contestant, serving
 from tests.bench.peers.data import Data, build
-from tests.bench.peers.processes import memory_mb, tree
 from tests.bench.peers.results import Options, Sample
+from tests.bench.processes import memory_bytes
 from tests.system.processes import ROOT, SERVE, Service, until
 
 BINARY = ROOT / "dist" / "verifyd"
@@ -32,7 +32,7 @@ def measure_memory(directory: Path, data: Data, options: Options) -> Samples:
             verifyd = _contestant(service)
             for requests in files.values():
                 drive_and_watch(verifyd, requests, data.key, options.seconds, options.connections)
-            samples.append({"memory_mb": memory_mb(tree(verifyd.pids))})
+            samples.append({"memory_mb": memory_bytes(*verifyd.pids) / 1e6})
     return {"verifyd": samples}
 
 

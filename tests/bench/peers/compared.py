@@ -10,11 +10,11 @@ from tests.bench.peers.answers import compliance_path, insurance_path, require_s
 from tests.bench.peers.contestants import KNOWN, Contestant, Setting, started
 from tests.bench.peers.data import Data, write_plain_database
 from tests.bench.peers.environments import MissingError
-from tests.bench.peers.processes import cpu_seconds, memory_mb, tree
 from tests.bench.peers.results import Options, Results, Sample
 from tests.bench.peers.steady import ask_steadily, percentile_ms
 from tests.bench.peers.targets import BULK
 from tests.bench.peers.wrk import Requests, drive
+from tests.bench.processes import cpu_seconds, memory_bytes
 
 COMPARED = ("lookup", "compliance", "bulk", "rate")
 _PLATES = 20_011
@@ -106,16 +106,15 @@ def drive_and_watch(
     contestant: Contestant, requests: Requests, key: str, seconds: int, connections: int
 ) -> Sample:
     """Drive a contestant with wrk, and measure what its processes use meanwhile."""
-    processes = tree(contestant.pids)
-    before = cpu_seconds(processes)
+    before = cpu_seconds(*contestant.pids)
     driven = drive(contestant, requests, key, seconds=seconds, connections=connections)
-    used = cpu_seconds(processes) - before
+    used = cpu_seconds(*contestant.pids) - before
     return {
         "answers_per_second": driven.answers * 1e6 / driven.micros,
         "p50_ms": driven.p50_us / 1000,
         "p99_ms": driven.p99_us / 1000,
         "cpu_us": used * 1e6 / driven.answers,
-        "memory_mb": memory_mb(processes),
+        "memory_mb": memory_bytes(*contestant.pids) / 1e6,
     }
 
 

@@ -24,8 +24,8 @@ from tests.bench.peers.environments import (
     require_program,
     verifyd_python,
 )
-from tests.bench.peers.processes import end, tree
 from tests.bench.postgres import copy_into
+from tests.bench.processes import end, tree
 from tests.postgres import Cluster
 from tests.system.nginx import pid_of
 from tests.system.processes import ROOT, SERVE, Service, connected, free_port, until

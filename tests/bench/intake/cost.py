@@ -3,10 +3,11 @@
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.bench.processes import memory_bytes
 
 _SAMPLED_EVERY_SECONDS = 0.25
 
@@ -32,29 +33,13 @@ def cost_of(
         process = subprocess.Popen(
             command, cwd=directory, env=environment, stdout=file, stderr=subprocess.STDOUT
         )
-    most_kb = 0
+    most_bytes = 0
     while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
-        most_kb = max(most_kb, sum(map(_proportional_kb, _with_descendants(process.pid))))
+        most_bytes = max(most_bytes, memory_bytes(process.pid))
         time.sleep(_SAMPLED_EVERY_SECONDS)
     wall_seconds = time.monotonic() - started
     _, status, usage = ended
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)}: {output.read_text()}")
-    return Cost(wall_seconds, usage.ru_utime + usage.ru_stime, most_kb / 1024)
-
-
-def _with_descendants(pid: int) -> Iterator[int]:
-    yield pid
-    with suppress(OSError):  # It has ended.
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            yield from _with_descendants(int(child))
-
-
-def _proportional_kb(pid: int) -> int:
-    """Return the memory of a process; a page shared by n processes counts as one nth."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1])
-    return 0
+    return Cost(wall_seconds, usage.ru_utime + usage.ru_stime, most_bytes / 2**20)

@@ -1,40 +1,40 @@
-"""The processor time and the memory of a contestant: all its processes together."""
+"""The processor time and the memory of running processes, with all their descendants."""
 
 from collections.abc import Iterable
 from contextlib import suppress
 
 import psutil
 
-_BYTES_A_MB = 1_000_000
+from tests.system.processes import descendants
 
 
 def tree(pids: Iterable[int]) -> list[psutil.Process]:
     """Return the processes of these ids that run, with all their descendants."""
     found = []
-    for pid in pids:
+    # PERF: psutil would look at all processes of the machine, while something is measured.
+    for pid in (each for first in pids for each in (first, *descendants(first))):
         with suppress(psutil.NoSuchProcess):
-            process = psutil.Process(pid)
-            found += [process, *process.children(recursive=True)]
+            found.append(psutil.Process(pid))
     return found
 
 
-def cpu_seconds(processes: Iterable[psutil.Process]) -> float:
-    """Return the processor time that processes have used so far; those that ended do not count."""
+def cpu_seconds(*pids: int) -> float:
+    """Return the processor time that processes have used so far, with that of ended children."""
     used = 0.0
-    for process in processes:
+    for process in tree(pids):
         with suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            used += times.user + times.system
+            used += times.user + times.system + times.children_user + times.children_system
     return used
 
 
-def memory_mb(processes: Iterable[psutil.Process]) -> float:
+def memory_bytes(*pids: int) -> int:
     """Return the memory (PSS) of processes: a page that n of them share counts once."""
     used = 0
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
+    for process in tree(pids):
+        with suppress(psutil.Error):  # It has ended.
             used += process.memory_full_info().pss
-    return used / _BYTES_A_MB
+    return used
 
 
 def end(processes: Iterable[psutil.Process]) -> None:

@@ -37,7 +37,6 @@ class DigestLine(NamedTuple):
     digest: str
 
     def __str__(self) -> str:
-        """Return the line."""
         return " ".join(["verifyd-audit", *map(str, self)])
 
 

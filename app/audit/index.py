@@ -49,7 +49,6 @@ class IndexFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the file."""
         return f"{self.first:08}-{self.last:08}.{self.level}"
 
     def path_in(self, trail: Path) -> Path:

@@ -77,7 +77,6 @@ class Tallies:
         return [Tally(name, n, self._plates[name]) for name, n in self._look_ups.most_common()]
 
     def by_name(self) -> list[Tally]:
-        """Return all values by name."""
         return sorted(self.most())
 
 
@@ -93,14 +92,12 @@ class Frequent:
         self.is_exact = True
 
     def add(self, value: str) -> None:
-        """Count a value."""
         self._counts[value] += 1
         if len(self._counts) > 2 * self._most:
             self._counts = Counter(dict(self._counts.most_common(self._most)))
             self.is_exact = False
 
     def top(self, number: int) -> list[tuple[str, int]]:
-        """Return the most frequent values."""
         return self._counts.most_common(number)
 
 

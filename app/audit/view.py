@@ -39,7 +39,6 @@ class Stretch(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The path of its file."""
         return self.directory / self.segment.file_name
 
     def every_block(self) -> Sequence[int]:

@@ -68,7 +68,6 @@ _INSURED = ("insured",)
 
 
 def vehicle_answer(record: Record) -> VehicleAnswer:
-    """Return the vehicle object."""
     return VehicleAnswer(record.make, record.model, record.year, record.color)
 
 
@@ -77,7 +76,6 @@ def _policy_of(record: Record) -> PolicyAnswer | None:
 
 
 def policy_answer(policy: PolicyFacts) -> PolicyAnswer:
-    """Return the policy object."""
     return PolicyAnswer(
         policy.number,
         policy.insurer or None,
@@ -144,14 +142,12 @@ def _or_unset(text: str | None) -> str | UnsetType:
 
 
 def checks_answer(judgement: Judgement) -> ChecksAnswer:
-    """Return the four checks."""
     insurance, mot, tax, fines = judgement
     # PERF: the name of a generic type with its argument takes 1 us to call.
     return FourChecks(insurance.is_good, mot.is_good, tax.is_good, fines.is_good)
 
 
 def reasons_answer(judgement: Judgement) -> ReasonsAnswer:
-    """Return the reasons of the four checks."""
     insurance, mot, tax, fines = judgement
     return FourChecks(insurance.reason, mot.reason, tax.reason, fines.reason)
 

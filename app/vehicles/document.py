@@ -110,7 +110,6 @@ def _choice(choice: Choice | None, day: str) -> Document | None:
 
 
 def _holding(register: str, held: PlateFacts, day: str) -> Document:
-    """Return what one register holds."""
     vehicles, policies, fines = held.of(register)
     shown = sorted((policy for _, policy in policies), key=_SHOWN_BY)
     return {

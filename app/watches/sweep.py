@@ -189,7 +189,6 @@ class Sweep:
         return Swept(account.name, watches, self._events, held)
 
     def _find_watches(self, plates: Sequence[str]) -> list[StoredWatch]:
-        """Return the account's watches of these plates."""
         return list(self._watches.find_watches(self._account.id, plates).values())
 
     def _sweep(self, watches: Sequence[StoredWatch], *, reports_loads: bool) -> list[str]:
@@ -280,7 +279,6 @@ class Sweep:
         return overtaken
 
     def _add_events(self, outcomes: Sequence[SweptWatch]) -> None:
-        """Add events to the feed of the account."""
         engine, account_id = self._engine, self._account.id
         is_it = WatchFeed.account == account_id
         number = WatchFeed.select(WatchFeed.last_event).where(is_it).scalar(engine)

@@ -42,7 +42,6 @@ class Deadline:
     def __call__(
         self, environ: MutableMapping[str, Any], start_response: Callable[..., object]
     ) -> Iterable[bytes]:
-        """Answer a request."""
         self.is_answering = True
         try:
             return self._application(environ, start_response)

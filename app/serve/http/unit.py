@@ -74,7 +74,6 @@ class Unit(Generic[T]):
 
     @property
     def is_recording(self) -> bool:
-        """Whether anything is recorded."""
         return self._record is not None
 
     def add_record(self, req: Request, record: T) -> None:

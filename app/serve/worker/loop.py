@@ -68,7 +68,6 @@ class Loop:
 
     @property
     def connections(self) -> list[Connection]:
-        """All connections that are open."""
         return list(self._shared.connections.values())
 
     @property
@@ -78,7 +77,6 @@ class Loop:
 
     @property
     def is_time_to_look(self) -> bool:
-        """Whether it is time to call `look`."""
         return self._shared.now_ns >= self._look_at_ns
 
     def turn(self) -> None:

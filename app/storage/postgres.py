@@ -239,13 +239,11 @@ class PostgresEngine(PostgresDialect):
         return Path(tempfile.gettempdir())
 
     def write_refusal(self) -> str | None:
-        """Return why the database accepts no writes; None if it accepts them."""
         query = "SELECT current_setting('transaction_read_only') = 'on'"
         (is_read_only,) = self.execute_sql(query).fetchone()
         return "the server is read-only" if is_read_only else None
 
     def missing_rights(self) -> list[str]:
-        """Return the permissions that this role lacks, one sentence each."""
         query = (
             "SELECT current_setting('transaction_read_only') = 'on', "
             "has_database_privilege(current_database(), 'CREATE'), "
@@ -287,7 +285,6 @@ class PostgresEngine(PostgresDialect):
         return missing
 
     def lost_settings(self) -> list[str]:
-        """Return a sentence for each setting of this thread's session that no longer holds."""
         self.connection()
         names = list(self._session.held)
         query = "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS asked(name)"
@@ -315,7 +312,6 @@ class PostgresEngine(PostgresDialect):
         return fn.COALESCE(table.cast("oid").cast("text"), "")
 
     def is_standby(self) -> peewee.Node:
-        """Return an expression that is true on a standby."""
         return fn.pg_is_in_recovery()
 
     def can_attach(self, registers: tuple[RegisterRef, ...]) -> bool:

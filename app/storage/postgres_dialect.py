@@ -20,7 +20,7 @@ _ESCAPES = str.maketrans(
 
 
 class PostgresDialect(Engine, peewee.PostgresqlDatabase):
-    """The statements of an engine whose database is on a Postgres server."""
+    """The statements on a Postgres server; `Engine` says what each method does."""
 
     dialect = "postgres"
     keeps_order = False
@@ -29,7 +29,6 @@ class PostgresDialect(Engine, peewee.PostgresqlDatabase):
         """Return None: the server has tools of its own."""
 
     def consistent_read(self) -> AbstractContextManager[object]:
-        """Return a transaction that sees the data of one moment."""
         return self.atomic("REPEATABLE READ")
 
     @contextmanager
@@ -40,12 +39,10 @@ class PostgresDialect(Engine, peewee.PostgresqlDatabase):
             yield
 
     def take_advisory_lock(self, *numbers: int) -> None:
-        """Wait for the advisory lock of these numbers, and hold it until the transaction ends."""
         places = ", ".join(["%s"] * len(numbers))
         self.execute_sql(f"SELECT pg_advisory_xact_lock({places})", numbers)
 
     def lock_rows(self, query: "peewee.ModelSelect[Any]") -> None:
-        """Lock the selected rows until the transaction ends."""
         list(query.for_update().execute(self))
 
     def null(self, field: type[peewee.Field]) -> str:
@@ -53,7 +50,6 @@ class PostgresDialect(Engine, peewee.PostgresqlDatabase):
         return f"NULL::{field.field_type}"
 
     def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
-        """Return a query with one row for each text of a list."""
         return peewee.Select(columns=(fn.unnest(texts.cast("text[]")).alias(column),))
 
     def with_each(self, columns: peewee.Node, table: Any, listed: peewee.CTE) -> Any:
@@ -73,7 +69,6 @@ class PostgresDialect(Engine, peewee.PostgresqlDatabase):
     def select_by_key(
         self, select: str, columns: Sequence[str], keys: Iterable[Row]
     ) -> Iterator[Row]:
-        """Yield the rows that have one of these keys."""
         # PERF: the statistics of the planner lack the rows that this transaction wrote. It may take
         # the table for small, and read all of it each time.
         self.execute_sql("SET LOCAL enable_seqscan = off")
@@ -85,14 +80,12 @@ class PostgresDialect(Engine, peewee.PostgresqlDatabase):
         yield from (row for row in found if row[:size] in asked)
 
     def fill(self, table: str, columns: Sequence[str], batches: Iterable[Sequence[Row]]) -> None:
-        """Write rows into an empty table."""
         statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
         with driver_errors_translated(), self.cursor().copy(statement) as copy:
             for batch in batches:
                 copy.write(copy_text(batch))
 
     def batches(self, sql: str, rows_max: int) -> Iterator[list[Row]]:
-        """Yield all rows of a query in lists."""
         # With a cursor of its own, the server sends only the rows that are fetched.
         with driver_errors_translated(), self.connection().cursor("all") as cursor:
             cursor.execute(sql)
@@ -100,12 +93,10 @@ class PostgresDialect(Engine, peewee.PostgresqlDatabase):
                 yield rows
 
     def lock_tables(self, names: Iterable[str]) -> None:
-        """Lock tables against writers until the transaction ends."""
         tables = ", ".join(f'"{name}"' for name in names)
         self.execute_sql(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
 
     def last_number(self, table: str) -> int:
-        """Return the highest number that the sequence of a table gave."""
         last = "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence(%s, 'id')), 0)"
         return int(self.execute_sql(last, (table,)).fetchone()[0])
 
@@ -116,7 +107,6 @@ class PostgresDialect(Engine, peewee.PostgresqlDatabase):
             self.execute_sql(query, (table, number))
 
     def analyse(self, table: str) -> None:
-        """Update the statistics of a table."""
         self.execute_sql(f"ANALYZE {table}")
 
 

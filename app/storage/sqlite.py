@@ -172,11 +172,9 @@ class SqliteEngine(SqliteDialect):
         return version
 
     def hold(self) -> None:
-        """Look at the files only once from now on, in this thread, until `release`."""
         self._opened.held = _SeenFiles()
 
     def release(self) -> None:
-        """Look at the files each time again."""
         self._opened.held = None
 
     def rows(self, sql: str, params: Sequence[object]) -> list[Row]:
@@ -234,7 +232,6 @@ class SqliteEngine(SqliteDialect):
         return self.file.absolute().parent
 
     def write_refusal(self) -> str | None:
-        """Return why the database accepts no writes; None if it accepts them."""
         try:
             # The answer to a load balancer must not wait for another writer.
             with self.without_waiting(), self.atomic() as transaction:

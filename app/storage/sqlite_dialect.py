@@ -17,7 +17,7 @@ _KEYS_ASKED_FOR = 1_000
 
 
 class SqliteDialect(Engine, APSWDatabase):  # type: ignore[misc]
-    """The statements of an engine whose database is a SQLite file."""
+    """The statements on a SQLite file; `Engine` says what each method does."""
 
     dialect = "sqlite"
     keeps_order = True
@@ -33,7 +33,6 @@ class SqliteDialect(Engine, APSWDatabase):  # type: ignore[misc]
         self.pragma("user_version", self.pragma("user_version") + 1)
 
     def consistent_read(self) -> AbstractContextManager[object]:
-        """Return a read-only transaction that sees the data of one moment."""
         # NOTE: any other kind would take the lock for writing (D27).
         return self.atomic("DEFERRED")
 
@@ -52,7 +51,6 @@ class SqliteDialect(Engine, APSWDatabase):  # type: ignore[misc]
         """Do nothing: only one transaction at a time can write."""
 
     def each_of(self, texts: peewee.Value, column: str) -> peewee.Select:
-        """Return a query with one row for each text of a list."""
         each: Any = fn.json_each(texts).alias("listed")
         return peewee.Select((each,), (each.c.value.alias(column),))
 
@@ -72,7 +70,6 @@ class SqliteDialect(Engine, APSWDatabase):  # type: ignore[misc]
     def select_by_key(
         self, select: str, columns: Sequence[str], keys: Iterable[Row]
     ) -> Iterator[Row]:
-        """Yield the rows that have one of these keys."""
         asked = list(keys)
         # All batches have the same length, so that the statement is compiled once.
         asked += asked[-1:] * (-len(asked) % _KEYS_ASKED_FOR)
@@ -87,14 +84,12 @@ class SqliteDialect(Engine, APSWDatabase):  # type: ignore[misc]
             yield from found
 
     def fill(self, table: str, columns: Sequence[str], batches: Iterable[Sequence[Row]]) -> None:
-        """Write rows into an empty table."""
         names, places = ", ".join(columns), ", ".join("?" * len(columns))
         sql = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names from our own models
         for batch in batches:
             self.run_many(sql, batch)
 
     def batches(self, sql: str, rows_max: int) -> Iterator[list[Row]]:
-        """Yield all rows of a query in lists."""
         with driver_errors_translated():
             cursor = self.execute_sql(sql)
             while rows := list(islice(cursor, rows_max)):
@@ -104,7 +99,6 @@ class SqliteDialect(Engine, APSWDatabase):  # type: ignore[misc]
         """Do nothing: only one transaction at a time can write."""
 
     def last_number(self, table: str) -> int:
-        """Return the highest number that a table gave a row."""
         sql = (
             "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), max(id), 0) "  # noqa: S608 - names of our own
             f'FROM "{table}"'

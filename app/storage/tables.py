@@ -139,8 +139,6 @@ class Member:
         return value is not None and (self.is_flag or bool(value))
 
 
-TIME_COLUMN = "updated"
-"""The last column of every table."""
 _PLATE = Member(shape=Shape.PLATE, is_key=True, is_counted=False)
 _TIME = Member(name="lastUpdated", shape=Shape.TIME, merge=Merge.GREATEST, is_counted=False)
 

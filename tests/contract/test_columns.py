@@ -10,7 +10,7 @@ from app.registers.formats.changes import order_of
 from app.registers.formats.native import LAYOUTS
 from app.storage.engine import Engine, close_quietly, open_engine
 from app.storage.stores import migrate, store_of
-from app.storage.tables import COLUMNS, ROWS, TIME_COLUMN, Kind, column_names
+from app.storage.tables import COLUMNS, ROWS, Kind, column_names
 from app.storage.versions import migrate_register
 from app.vehicles import document
 from app.vehicles.facts import FineFacts, PolicyFacts, Record, VehicleFacts
@@ -22,6 +22,7 @@ FACTS: dict[Kind, Any] = {
 }
 ROOT = Path(__file__).parents[2]
 ALL_KINDS = pytest.mark.parametrize("kind", Kind)
+TIME_COLUMN = "updated"
 
 
 def column_of(member: str) -> str:

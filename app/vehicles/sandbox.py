@@ -5,10 +5,10 @@ day. What is known is merged and judged as if registers had it. Plates that prov
 `app.serve.sandbox_errors`.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, date, timedelta, tzinfo
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -142,13 +142,7 @@ VEHICLES_UNKNOWN: Final = (
     SandboxPlate("TESTTHEN", "all is known since yesterday, and nothing for other days", _UNDATED),
 )
 """Plates that exist only if answers tell what is not known: a program can see the rule by them."""
-_LESS_KNOWN: Final[Mapping[str, Mapping[str, Any]]] = {
-    each.plate: ({} if each.car.is_complete else {"complete": ()})
-    | ({} if each.car.has_fines else {"has_fines": False})
-    for each in (*VEHICLES, *VEHICLES_UNKNOWN)
-    if each.car and not (each.car.is_complete and each.car.has_fines)
-}
-"""By plate, how its basis differs from that of the others."""
+_CARS: Final = {each.plate: each.car for each in (*VEHICLES, *VEHICLES_UNKNOWN) if each.car}
 
 
 def judged(today: date, *, tells_unknown: bool) -> Iterator[tuple[SandboxPlate, Judgement | None]]:
@@ -217,10 +211,11 @@ def _records(
         return records_of(rows, day, _MOT_FIRST_YEARS, wanted)
     basis = Basis(today.isoformat(), zone, (_REGISTER,), has_fines=True)
     records = records_of(rows, day, _MOT_FIRST_YEARS, wanted, basis)
-    for plate, less in _LESS_KNOWN.items():
-        if plate in records:
-            its = basis._replace(**less)
-            records[plate] = msgspec.structs.replace(records[plate], basis=its)
+    for plate, record in records.items():
+        car = _CARS[plate]
+        complete = basis.complete if car.is_complete else ()
+        its = basis._replace(complete=complete, has_fines=car.has_fines)
+        records[plate] = msgspec.structs.replace(record, basis=its)
     return records
 
 

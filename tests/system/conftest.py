@@ -172,16 +172,9 @@ def next_program(tmp_path):
     def make(then: str = "") -> dict[str, object]:
         shutil.copytree(ROOT / "app", tmp_path / "next" / "app")
         schema = program_schema() + 1
-        script = (
-            tmp_path
-            / "next"
-            / "app"
-            / "storage"
-            / "migrations"
-            / "main"
-            / f"{schema:04}_further.py"
-        )
-        script.write_text(NEXT_MIGRATION.format(schema=schema, then=then))
+        script = NEXT_MIGRATION.format(schema=schema, then=then)
+        scripts = tmp_path / "next" / "app" / "storage" / "migrations" / "main"
+        (scripts / f"{schema:04}_further.py").write_text(script)
         return {"root": tmp_path / "next"}
 
     return make

@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,6 +52,14 @@ def nginx_before(upstream: str, directory: Path) -> Iterator[str]:
     site = _SITE.format(bind=bind, upstream=upstream)
     with running(configured(directory, site), bind):
         yield bind
+
+
+def adapted(text: str, changes: Mapping[str, str]) -> str:
+    """Return a shipped configuration with other texts in place of those that differ here."""
+    for shipped, here in changes.items():
+        assert shipped in text, shipped
+        text = text.replace(shipped, here)
+    return text
 
 
 def configured(directory: Path, site: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from app.accounts.administration import create_account, create_key, set_plan
 from app.storage.engine import close_quietly, open_engine
 from app.storage.stores import migrate
-from tests.system.nginx import configured, make_certificate, pid_of, running
+from tests.system.nginx import adapted, configured, make_certificate, pid_of, running
 from tests.system.processes import ROOT, Service, descendants, free_port, until
 
 HOUR_SECONDS = 3600
@@ -24,8 +24,7 @@ def command_before(hosts: Sequence[str], bind: str, directory: Path) -> list[str
     the last.
     """
     make_certificate(directory)
-    text = (FOLDER / "nginx.conf").read_text()
-    for shipped, here in {
+    changes = {
         "listen 443 ssl http2 ": f"http2 on; listen {bind} ssl ",
         "    listen [::]:443 ssl http2 sndbuf=32k;\n": "",
         "/etc/ssl/verifyd/": f"{directory}/",
@@ -33,10 +32,8 @@ def command_before(hosts: Sequence[str], bind: str, directory: Path) -> list[str
         "/var/log/nginx/": f"{directory}/",
         "10.0.0.11:8000": hosts[0],
         "10.0.0.12:8000": hosts[1],
-    }.items():
-        assert shipped in text
-        text = text.replace(shipped, here)
-    return configured(directory, text)
+    }
+    return configured(directory, adapted((FOLDER / "nginx.conf").read_text(), changes))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.system.nginx import configured, make_certificate, running
+from tests.system.nginx import adapted, configured, make_certificate, running
 from tests.system.processes import ROOT, free_port
 
 SITE = ROOT / "deploy" / "nginx" / "verifyd.conf"
@@ -19,8 +19,7 @@ def command_with_site(upstream: str, bind: str, directory: Path, *, before: str 
     the last.
     """
     make_certificate(directory)
-    text = SITE.read_text()
-    for shipped, here in {
+    changes = {
         "listen 443 ssl http2 default_server ": f"http2 on; listen {bind} ssl default_server ",
         "    listen [::]:443 ssl http2 default_server sndbuf=32k;\n": "",
         "/etc/verifyd/tls/privkey.pem": f"{directory}/key.pem",
@@ -28,10 +27,8 @@ def command_with_site(upstream: str, bind: str, directory: Path, *, before: str 
         "/etc/verifyd/nginx/": f"{directory}/nginx/",
         "/var/log/nginx/": f"{directory}/",
         "unix:/run/verifyd.sock": upstream,
-    }.items():
-        assert shipped in text
-        text = text.replace(shipped, here)
-    return configured(directory, before + text)
+    }
+    return configured(directory, before + adapted(SITE.read_text(), changes))
 
 
 def add_sign_in(directory: Path, example: str, changes: Mapping[str, str] | None = None) -> None:

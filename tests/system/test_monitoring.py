@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.system.nginx import running
+from tests.system.nginx import adapted, running
 from tests.system.processes import ROOT, free_port, send, until
 from tests.system.prometheus import program
 from tests.system.site import command_with_site
@@ -104,8 +104,7 @@ class Prometheus:
 @contextmanager
 def prometheus(directory: Path, site: str) -> Iterator[Prometheus]:
     """Run Prometheus with the example's configuration, reading the site every second."""
-    text = CONFIGURATION
-    for shipped, here in {
+    changes = {
         "scrape_interval: 30s": "scrape_interval: 1s",
         "verifyd.rules.yml": str(RULES),
         "/etc/prometheus/verifyd.key": f"{directory}/verifyd.key",
@@ -113,10 +112,8 @@ def prometheus(directory: Path, site: str) -> Iterator[Prometheus]:
             f"    tls_config:\n      ca_file: {directory}/fullchain.pem\n"
         ),
         "targets: [api.example.com]\n\n": f"targets: ['{site}']\n\n",
-    }.items():
-        assert shipped in text
-        text = text.replace(shipped, here)
-    (directory / "prometheus.yml").write_text(text)
+    }
+    (directory / "prometheus.yml").write_text(adapted(CONFIGURATION, changes))
     bind = f"127.0.0.1:{free_port()}"
     words = ["--log.level=error", f"--web.listen-address={bind}"]
     words += [f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/tsdb"]

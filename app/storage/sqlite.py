@@ -52,6 +52,10 @@ _PAUSE_SECONDS = 0.01
 _OLDER = "an old copy beside the log of a newer one"
 
 
+_Inode = tuple[int, int]
+"""The device and the inode of a file."""
+
+
 class _SeenFiles:
     """What was seen of the files since `hold`."""
 
@@ -60,8 +64,22 @@ class _SeenFiles:
 
 
 class _Opened(threading.local):
-    """The state of a thread's connection: the inodes of its file and of attached registers."""
+    """The state of a thread's connection. What is about registers is by schema."""
 
+    number: int
+    """Of the connections that the engine has opened, which one it is."""
+    inode: _Inode | None
+    """That of the main file."""
+    files: dict[str, Path]
+    """The attached files of registers."""
+    inodes: dict[str, _Inode | None]
+    """Those of the attached files."""
+    due_ns: int
+    """When these are compared with the paths again."""
+    stamps: dict[str, tuple[int, int]]
+    """Those of the files that are attached without a lock."""
+    is_unproven: bool
+    """Whether the next query must find out if these were written to meanwhile."""
     held: _SeenFiles | None = None
 
 
@@ -283,7 +301,7 @@ class SqliteEngine(SqliteDialect):
             return
         self.connection()
         opened, files, now_ns = self._opened, _files(self.file, registers), clock.monotonic_ns()
-        attached: dict[str, Path] = opened.files
+        attached = opened.files
         is_due = is_thorough or now_ns >= opened.due_ns
         # A transaction cannot detach anything.
         if attached != files or (is_due and not self.in_transaction()):
@@ -299,8 +317,7 @@ class SqliteEngine(SqliteDialect):
         *,
         is_thorough: bool,
     ) -> None:
-        opened = self._opened
-        attached: dict[str, Path] = opened.files
+        opened, attached = self._opened, self._opened.files
         opened.due_ns = now_ns + INODES_SECONDS * 1_000_000_000
         for schema, file in list(attached.items()):
             if files.get(schema) != file or schema in opened.stamps or self._is_replaced(schema):
@@ -368,7 +385,7 @@ class SqliteEngine(SqliteDialect):
             if not is_at_rest(file) or stamp_of(file) != stamp:
                 raise peewee.OperationalError(f"{file} was changed while it was read")
 
-    def _inode(self) -> tuple[int, int] | None:
+    def _inode(self) -> _Inode | None:
         return _inode_of(self._name)
 
 
@@ -388,7 +405,7 @@ def _files(database: Path, registers: tuple[RegisterRef, ...]) -> Mapping[str, P
     return {ref.schema: register_file(database, ref.name, ref.generation) for ref in registers}
 
 
-def _inode_of(path: str | Path) -> tuple[int, int] | None:
+def _inode_of(path: str | Path) -> _Inode | None:
     try:
         found = os.stat(path)
     except OSError:

@@ -1,12 +1,13 @@
 """Many clients that create domains and read them back, while a test disturbs the service."""
 
 import http.client
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple, Self
+from functools import partial
+from typing import NamedTuple
 
 from tests.system.processes import Answer, send, until
+from tests.system.threads import Threads
 
 CLIENTS = 8
 
@@ -19,7 +20,7 @@ class Outcome(NamedTuple):
     status: int | None
 
 
-class Creators:
+class Creators(Threads):
     """Clients that create domains and read each back; `with` runs them.
 
     Args:
@@ -28,22 +29,9 @@ class Creators:
 
     def __init__(self, bind: str, keys: Sequence[str]) -> None:
         self._bind = bind
-        self._over = threading.Event()
         self.outcomes: list[Outcome] = []
-        self._clients = [
-            threading.Thread(target=self._run, args=(number, keys[number % len(keys)]))
-            for number in range(CLIENTS)
-        ]
-
-    def __enter__(self) -> Self:
-        for client in self._clients:
-            client.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._over.set()
-        for client in self._clients:
-            client.join()
+        clients = ((number, keys[number % len(keys)]) for number in range(CLIENTS))
+        super().__init__(*(partial(self._run, *each) for each in clients))
 
     def statuses(self, method: str) -> set[int | None]:
         """Return the statuses of all requests of a method."""
@@ -61,7 +49,7 @@ class Creators:
     def _run(self, client: int, key: str) -> None:
         headers = {"X-API-Key": key, "Content-Type": "application/json"}
         number = 0
-        while not self._over.is_set():
+        while not self.over.is_set():
             number += 1
             domain = f"d{number}.client{client}.example"
             body = f'{{"name": "{domain}"}}'

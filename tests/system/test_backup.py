@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tests.system.processes import (
     run_command,
     until,
 )
+from tests.system.threads import Threads
 
 CARS = 2_000
 BACKUPS = 20
@@ -185,21 +185,16 @@ def test_a_restore_without_room_changes_nothing(world, little_disk):
 def writing(service: Service):
     """Create domains continuously; yield how many were acknowledged so far."""
     acknowledged: list[str] = []
-    is_over = threading.Event()
 
     def write() -> None:
-        while not is_over.is_set():
+        while not writer.over.is_set():
             name = f"d{len(acknowledged):05}.example.com"
             assert service.post("/api/domains", {"name": name}).status == 201
             acknowledged.append(name)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    writer = Threads(write)
+    with writer:
         yield acknowledged
-    finally:
-        is_over.set()
-        writer.join()
 
 
 @contextmanager
@@ -211,22 +206,17 @@ def importing(world: World, settings: dict[str, Any]):
         cars = [{"registration": f"A{n:05}", "make": make} for n in range(CARS)]
         files[-1].write_bytes(msgspec.json.Encoder().encode_lines(cars))
     loads: list[int] = []
-    is_over = threading.Event()
 
     def load() -> None:
-        while not is_over.is_set():
+        while not loader.over.is_set():
             ended = run_command("import", files[len(loads) % 2], *EVERY_RULE_ACCEPTED, **settings)
             assert ended.returncode == 0, ended.stderr
             loads.append(len(loads))
 
-    loader = threading.Thread(target=load)
-    loader.start()
-    try:
+    loader = Threads(load)
+    with loader:
         until(lambda: loads, "the first load")
         yield loads
-    finally:
-        is_over.set()
-        loader.join()
 
 
 @pytest.mark.system_long

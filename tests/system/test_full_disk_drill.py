@@ -3,12 +3,11 @@
 import json
 import random
 import secrets
-import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import apsw
 import pytest
@@ -19,6 +18,7 @@ from app.storage.engine import close_quietly, open_engine
 from tests.system.creators import Creators
 from tests.system.full_disk import Disk, Greed
 from tests.system.processes import EVERY_RULE_ACCEPTED, run_command, send
+from tests.system.threads import Threads
 
 PATH = "/v1/vehicle/AB12CDE/insurance"
 BULK = "/v1/vehicle/bulk-insurance"
@@ -26,63 +26,43 @@ MAKES = ("FORD", "SKODA", "SEAT")
 CYCLES = 20
 
 
-class Readers:
+class Readers(Threads):
     """Clients that look vehicles up; `with` runs them. Every answer is counted."""
 
     def __init__(self, bind: str, key: str) -> None:
         self._bind = bind
         self._headers = {"X-API-Key": key, "Content-Type": "application/json"}
-        self._over = threading.Event()
         self.answers: Counter[tuple[int, object]] = Counter()
-        self._threads = [threading.Thread(target=run) for run in (self._one, self._many)]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(self._one, self._many)
 
     def _one(self) -> None:
-        while not self._over.is_set():
+        while not self.over.is_set():
             answer = send(self._bind, "GET", PATH, headers=self._headers)
             told = answer.json()["vehicle"]["make"] if answer.status == 200 else answer.body
             self.answers[answer.status, told] += 1
 
     def _many(self) -> None:
         body = json.dumps({"registrations": ["AB12CDE", "AA000001", "ZZ99ZZZ"]})
-        while not self._over.is_set():
+        while not self.over.is_set():
             answer = send(self._bind, "POST", BULK, body=body, headers=self._headers)
             told = answer.json()["successful"] if answer.status == 200 else answer.body
             self.answers[answer.status, told] += 1
 
 
-class Operator:
+class Operator(Threads):
     """Runs commands one after the other, in any order, whether the disk is full or not."""
 
     def __init__(self, directory: Path, disk: Disk, settings: dict[str, Any], seed: int) -> None:
         self._chance = random.Random(seed)
         self._settings = settings
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
         self.ended: Counter[tuple[str, int]] = Counter()
         self.tracebacks: list[str] = []
         self._files = {make: cars(directory, make, 8_000) for make in MAKES}
         self._backups = disk.path / "backups"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._over.set()
-        self._thread.join()
+        super().__init__(self._run)
 
     def _run(self) -> None:
-        while not self._over.is_set():
+        while not self.over.is_set():
             file = self._files[self._chance.choice(MAKES)]
             commands: dict[str, tuple[object, ...]] = {
                 "merge": ("import", file, *EVERY_RULE_ACCEPTED),

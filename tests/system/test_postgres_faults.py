@@ -1,10 +1,10 @@
 """If Postgres stops or ends connections, the answer is 503 at worst, and recovers (D45)."""
 
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -13,6 +13,7 @@ from tests.conftest import World
 from tests.postgres import connect
 from tests.stores import PostgresTemplate
 from tests.system.processes import SERVE, Answer, Service, send, until
+from tests.system.threads import Threads
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 LOOK_UP = "/v1/vehicle/AB12CDE/insurance"
@@ -72,26 +73,15 @@ def test_a_stopped_database_is_503_and_recovers(serve, world, cluster):
     assert service.workers() == workers
 
 
-class Clients:
-    """Clients that send until they are stopped, and count their answers."""
+class Clients(Threads):
+    """Clients that count their answers; `with` runs them."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._is_over = threading.Event()
-        self._threads = [threading.Thread(target=self._send, args=(n,)) for n in range(CLIENTS)]
         self.statuses: Counter[tuple[str, int]] = Counter()
         self.wrong: list[bytes] = []
         self.created: list[str] = []
-
-    def __enter__(self) -> "Clients":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(*(partial(self._send, number) for number in range(CLIENTS)))
 
     def wait_for(self, answers: int) -> None:
         """Wait until this many further requests were answered."""
@@ -100,7 +90,7 @@ class Clients:
 
     def _send(self, client: int) -> None:
         number = client
-        while not self._is_over.is_set():
+        while not self.over.is_set():
             created_before = len(self.created)
             for kind, answer in requests(self._service, number).items():
                 self.statuses[kind, answer.status] += 1

@@ -3,12 +3,11 @@
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,6 +20,7 @@ from app.vehicles.reader import VehicleReader
 from app.vehicles.records import Records
 from tests.conftest import World
 from tests.system.processes import environment, send, until
+from tests.system.threads import Threads
 
 CLIENTS = 4
 CAR, OTHER = "AB12CDE", "XY99ZZZ"
@@ -80,26 +80,15 @@ class Held(NamedTuple):
         return seen.came_at >= self.since and seen.asked_at <= self.until
 
 
-class Clients:
+class Clients(Threads):
     """Clients that look the car up in both ways alternately; `with` runs them."""
 
     def __init__(self, bind: str, key: str) -> None:
         self._bind = bind
         self._headers = {"X-API-Key": key, "Content-Type": "application/json"}
-        self._over = threading.Event()
         self.seen: list[Seen] = []
         self.failures: list[object] = []
-        self._threads = [threading.Thread(target=self._run) for _ in range(CLIENTS)]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(*[self._run] * CLIENTS)
 
     def wait_for_more(self, answers: int = 12) -> None:
         """Wait until this many further answers have come."""
@@ -107,7 +96,7 @@ class Clients:
         until(lambda: len(self.seen) >= enough or self.failures, "further answers")
 
     def _run(self) -> None:
-        while not self._over.is_set():
+        while not self.over.is_set():
             for path in (INSURANCE, BULK, COMPLIANCE):
                 asked_at = time.monotonic()
                 method, body = ("POST", BULK_BODY) if path == BULK else ("GET", None)
@@ -242,23 +231,21 @@ def test_every_look_up_is_answered_while_a_register_changes(rounds, cars, client
         assert seen.told in right, seen
 
 
-class Explainer(threading.Thread):
+class Explainer(Threads):
     """Explains both cars continuously, as `verifyd lookup` does."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__()
         self._config = config
-        self.over = threading.Event()
         self.seen: list[Seen] = []
         self.failures: list[str] = []
+        super().__init__(self._run)
 
     def wait_for_more(self, explanations: int = 5) -> None:
         """Wait until this many further explanations have come."""
         enough = len(self.seen) + explanations
         until(lambda: len(self.seen) >= enough or self.failures, "further explanations")
 
-    def run(self) -> None:
-        """Explain until the end of the test."""
+    def _run(self) -> None:
         config = self._config
         with opened_database(config) as engine:
             reader = VehicleReader(Records(engine, config), config)
@@ -292,19 +279,14 @@ def test_every_explanation_is_of_one_state_while_a_register_changes(rounds, worl
     """Look-ups by commands never fail, and never mix the states before and after."""
     for name in ("policy", "FORD"):
         world.load_files(cars[name])
-    explainer = Explainer(world.config)
-    explainer.start()
     held = [Held(0.0, float("inf"), FORD)]
-    try:
+    with Explainer(world.config) as explainer:
         for change in (change for _ in range(rounds) for change in a_round(cars)):
             begun_at = time.monotonic()
             operator.run(*change.words)
             held[-1] = held[-1]._replace(until=time.monotonic())
             held.append(Held(begun_at, float("inf"), change.after))
             explainer.wait_for_more()
-    finally:
-        explainer.over.set()
-        explainer.join()
     assert explainer.failures == []
     for seen in explainer.seen:
         assert seen.told in {each.state for each in held if each.can_be_in(seen)}, seen

@@ -1,6 +1,5 @@
 """A sweep holds the write lock of the main database shortly (D185)."""
 
-import threading
 from datetime import UTC, timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from app.storage.engine import close_quietly, open_engine
 from app.watches.repository import Terms
 from app.watches.tables import Watch, WatchFeed
 from tests.system.processes import run_command
+from tests.system.threads import Threads
 from tests.unit.watched import Watched
 
 WATCHES = 20_000
@@ -28,28 +28,24 @@ def test_others_write_between_the_pieces_of_a_sweep(world):
         watched.put("alice", terms)
     Watch.update(day=(clock.today(UTC) - timedelta(1)).isoformat()).execute(world.engine)
     WatchFeed.update(swept=None).execute(world.engine)
-    written, is_over = [0], threading.Event()
+    written = [0]
 
     def write() -> None:
         engine = open_engine(world.config.database_url)
-        while not is_over.is_set():
+        while not writer.over.is_set():
             Account.update(created_at=Account.created_at).execute(engine)
             # It counts only if the sweep has begun and has not ended.
             swept = Watch.select().where(Watch.day == clock.today(UTC).isoformat()).count(engine)
             written[0] += 0 < swept < WATCHES
         close_quietly(engine)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    writer = Threads(write)
+    with writer:
         ended = run_command(
             "sweep",
             database_url=world.config.database_url,
             state_dir=world.config.state_dir,
             data_dir=world.config.data_dir,
         )
-    finally:
-        is_over.set()
-        writer.join()
     assert ended.returncode == 0, ended.stderr
     assert written[0] >= WRITES_MIN

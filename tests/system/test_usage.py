@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import date
-from typing import Self
+from functools import partial
 
 import apsw
 import pytest
@@ -24,6 +24,7 @@ from tests.postgres import Cluster
 from tests.stores import PostgresTemplate
 from tests.system.full_disk import Disk
 from tests.system.processes import GUNICORN, Service, connected, until
+from tests.system.threads import Threads
 
 CAR = {"registration": "AB12CDE", "make": "FORD"}
 LOOK_UP = "/v1/vehicle/AB12CDE/insurance"
@@ -49,27 +50,14 @@ Used = Counter[tuple[str, str]]
 """Answers by operation and class."""
 
 
-class Clients:
+class Clients(Threads):
     """Clients that send look-ups and other requests, and count the answers; `with` runs them."""
 
     def __init__(self, *services: Service) -> None:
-        self._over = threading.Event()
         self._lock = threading.Lock()
         self.answers: Used = Counter()
-        self._threads = [
-            threading.Thread(target=self._run, args=(services[number % len(services)], number))
-            for number in range(CLIENTS)
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
+        clients = ((services[number % len(services)], number) for number in range(CLIENTS))
+        super().__init__(*(partial(self._run, *each) for each in clients))
 
     def wait_for(self, more: int) -> None:
         """Wait until this many further answers have come."""
@@ -82,7 +70,7 @@ class Clients:
         A new connection is tried again, because a worker may be ending.
         """
         headers = {"Authorization": f"Bearer {service.key}"}
-        while not self._over.is_set():
+        while not self.over.is_set():
             connection = http.client.HTTPConnection("localhost")
             try:
                 connection.sock = connected(service.bind)

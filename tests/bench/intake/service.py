@@ -2,7 +2,6 @@
 
 import http.client
 import random
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from app.storage.tables import Kind
 from tests.bench.intake.files import plate, write_file
 from tests.bench.intake.installation import Installation, fresh
 from tests.system.processes import Service, free_port
+from tests.system.threads import Threads
 
 LOOK_UPS_A_SECOND = 500
 SLOWER_MAX = 3
@@ -30,7 +30,7 @@ def serving(installation: Installation) -> Iterator[Service]:
         yield service.wait_ready()
 
 
-class Clients:
+class Clients(Threads):
     """Two clients, one looking up vehicles, one creating domains; `with` runs them.
 
     A request is measured from the moment it was due, so that waiting for others counts.
@@ -42,24 +42,10 @@ class Clients:
     def __init__(self, service: Service, vehicles: int) -> None:
         self._service = service
         self._vehicles = vehicles
-        self._over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._look_up),
-            threading.Thread(target=self._create),
-        ]
         self.seconds: list[float] = []
         self.domain_seconds: list[float] = []
         self.failed = 0
-
-    def __enter__(self) -> "Clients":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(self._look_up, self._create)
 
     def percentile_ms(self, part: float) -> float:
         """Return the time that this share of the look-ups, 0 to 1, did not exceed."""
@@ -97,7 +83,7 @@ class Clients:
     def _every(self, seconds: float) -> Iterator[float]:
         """Yield when each request is due, at that time."""
         due = time.monotonic()
-        while not self._over.wait(max(due - time.monotonic(), 0)):
+        while not self.over.wait(max(due - time.monotonic(), 0)):
             yield due
             due += seconds
 

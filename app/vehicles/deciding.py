@@ -46,27 +46,31 @@ def checks_loaded(
     record: Record, judgement: Judgement, day: str, times: LoadTimes
 ) -> tuple[int | None, int | None, int | None, int | None]:
     """Return for each check what `insurance_loaded` returns for the insurance."""
-    insurance, _, tax, fines = judgement
+    insurance, mot, tax, fines = judgement
     owed = [name for name, fine in record.rows.fines if not fine.settled]
     if not owed and fines.is_known:
         owed = [name for name, kind in times if kind == Kind.FINES]
     return (
         insurance_loaded(record, insurance, day, times),
-        _oldest(_of_mot(record, judgement, day), Kind.VEHICLES, times),
+        _oldest(mot_decided_by(record, mot, day), Kind.VEHICLES, times),
         _oldest(_that_knows(record, "tax_status") if tax.is_known else (), Kind.VEHICLES, times),
         _oldest(owed, Kind.FINES, times),
     )
 
 
-def _of_mot(record: Record, judgement: Judgement, day: str) -> Iterable[str]:
-    """Return the registers that decided about the MOT."""
+def mot_decided_by(record: Record, verdict: Verdict, day: str) -> Iterable[str]:
+    """Return the registers that decided about the MOT.
+
+    Args:
+        record: of a look-up that asked for dates.
+    """
     basis = record.basis
     known = [
         (name, its)
         for name, its in record.rows.vehicles
         if basis is None or basis.first_day(its.updated) <= day
     ]
-    match judgement.mot.reason:
+    match verdict.reason:
         case "exempt":
             return [name for name, its in known if its.mot_exempt]
         case "valid":

@@ -11,7 +11,7 @@ from app.storage.engine import Engine
 from app.storage.registers import with_current_registers
 from app.vehicles.compliance import Verdict, judge
 from app.vehicles.contradictions import Contradicted, contradicted, opposite_in_words
-from app.vehicles.deciding import LoadTimes
+from app.vehicles.deciding import LoadTimes, mot_decided_by
 from app.vehicles.facts import (
     DESCRIPTION,
     Basis,
@@ -261,26 +261,20 @@ def _mot(record: Record, held: PlateFacts, verdict: Verdict, day: str) -> Decisi
 
     With a basis, values count for the days for which they were known (D198).
     """
-    basis = record.basis
+    basis, registers = record.basis, tuple(mot_decided_by(record, verdict, day))
     match verdict.reason:
         case "exempt":
-            exempt = [(name, row) for name, row in held.vehicles if row.mot_exempt]
-            if basis is not None:
-                exempt = [each for each in exempt if basis.was_known(each[1].updated, day)]
-            registers, why = tuple(name for name, _ in exempt), "any register can say exempt"
+            why = "any register can say exempt"
         case "not_due":
-            registers, _ = _first_that_knows(held, "first_registered")
             count = record.mot_first_years
             years = f"{count} {'year' if count == 1 else 'years'}"
             why = f"first registered on {record.first_registered}, and no MOT is due for {years}"
         case "unknown":
-            registers, why = (), "no register knows an expiry"
+            why = "no register knows an expiry"
         case "valid" | "not_known_then" if basis is not None and day != basis.today:
             registers, why = _papers_then(held, verdict, day, basis)
         case _:
-            latest = record.mot_expiry
-            registers = tuple(name for name, row in held.vehicles if row.mot_expiry == latest)
-            why = f"expiry {latest}, the latest that any register knows"
+            why = f"expiry {record.mot_expiry}, the latest that any register knows"
     return Decision("motValid", verdict.is_good, registers, why, is_known=verdict.is_known)
 
 

@@ -8,12 +8,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from app.serve.limits.bucket import rate
 from app.serve.limits.store import LimitStore, start
+from tests.bench.processes import times_of
 
 CONTENDING = 4
 _PLAN = rate(10**9, 1)
@@ -43,18 +45,8 @@ def figures(seconds: float = 2) -> dict[str, Cost]:
 
 
 def _measured(store: LimitStore, processes: int, seconds: float) -> Cost:
-    context = multiprocessing.get_context("fork")
-    results = context.SimpleQueue()
-    ready = context.Barrier(processes)
-    takers = [
-        context.Process(target=_take_for, args=(store, seconds, ready.wait, results.put))
-        for _ in range(processes)
-    ]
-    for taker in takers:
-        taker.start()
-    times = sorted(time for _ in takers for time in results.get())
-    for taker in takers:
-        taker.join()
+    ready = multiprocessing.get_context("fork").Barrier(processes)
+    times = times_of([partial(_take_for, store, seconds, ready.wait)] * processes)
     mean_us = seconds * 1e6 / len(times)
     return Cost(median(times) / 1000, times[len(times) * 99 // 100] / 1000, mean_us)
 

@@ -1,7 +1,9 @@
-"""The processor time and the memory of running processes, with all their descendants."""
+"""Processes that measure, and what processes use: of each, with all its descendants."""
 
-from collections.abc import Iterable
+import multiprocessing
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import psutil
 
@@ -35,6 +37,23 @@ def memory_bytes(*pids: int) -> int:
         with suppress(psutil.Error):  # It has ended.
             used += process.memory_full_info().pss
     return used
+
+
+def times_of(runs: Sequence[Callable[[Callable[[object], object]], object]]) -> list[Any]:
+    """Run functions, each in a process of its own; return the times of all, sorted.
+
+    Args:
+        runs: each gets a function, and calls it with a list of times at its end.
+    """
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    measuring = [context.Process(target=run, args=(results.put,)) for run in runs]
+    for process in measuring:
+        process.start()
+    times = sorted(time for _ in measuring for time in results.get())
+    for process in measuring:
+        process.join()
+    return times
 
 
 def end(processes: Iterable[psutil.Process]) -> None:

@@ -4,22 +4,22 @@ Server, clients and database share this machine, so a dedicated server does bett
 prints it with the rest.
 """
 
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from app.accounts.administration import create_account, create_key, set_plan
 from app.config import Config
 from app.storage.engine import close_quietly, open_engine
-from tests.bench.processes import cpu_seconds
+from tests.bench.processes import cpu_seconds, times_of
 from tests.system.processes import Service, send
 
 BULK = 1_000
@@ -163,21 +163,11 @@ def _measured(plates: Sequence[str]) -> dict[str, _Requests]:
 
 def _rate(installation: _Installation, requests: _Requests) -> _Rate:
     """Run all clients, each a process, for the length of a round."""
-    context = multiprocessing.get_context("fork")
-    results: Any = context.SimpleQueue()
     service = installation.service
-    clients = [
-        context.Process(
-            target=_ask, args=(service.bind, service.key, requests(number), results.put)
-        )
-        for number in range(_CLIENTS)
-    ]
     before = installation.cpu_seconds()
-    for client in clients:
-        client.start()
-    times = sorted(passed for _ in clients for passed in results.get())
-    for client in clients:
-        client.join()
+    times = times_of(
+        [partial(_ask, service.bind, service.key, requests(each)) for each in range(_CLIENTS)]
+    )
     used = zip(installation.cpu_seconds(), before, strict=True)
     return _Rate(
         len(times) / _ROUND_SECONDS,

@@ -201,11 +201,11 @@ class Watches:
         for terms in wanted:
             plate, lead_days, *others = terms
             kept = known.get(plate)
-            state = (day, told[plate]) if kept is None else (kept.day, kept.told)
+            judged_on, state = (day, told[plate]) if kept is None else (kept.day, kept.told)
             leads = ",".join(map(str, lead_days))
-            text = encode(state[1]).decode()
-            recorded = digest_of(state[1]) if records else None
-            rows.append((account_id, plate, leads, *others, now, state[0], text, recorded))
+            text = encode(state).decode()
+            recorded = digest_of(state) if records else None
+            rows.append((account_id, plate, leads, *others, now, judged_on, text, recorded))
         replaced = ("lead_days", "reference", "reason", "until")
         columns = ("account_id", "registration", *replaced, "created_at", "day", "told", "recorded")
         places = ", ".join([self._engine.param] * len(columns))

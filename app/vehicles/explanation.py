@@ -12,12 +12,7 @@ from app.storage.registers import with_current_registers
 from app.vehicles.compliance import Verdict, judge
 from app.vehicles.contradictions import Contradicted, contradicted, opposite_in_words
 from app.vehicles.deciding import LoadTimes, mot_decided_by
-from app.vehicles.facts import (
-    DESCRIPTION,
-    Basis,
-    PlateFacts,
-    Record,
-)
+from app.vehicles.facts import DESCRIPTION, Basis, Record
 from app.vehicles.periods import Period, newest_update
 from app.vehicles.policies import Choice, PolicyState, explain_choice, policy_state
 from app.vehicles.reader import FoundPlate, VehicleReader
@@ -107,19 +102,19 @@ def _explanation(
         return Explanation(found, None, ())
     if found.record is None:
         return Explanation(found, None, (), suggested=suggested[found.registration])
-    held = found.record.rows
-    choice = explain_choice(held.policies, day)
-    judgement = judge(found.record, day)
+    record = found.record
+    choice = explain_choice(record.rows.policies, day)
+    judgement = judge(record, day)
     decisions = (
-        _insured(found.record, choice, judgement.insurance, day, registers),
+        _insured(record, choice, judgement.insurance, day, registers),
         _policy(choice),
-        *(_described(found.record, held, column) for column in ("make", "model", "year", "color")),
-        _last_updated(found.record, held, choice, period, registers),
-        _mot(found.record, held, judgement.mot, day),
-        _tax(found.record, held, judgement.tax, day),
-        _fines(held, judgement.fines),
+        *(_described(record, column) for column in ("make", "model", "year", "color")),
+        _last_updated(record, choice, period, registers),
+        _mot(record, judgement.mot, day),
+        _tax(record, judgement.tax, day),
+        _fines(record, judgement.fines),
     )
-    against = contradicted(found.record, day, registers)
+    against = contradicted(record, day, registers)
     by_column = dict(zip(_CHECKS, against, strict=True))
     decisions = tuple(_with_opposite(each, by_column.get(each.column, ())) for each in decisions)
     return Explanation(found, choice, decisions, against)
@@ -144,7 +139,7 @@ def _insured(
 
     With a basis, only a policy in force decides alone (D198).
     """
-    registers, _ = _first_that_knows(record.rows, "insured")
+    registers, _ = _first_that_knows(record, "insured")
     said = ""
     if registers:
         said = f"{registers[0]} says {'insured' if record.insured else 'not insured'}"
@@ -217,14 +212,14 @@ def _policy(choice: Choice | None) -> Decision:
     return Decision("policy", choice.policy.number, (choice.register,), choice.why)
 
 
-def _described(record: Record, held: PlateFacts, column: str) -> Decision:
-    registers, why = _first_that_knows(held, column)
+def _described(record: Record, column: str) -> Decision:
+    registers, why = _first_that_knows(record, column)
     return Decision(column, getattr(record, column), registers, why)
 
 
-def _first_that_knows(held: PlateFacts, column: str) -> tuple[tuple[str, ...], str]:
+def _first_that_knows(record: Record, column: str) -> tuple[tuple[str, ...], str]:
     """Return the first register that knows a column of the vehicle, and why it decides."""
-    known = [name for name, row in held.vehicles if getattr(row, column) is not None]
+    known = [name for name, row in record.rows.vehicles if getattr(row, column) is not None]
     if not known:
         return (), "no register knows it"
     first, *others = known
@@ -234,21 +229,20 @@ def _first_that_knows(held: PlateFacts, column: str) -> tuple[tuple[str, ...], s
 
 
 def _last_updated(
-    record: Record, held: PlateFacts, choice: Choice | None, period: Period | None, order: Read
+    record: Record, choice: Choice | None, period: Period | None, order: Read
 ) -> Decision:
     """Explain the time: the newest change of the vehicle rows, and of the policies used (D172)."""
     updated = record.updated if period is None else newest_update(record)
-    times = [(name, row.updated) for name, row in held.vehicles]
+    vehicles, policies, fines = record.rows
+    times = [(name, row.updated) for name, row in vehicles]
     what = "a vehicle row or the policy"
     if choice is not None:
         times.append((choice.register, choice.policy.updated))
     if period is not None:
         what = "a vehicle row, the policy, or one that ends in the period or later"
-        times += [
-            (name, policy.updated) for name, policy in held.policies if policy.end >= period.first
-        ]
+        times += [(name, each.updated) for name, each in policies if each.end >= period.first]
     if not times:
-        times = [(name, fine.updated) for name, fine in held.fines]
+        times = [(name, fine.updated) for name, fine in fines]
         what = "a fine, since nothing else is known"
     newest = {register for register, time in times if time == updated}
     registers = tuple(name for name in order if name in newest)
@@ -256,7 +250,7 @@ def _last_updated(
     return Decision("lastUpdated", clock.iso_utc(updated), registers, why)
 
 
-def _mot(record: Record, held: PlateFacts, verdict: Verdict, day: str) -> Decision:
+def _mot(record: Record, verdict: Verdict, day: str) -> Decision:
     """Explain the MOT: any exemption, else the latest expiry, else the first years.
 
     With a basis, values count for the days for which they were known (D198).
@@ -272,21 +266,21 @@ def _mot(record: Record, held: PlateFacts, verdict: Verdict, day: str) -> Decisi
         case "unknown":
             why = "no register knows an expiry"
         case "valid" | "not_known_then" if basis is not None and day != basis.today:
-            registers, why = _papers_then(held, verdict, day, basis)
+            registers, why = _papers_then(record, verdict, day, basis)
         case _:
             why = f"expiry {record.mot_expiry}, the latest that any register knows"
     return Decision("motValid", verdict.is_good, registers, why, is_known=verdict.is_known)
 
 
 def _papers_then(
-    held: PlateFacts, verdict: Verdict, day: str, basis: Basis
+    record: Record, verdict: Verdict, day: str, basis: Basis
 ) -> tuple[tuple[str, ...], str]:
     """Return the registers whose expiry covers another day than today, and since when it is known.
 
     If none does, return none, and since when what they say is known.
     """
     covering, said = [], []
-    for name, row in held.vehicles:
+    for name, row in record.rows.vehicles:
         since = basis.first_day(row.updated)
         if row.mot_exempt:
             said.append(f"{name} says exempt since {since}")
@@ -299,14 +293,14 @@ def _papers_then(
     return tuple(name for name, _ in covering), ", ".join(each for _, each in covering)
 
 
-def _tax(record: Record, held: PlateFacts, verdict: Verdict, day: str) -> Decision:
+def _tax(record: Record, verdict: Verdict, day: str) -> Decision:
     """Explain the tax: status and last paid day of the first register that knows a status."""
-    registers, why = _first_that_knows(held, "tax_status")
+    registers, why = _first_that_knows(record, "tax_status")
     if registers:
         due = f", paid until {record.tax_due}" if record.tax_due else ""
         then = ""
         if record.basis is not None and verdict.reason == "not_known_then":
-            updated = next(row.updated for name, row in held.vehicles if name == registers[0])
+            updated = dict(record.rows.vehicles)[registers[0]].updated
             then = f" since {record.basis.first_day(updated)}, not known for {day}"
         why = f"{record.tax_status}{due}{then}; {why}"
     else:
@@ -314,9 +308,9 @@ def _tax(record: Record, held: PlateFacts, verdict: Verdict, day: str) -> Decisi
     return Decision("roadTaxPaid", verdict.is_good, registers, why, is_known=verdict.is_known)
 
 
-def _fines(held: PlateFacts, verdict: Verdict) -> Decision:
+def _fines(record: Record, verdict: Verdict) -> Decision:
     """Explain the fines: one that is owed in any register is enough."""
-    owed = [name for name, fine in held.fines if not fine.settled]
+    owed = [name for name, fine in record.rows.fines if not fine.settled]
     if not verdict.is_known:
         why = "no register has fines"
     elif not owed:

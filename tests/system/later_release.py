@@ -1,9 +1,8 @@
 """A proxy that answers as a later release would: its JSON objects have one more member."""
 
 import json
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
 
 from tests.system.processes import send
 
@@ -11,22 +10,10 @@ from tests.system.processes import send
 class LaterRelease(ThreadingHTTPServer):
     """Passes requests on to a service, and adds a member to all objects of its answers."""
 
-    daemon_threads = True
-
     def __init__(self, service: str) -> None:
         super().__init__(("127.0.0.1", 0), _Passing)
         self.service = service
         self.bind = f"127.0.0.1:{self.server_port}"
-        self._thread = threading.Thread(target=self.serve_forever)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
 
 
 class _Passing(BaseHTTPRequestHandler):

@@ -15,7 +15,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
 from email import message_from_bytes, policy
 from pathlib import Path
@@ -31,6 +30,7 @@ from app.alerts.nightly import Run, record
 from app.settings.destinations import Destination
 from tests.contract.pages import PAGES
 from tests.system.processes import environment, run_command, until
+from tests.system.threads import serving
 
 KEY = b"k" * 32
 SECRET = "whsec_" + base64.b64encode(KEY).decode()
@@ -336,13 +336,8 @@ def https_server(directory: Path, name: str = "localhost"):
     files = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
     files += ["-keyout", str(key), "-out", str(certificate)]
     subprocess.run([openssl, *words.split(), *files], check=True, capture_output=True)
-    server = Server(certificate, key)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(Server(certificate, key)) as server:
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture
@@ -506,10 +501,8 @@ class Tunnel(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def proxy():
     """A running proxy."""
-    with Proxy() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(Proxy()) as server:
         yield server
-        server.shutdown()
 
 
 class TestProxy:

@@ -20,6 +20,7 @@ from tests.contract.pages import PAGES, blocks
 from tests.system.drop import Drop
 from tests.system.machine import Machine
 from tests.system.processes import ROOT, until
+from tests.system.threads import serving
 
 pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="curl is not there")
 SCRIPT = ROOT / "deploy" / "fetch-open-data.sh"
@@ -131,13 +132,9 @@ class _Request(BaseHTTPRequestHandler):
 @pytest.fixture
 def agency() -> Iterator[Agency]:
     """A server that answers as the agencies do."""
-    with Agency() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with serving(Agency()) as server:
         yield server
         server.goes_on.set()
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from tests.system.client_tools import (
 )
 from tests.system.later_release import LaterRelease
 from tests.system.processes import Service, free_port, run_command
+from tests.system.threads import serving
 
 pytestmark = pytest.mark.system_long
 
@@ -76,7 +77,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     key = json.loads(run("demo", "--json").stdout)["key"]
     limits = ("--requests", 1, "--window", 3600, "--bulk-max", 1, "--domains-max", 1)
     run("plans", "set", "hurried", *limits)
-    with Service(directory, **settings) as service, LaterRelease(service.bind) as later:
+    with Service(directory, **settings) as service, serving(LaterRelease(service.bind)) as later:
         service.wait_ready()
         service.key = key
         path = directory / "openapi.json"

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from tests.system.nginx import running
 from tests.system.processes import connected, free_port, read_answer, run_command, send
 from tests.system.scale_out import FOLDER, balanced, command_before
 from tests.system.site import SECRET, SITE, add_sign_in, behind_site, command_with_site
+from tests.system.threads import serving
 
 PROXY = f"{ROOT}/sign-in/proxy"
 STATED = ("X-Verifyd-User", "X-Verifyd-Groups", "X-Verifyd-Proxy-Secret")
@@ -65,14 +65,8 @@ class Answering(BaseHTTPRequestHandler):
 def answering(**members) -> Iterator[tuple[str, type[Answering]]]:
     """Run a server; yield its address and what it keeps."""
     kind = type("Kind", (Answering,), {"seen": [], **members})
-    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}", kind
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), kind)) as server:
+        yield f"127.0.0.1:{server.server_port}", kind
 
 
 @pytest.fixture

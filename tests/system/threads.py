@@ -1,8 +1,13 @@
-"""Threads that go on until the end of a `with`, such as those of clients."""
+"""Threads that go on until the end of a `with`, such as those of clients and servers."""
 
 import threading
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from socketserver import BaseServer
+from typing import Self, TypeVar
+
+_PAUSE_SECONDS = 0.01
+_S = TypeVar("_S", bound=BaseServer)
 
 
 class Threads:
@@ -24,4 +29,17 @@ class Threads:
     def __exit__(self, *_error: object) -> None:
         self.over.set()
         for thread in self._threads:
+            thread.join()
+
+
+@contextmanager
+def serving(server: _S) -> Iterator[_S]:
+    """Run a server of the standard library in a thread, until the `with` ends."""
+    thread = threading.Thread(target=server.serve_forever, args=(_PAUSE_SECONDS,))
+    with server:
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
             thread.join()

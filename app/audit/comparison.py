@@ -20,7 +20,7 @@ from app.audit.chain import Prune, readable_lines
 from app.audit.export import records_in
 from app.audit.hosts import AuditHost, list_hosts
 from app.audit.owner import find_owner
-from app.audit.record import Record, time_of
+from app.audit.record import Record, time_of_second
 from app.audit.search import TimeSpan, operations
 from app.audit.upkeep import GAP
 from app.audit.view import View
@@ -28,7 +28,6 @@ from app.storage.engine import Engine
 
 _DAY = timedelta(days=1)
 _MISSING_MAX = 100
-_SECOND_NS = 10**9
 
 
 class Missing(msgspec.Struct, order=True):
@@ -190,7 +189,7 @@ def _pruned_before(directory: Path) -> str:
 
 
 def _first_time(host: AuditHost, view: View) -> str:
-    known = time_of(host.since * _SECOND_NS)
+    known = time_of_second(host.since)
     records = (record for _, record in records_in(view, TimeSpan()) if record is not None)
     first = next(records, None)
     return known if first is None else min(known, first.time)
@@ -201,7 +200,7 @@ def _gaps(hosts: Iterable[AuditHost], views: Iterable[View]) -> Iterator[tuple[s
     for host in hosts:
         if host.off_at is not None:
             end = clock.now() if host.on_at is None else host.on_at
-            yield time_of(host.off_at * _SECOND_NS), time_of(end * _SECOND_NS)
+            yield time_of_second(host.off_at), time_of_second(end)
     for view in views:
         for _, record in operations(view, GAP):
             if record.upkeep and record.upkeep.since and record.upkeep.until:
@@ -218,4 +217,4 @@ def local_day(moment: str, zone: tzinfo) -> date:
 
 def _midnight(day: date, zone: tzinfo) -> str:
     """Return when a day begins, as records have it."""
-    return time_of(clock.start_of(day, zone) * _SECOND_NS)
+    return time_of_second(clock.start_of(day, zone))

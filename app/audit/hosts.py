@@ -14,14 +14,13 @@ import peewee
 from app import clock
 from app.actions import Subject, changing, of_command, record
 from app.audit.owner import Owner, machine
-from app.audit.record import AuditError, Record, Upkeep, time_of
+from app.audit.record import AuditError, Record, Upkeep, time_of, time_of_second
 from app.audit.trail import record_use
 from app.audit.upkeep import GAP
 from app.errors import OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine
 
-_SECOND_NS = 10**9
 _log = logging.getLogger("verifyd.trail")
 
 
@@ -115,12 +114,11 @@ def record_gap(engine: Engine, directory: Path, owner: Owner) -> None:
     host = find_host(engine)
     if host is None or host.off_at is None or host.on_at is None:
         return
-    since, until = (time_of(seconds * _SECOND_NS) for seconds in (host.off_at, host.on_at))
     gap = Record(
         time=time_of(clock.now_ns()),
         operation=GAP,
         unverified=True,
-        upkeep=Upkeep(since=since, until=until),
+        upkeep=Upkeep(since=time_of_second(host.off_at), until=time_of_second(host.on_at)),
         reason=host.off_reason,
         login=host.off_by,
         sudo_user=host.off_sudo_user,

@@ -129,6 +129,11 @@ def time_of(epoch_ns: int) -> str:
     return clock.iso_utc_microseconds(epoch_ns)
 
 
+def time_of_second(epoch_seconds: int) -> str:
+    """Return Unix seconds as the `time` of a record."""
+    return time_of(epoch_seconds * 10**9)
+
+
 def time_of_moment(moment: datetime) -> str:
     """Return a moment in UTC as the `time` of a record."""
     # NOTE: isoformat() leaves microseconds out if they are zero.

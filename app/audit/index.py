@@ -101,8 +101,10 @@ class IndexReader:
 
     def batches(self, number: int) -> Iterator[list[bytes]]:
         """Yield all entries in the order of the file, in lists of so many."""
-        for place in range(0, self._entries, number):
-            yield _split(self._read(place, number))
+        place = 0
+        while entries := self._read(place, number):
+            yield _split(entries)
+            place += number
 
     def _key_at(self, place: int) -> bytes:
         self.reads += 1

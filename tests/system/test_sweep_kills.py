@@ -11,12 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.jobs.sweeping import SWEEP_LOCKS
 from app.registers.rules import RULES
+from app.storage.stores import store_of
 from app.watches.repository import Terms
 from app.watches.sweep import PIECE_WATCHES
 from app.watches.tables import WatchFeed
 from tests.conftest import World
-from tests.system.processes import environment, run_command
+from tests.system.processes import environment, run_command, until
 from tests.system.warm import WarmProcess
 from tests.unit.audit_trails import lines
 from tests.unit.watched import Watched
@@ -102,7 +104,7 @@ def kill_often(world: World, kills: int) -> None:
     seed = secrets.randbits(32)
     chance = random.Random(seed)
     print(f"seed {seed}")
-    fleet = Fleet(world)
+    fleet, lock = Fleet(world), store_of(world.engine, SWEEP_LOCKS["sweeps"])
     fleet.flip()
     fleet.command("sweep")
     assert fleet.held() == len(PLATES)
@@ -125,6 +127,8 @@ def kill_often(world: World, kills: int) -> None:
                 seconds *= 0.95
             ends["ended" if sweep.returncode == 0 else "killed"] += 1
             assert sweep.returncode in (0, -signal.SIGKILL)
+            # Postgres ends the statement of a process that was killed, and then frees its lock.
+            until(lambda: not lock.is_locked(), "the lock of the sweep to be free")
             ends["halfway"] += fleet.is_halfway()
             killed = ends["killed"]
         if fleet.held():

@@ -176,10 +176,12 @@ class SharedWorld(World):
         set_plan(
             self.engine,
             "standard",
-            requests=1_000_000_000,
-            window_seconds=60,
-            bulk_max=1_000,
-            domains_max=1_000,
+            {
+                "requests": 1_000_000_000,
+                "window_seconds": 60,
+                "bulk_max": 1_000,
+                "domains_max": 1_000,
+            },
         )
 
     def client(self, key: str | None, **settings: Any) -> "Client":

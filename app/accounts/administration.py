@@ -13,13 +13,11 @@ from app.accounts.authentication import TAG_CHARACTERS, Token, new_token, random
 from app.accounts.models import (
     ACCOUNTS_MAX,
     BULK_MAX,
-    UNCHANGED,
     Account,
     ApiKey,
-    EnquiryChange,
+    Enquiry,
     OnOff,
     Plan,
-    changed_columns,
     require_text,
 )
 from app.accounts.restrictions import UNRESTRICTED, Restrictions, hash_columns
@@ -27,6 +25,7 @@ from app.accounts.states import account_state, key_state, plan_state, subject_of
 from app.accounts.usage.counts import CONSOLE
 from app.actions import Actor, Name, Subject, changing, record
 from app.errors import OperatorError
+from app.settings.enquiries import parse_reasons
 from app.storage.engine import Engine
 from app.storage.stores import migrate
 from app.storage.versions import database_id, set_tells_unknown, tells_unknown, versions
@@ -226,20 +225,24 @@ def list_accounts(engine: Engine) -> list[Account]:
 def set_plan(
     engine: Engine,
     name: str,
-    actor: Actor | None = None,
-    asking: EnquiryChange = UNCHANGED,
+    limits: Mapping[str, int],
+    *,
+    enquiry: Enquiry | None = None,
+    reasons: str | None = None,
     suggest: OnOff | None = None,
     sandbox: OnOff | None = None,
-    /,
-    **limits: int,
+    actor: Actor | None = None,
 ) -> Plan:
     """Create or change a plan, from the next request of its accounts on.
 
+    None keeps what the plan has; a new one has all reasons, and the rest off.
+
     Args:
-        suggest: None keeps what the plan has, `off` for a new one.
-        sandbox: the same; but only a new plan can become a sandbox.
         limits: a value for each of PLAN_LIMITS. Without `watches_max` the plan keeps what it has,
             0 for a new one.
+        reasons: those that are accepted, separated by commas; the empty text accepts all. They
+            need an enquiry that is not off.
+        sandbox: only a new plan can become one.
     """
     name = require_text("a plan's name", name, PLAN_NAME_CHARACTERS_MAX)
     for limit, value in limits.items():
@@ -250,9 +253,15 @@ def set_plan(
     with changing(engine):
         former = Plan.select().where(Plan.name == name).first(engine)
         # What is not given stays: a changed rate limit must not switch the duty of a reason off.
-        values: dict[str, object] = {**limits, **changed_columns(former, asking)}
-        if suggest is not None:
-            values["suggest"] = suggest
+        columns = {
+            "enquiry": enquiry,
+            "enquiry_reasons": None if reasons is None else _stored_reasons(reasons),
+            "suggest": suggest,
+        }
+        given = {column: value for column, value in columns.items() if value is not None}
+        values: dict[str, object] = {**limits, **given}
+        if reasons and (enquiry or (former.enquiry if former else "off")) == "off":
+            raise OperatorError("accepted reasons need an enquiry that is optional or required")
         if former and sandbox not in (None, former.sandbox):
             raise OperatorError(
                 f"plan {name} is {'no' if sandbox == 'on' else 'a'} sandbox, and that never "
@@ -265,6 +274,14 @@ def set_plan(
         before = former and plan_state(former)
         record(engine, actor, "plans.set", Subject("plan", name), before, plan_state(plan))
         return plan
+
+
+def _stored_reasons(text: str) -> str:
+    """Return reasons as a plan stores them: separated by commas, each once."""
+    try:
+        return ",".join(parse_reasons(text.strip()))
+    except ValueError as error:
+        raise OperatorError(str(error)) from None
 
 
 def delete_plan(engine: Engine, name: str, *, actor: Actor | None = None) -> Plan:

@@ -1,11 +1,11 @@
 """The tables of accounts, plans and keys."""
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import peewee
 
 from app.errors import OperatorError
-from app.settings.enquiries import parse_reasons, text_fault
+from app.settings.enquiries import text_fault
 
 BULK_MAX = 10_000
 """The most registrations in one bulk request that any plan may allow (D12)."""
@@ -92,40 +92,3 @@ def require_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX
     if fault:
         raise OperatorError(f"{what} {fault}")
     return text
-
-
-class EnquiryChange(NamedTuple):
-    """A change of a plan's rules for enquiries; None keeps a member unchanged."""
-
-    enquiry: Enquiry | None = None
-    reasons: str | None = None
-    """The accepted reasons, separated by commas; the empty text accepts all."""
-
-
-UNCHANGED: Final = EnquiryChange()
-
-
-def changed_columns(former: Plan | None, change: EnquiryChange) -> dict[str, str]:
-    """Return the columns of a plan to change, with their values.
-
-    Args:
-        former: the plan before; None for a new one.
-
-    Raises OperatorError if a reason cannot be sent in a header, or if the plan does not ask.
-    """
-    columns: dict[str, str] = {}
-    if change.enquiry is not None:
-        columns["enquiry"] = change.enquiry
-    if change.reasons is not None:
-        columns["enquiry_reasons"] = _checked(change.reasons)
-    if change.reasons and (change.enquiry or (former.enquiry if former else "off")) == "off":
-        raise OperatorError("accepted reasons need an enquiry that is optional or required")
-    return columns
-
-
-def _checked(text: str) -> str:
-    """Return reasons as a plan stores them: separated by commas, each once."""
-    try:
-        return ",".join(parse_reasons(text.strip()))
-    except ValueError as error:
-        raise OperatorError(str(error)) from None

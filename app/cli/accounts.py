@@ -13,7 +13,6 @@ from app.accounts.models import (
     ON_OFF,
     Account,
     ApiKey,
-    EnquiryChange,
     Plan,
 )
 from app.accounts.restrictions import (
@@ -223,20 +222,23 @@ def _number(usage: str, meaning: str) -> Argument:
     ],
 )
 def _set_plan(args: argparse.Namespace) -> None:
-    watches = {} if args.watches_max is None else {"watches_max": args.watches_max}
+    limits = {
+        "requests": args.requests,
+        "window_seconds": args.window,
+        "bulk_max": args.bulk_max,
+        "domains_max": args.domains_max,
+    }
+    if args.watches_max is not None:
+        limits["watches_max"] = args.watches_max
     with opened_database() as engine:
         plan = administration.set_plan(
             engine,
             args.name,
-            None,
-            EnquiryChange(args.enquiry, args.enquiry_reasons),
-            args.suggest,
-            args.sandbox,
-            requests=args.requests,
-            window_seconds=args.window,
-            bulk_max=args.bulk_max,
-            domains_max=args.domains_max,
-            **watches,
+            limits,
+            enquiry=args.enquiry,
+            reasons=args.enquiry_reasons,
+            suggest=args.suggest,
+            sandbox=args.sandbox,
         )
     allowed = f"{counted(plan.requests, 'request')} per {counted(plan.window_seconds, 'second')}"
     print_item(args, PLANS.item(plan), f"plan {plan.name} allows {allowed}")

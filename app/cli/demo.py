@@ -28,7 +28,7 @@ from app.accounts.administration import (
     set_account_plan,
     set_plan,
 )
-from app.accounts.models import Account, EnquiryChange
+from app.accounts.models import Account
 from app.arguments import flag
 from app.cli.console import base_url, link_url
 from app.cli.output import print_item
@@ -250,7 +250,7 @@ def _ensure_account(engine: Engine) -> None:
     plan = require_plan(engine, account.plan_id)
     if not plan.watches_max:
         limits = {name: getattr(plan, name) for name in PLAN_LIMITS}
-        set_plan(engine, plan.name, **limits | {"watches_max": _WATCHES_MAX})
+        set_plan(engine, plan.name, limits | {"watches_max": _WATCHES_MAX})
     domains = Domains(engine)
     for name in _DOMAINS:
         if domains.find_domain(account.id, name) is None:
@@ -264,10 +264,12 @@ def _ensure_limited_account(engine: Engine) -> None:
     set_plan(
         engine,
         _LIMITED,
-        requests=_LIMITED_REQUESTS,
-        window_seconds=_LIMITED_SECONDS,
-        bulk_max=100,
-        domains_max=10,
+        {
+            "requests": _LIMITED_REQUESTS,
+            "window_seconds": _LIMITED_SECONDS,
+            "bulk_max": 100,
+            "domains_max": 10,
+        },
     )
     _account_named(engine, _LIMITED)
     set_account_plan(engine, _LIMITED, _LIMITED)
@@ -277,7 +279,7 @@ def _ensure_sandbox(engine: Engine) -> None:
     """Create the account whose answers are invented, on a plan of its own."""
     limits = {"requests": 6_000, "window_seconds": 60, "bulk_max": 1_000, "domains_max": 100}
     limits["watches_max"] = _WATCHES_MAX
-    set_plan(engine, _SANDBOX, None, EnquiryChange("optional"), "on", "on", **limits)
+    set_plan(engine, _SANDBOX, limits, enquiry="optional", suggest="on", sandbox="on")
     _account_named(engine, _SANDBOX, _SANDBOX)
 
 

@@ -13,7 +13,6 @@ from app.accounts.models import (
     ON_OFF,
     Account,
     Enquiry,
-    EnquiryChange,
     OnOff,
     Plan,
 )
@@ -219,14 +218,13 @@ def _set_plan(
     administration.set_plan(
         engine,
         name,
-        actor,
-        EnquiryChange(
-            cast("Enquiry", form["enquiry"]), None if reasons == former_reasons else reasons
-        ),
-        cast("OnOff", form["suggest"]),
+        {name: form.number(name) for name in PLAN_LIMITS},
+        enquiry=cast("Enquiry", form["enquiry"]),
+        reasons=None if reasons == former_reasons else reasons,
+        suggest=cast("OnOff", form["suggest"]),
         # Only the form of a new plan has this field.
-        cast("OnOff | None", form.values.get("sandbox")),
-        **{name: form.number(name) for name in PLAN_LIMITS},
+        sandbox=cast("OnOff | None", form.values.get("sandbox")),
+        actor=actor,
     )
 
 

@@ -27,10 +27,7 @@ def plan(world, name="tiny", requests=3, window_seconds=60):
     set_plan(
         world.engine,
         name,
-        requests=requests,
-        window_seconds=window_seconds,
-        bulk_max=10,
-        domains_max=10,
+        {"requests": requests, "window_seconds": window_seconds, "bulk_max": 10, "domains_max": 10},
     )
 
 

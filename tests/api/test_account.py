@@ -4,7 +4,6 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key, set_plan
-from app.accounts.models import EnquiryChange
 from tests.conftest import engine_independent
 from tests.enquiry import set_watches_max
 
@@ -64,15 +63,21 @@ class Test200:
     def test_a_changed_plan_counts_from_the_next_request(self, alice, world):
         """The numbers are those that the request was admitted by."""
         limits = {"requests": 7, "window_seconds": 60, "bulk_max": 3, "domains_max": 2}
-        set_plan(world.engine, "standard", **limits)
+        set_plan(world.engine, "standard", limits)
         plan = alice.get(PATH).json["plan"]
         assert (plan["requests"], plan["bulkMax"]) == (7, 3)
 
     def test_what_look_ups_must_say(self, alice, world):
         """A client finds out without a look-up what it must send, and what it is shown."""
         limits = {"requests": 600, "window_seconds": 60, "bulk_max": 3, "domains_max": 2}
-        asking = EnquiryChange("required", "THEFT, COLLISION")
-        set_plan(world.engine, "standard", None, asking, "on", **limits)
+        set_plan(
+            world.engine,
+            "standard",
+            limits,
+            enquiry="required",
+            reasons="THEFT, COLLISION",
+            suggest="on",
+        )
         plan = alice.get(PATH).json["plan"]
         assert (plan["enquiry"], plan["enquiryReasons"]) == ("required", ["THEFT", "COLLISION"])
         assert plan["suggest"] is True

@@ -199,7 +199,7 @@ class Test400:
     def test_the_plan_limits_the_list(self, alice, world):
         """The maximum is that of bulk insurance."""
         limits = {"requests": 600, "window_seconds": 60, "domains_max": 1}
-        set_plan(world.engine, "standard", bulk_max=2, **limits)
+        set_plan(world.engine, "standard", {**limits, "bulk_max": 2})
         assert post(alice, "A1", "A2")["processed"] == 2
         expected = (400, "too_many_registrations", "/registrations")
         assert refusal(alice, {"registrations": ["A1"] * 3}) == expected

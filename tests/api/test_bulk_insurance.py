@@ -384,7 +384,7 @@ class TestMany:
         """The plan's new maximum is read with the key."""
         assert bulk(alice, "AB1", "AB2")["processed"] == 2
         limits = {"requests": 600, "window_seconds": 60, "domains_max": 1_000}
-        set_plan(world.engine, "standard", bulk_max=1, **limits)
+        set_plan(world.engine, "standard", {**limits, "bulk_max": 1})
         response = alice.post(ADDRESS, {"registrations": ["AB1", "AB2"]})
         assert response.json["code"] == "too_many_registrations"
 

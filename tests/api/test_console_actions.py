@@ -109,7 +109,7 @@ class TestRow:
         """Account, key, plan and register lead to their pages; what is gone is only named."""
         record(world.engine, ANN, "accounts.delete", Subject("account", "gone"), {"keys": 1}, None)
         key, _ = create_key(world.engine, "alice")
-        set_plan(world.engine, "a/b", **LIMITS)
+        set_plan(world.engine, "a/b", LIMITS)
         world.load([{"registration": "AB12CDE"}], register="native")
         record(world.engine, ANN, "imports.drop", Subject("register", "native"), {"rows": 1}, None)
         record(world.engine, ANN, "imports.drop", Subject("register", "never"), {"rows": 1}, None)
@@ -141,7 +141,7 @@ class TestFilters:
         create_account(world.engine, "acme", actor=ANN)
         set_account_plan(world.engine, "alice", "free", actor=BEN)
         create_key(world.engine, "acme", actor=ANN)
-        set_plan(world.engine, "acme", BEN, **LIMITS)
+        set_plan(world.engine, "acme", LIMITS, actor=BEN)
         midnight = clock.start_of(date(2030, 3, 18), ZoneInfo("America/New_York"))
         times = (midnight - 3600, midnight, midnight + 23 * 3600, midnight + 24 * 3600)
         numbers = [each.id for each in Action.select().order_by(Action.id).execute(world.engine)]
@@ -191,7 +191,7 @@ class TestFilters:
     def test_each_subject_leads_to_its_actions(self, world, browser):
         """The pages of an account, a key and a plan link what was done to them."""
         key, _ = create_key(world.engine, "alice", actor=ANN)
-        set_plan(world.engine, "alice", **LIMITS)
+        set_plan(world.engine, "alice", LIMITS)
         tag = require_account(world.engine, "alice").tag
         for path, expected in (
             (f"accounts/{tag}", ["keys.create"]),

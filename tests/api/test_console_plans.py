@@ -12,7 +12,6 @@ from app.accounts.administration import (
     set_account_plan,
     set_plan,
 )
-from app.accounts.models import UNCHANGED, EnquiryChange
 from app.actions import list_actions
 from app.console.plans import segment_of
 from app.console.rendering import ROOT
@@ -46,9 +45,9 @@ def version_on(page):
     return page.html.find("input", {"name": "version"})["value"]
 
 
-def make(world, name, asking=UNCHANGED):
+def make(world, name, **rules):
     limits = {member: int(value) for member, value in LIMITS.items()}
-    return set_plan(world.engine, name, None, asking, **limits)
+    return set_plan(world.engine, name, limits, **rules)
 
 
 class TestList:
@@ -303,7 +302,7 @@ class TestEnquiry:
 
     def test_a_plan_that_does_not_ask_any_more_keeps_its_reasons(self, world, browser):
         """They are there when it asks again, as with the command."""
-        make(world, "trial", EnquiryChange("required", "THEFT"))
+        make(world, "trial", enquiry="required", reasons="THEFT")
         for enquiry in ("off", "optional"):
             fields = {**FIELDS, "enquiry": enquiry, "enquiry_reasons": "THEFT"}
             assert browser.send(f"{PLANS}/trial/change", fields).status_int == 303
@@ -312,7 +311,7 @@ class TestEnquiry:
 
     def test_a_new_plan_does_not_ask(self, world, browser):
         """Whatever the default plan does, as with the command."""
-        make(world, "standard", EnquiryChange("required", "THEFT"))
+        make(world, "standard", enquiry="required", reasons="THEFT")
         form = browser.get(f"{PLANS}/new").html
         assert not form.select("#field-enquiry [selected]")
         assert form.select_one("#field-enquiry option").text == "off"

@@ -10,7 +10,6 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_account, require_account, set_plan, suspend_account
-from app.accounts.models import UNCHANGED
 from app.actions import list_actions
 from app.audit.owner import claim
 from app.audit.record import AuditError
@@ -341,7 +340,7 @@ class TestFiles:
 def test_invented_vehicles_are_not_recorded(world, browser, process):
     """Those of a sandbox are shown, but are in no record and in no report about a plate (D182)."""
     limits = {"requests": 9, "window_seconds": 9, "bulk_max": 9, "domains_max": 9}
-    set_plan(world.engine, "test", None, UNCHANGED, None, "on", **limits)
+    set_plan(world.engine, "test", limits, sandbox="on")
     create_account(world.engine, "acme", "test")
     watch(world, PLATES[0], account="acme")
     path = f"{WATCHES}/{tag_of(world, 'acme')}"

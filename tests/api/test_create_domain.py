@@ -276,7 +276,11 @@ class Test403:
     @pytest.fixture
     def carol(self, world):
         """A client whose account has a quota of two domains."""
-        set_plan(world.engine, "tiny", requests=600, window_seconds=60, bulk_max=1, domains_max=2)
+        set_plan(
+            world.engine,
+            "tiny",
+            {"requests": 600, "window_seconds": 60, "bulk_max": 1, "domains_max": 2},
+        )
         return world.client(world.key_of("carol", "tiny"))
 
     def test_the_quota_is_the_plans(self, carol, alice, world):
@@ -299,7 +303,11 @@ class Test403:
 
     def test_a_plan_may_allow_no_domains(self, world):
         """A quota of 0 allows no domain."""
-        set_plan(world.engine, "none", requests=600, window_seconds=60, bulk_max=1, domains_max=0)
+        set_plan(
+            world.engine,
+            "none",
+            {"requests": 600, "window_seconds": 60, "bulk_max": 1, "domains_max": 0},
+        )
         dave = world.client(world.key_of("dave", "none"))
         assert refused(dave.post(PATH, {"name": "a.example"}), 403, "domain_quota_reached")
 
@@ -321,7 +329,11 @@ class Test409:
 
     def test_it_comes_before_the_quota(self, alice, world):
         """At a full quota, a repeated creation gets 409, which shows that it succeeded before."""
-        set_plan(world.engine, "one", requests=600, window_seconds=60, bulk_max=1, domains_max=1)
+        set_plan(
+            world.engine,
+            "one",
+            {"requests": 600, "window_seconds": 60, "bulk_max": 1, "domains_max": 1},
+        )
         alice.post(PATH, {"name": "a.example"})
         set_account_plan(world.engine, "alice", "one")
         assert refused(alice.post(PATH, {"name": "a.example"}), 409, "domain_already_exists")

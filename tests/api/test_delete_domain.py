@@ -51,7 +51,7 @@ class Test204:
     def test_a_deletion_makes_room_in_the_plan(self, alice, world, created):
         """A deleted domain no longer counts as one of the plan's."""
         limits = {"requests": 600, "window_seconds": 60, "bulk_max": 1}
-        set_plan(world.engine, "standard", domains_max=1, **limits)
+        set_plan(world.engine, "standard", {**limits, "domains_max": 1})
         assert alice.post("/api/domains", {"name": "b.example"}).status_int == 403
         delete(alice)
         assert alice.post("/api/domains", {"name": "b.example"}).status_int == 201

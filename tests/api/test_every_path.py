@@ -325,7 +325,11 @@ class TestOrderOfChecks:
 
     def test_the_content_comes_before_the_plans_limits(self, world):
         """A wrong body is reported even if the account's quota is used up."""
-        set_plan(world.engine, "none", requests=600, window_seconds=60, bulk_max=1, domains_max=0)
+        set_plan(
+            world.engine,
+            "none",
+            {"requests": 600, "window_seconds": 60, "bulk_max": 1, "domains_max": 0},
+        )
         carol = world.client(world.key_of("carol", "none"))
         sent = [{"name": 1}, {"name": "x"}, {"name": "a.example"}]
         statuses = [carol.post("/api/domains", body).status_int for body in sent]

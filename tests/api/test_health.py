@@ -10,7 +10,6 @@ import pytest
 from app import clock
 from app.accounts.administration import set_plan
 from app.accounts.authentication import Token
-from app.accounts.models import UNCHANGED
 from app.alerts.nightly import Run, record
 from app.errors import OperatorError
 from app.registers.generations import Generations
@@ -113,7 +112,7 @@ class TestReadyz200:
     def test_a_key_of_a_sandbox_shows_no_details(self, world):
         """Programmers who only test get the same answer as everybody (D180)."""
         limits = {"requests": 9, "window_seconds": 60, "bulk_max": 1, "domains_max": 1}
-        set_plan(world.engine, "testing", None, UNCHANGED, None, "on", **limits)
+        set_plan(world.engine, "testing", limits, sandbox="on")
         assert world.client(world.key_of("tester", "testing")).get("/readyz").json == BRIEF
 
     @pytest.mark.parametrize("key", ["", "nonsense", UNKNOWN_KEY])

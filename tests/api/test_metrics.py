@@ -92,7 +92,11 @@ class TestWhoMayRead:
 
     def test_an_account_is_charged(self, world):
         """A reading takes a token, even one that is refused (D80)."""
-        set_plan(world.engine, "two", requests=2, window_seconds=3600, bulk_max=1, domains_max=1)
+        set_plan(
+            world.engine,
+            "two",
+            {"requests": 2, "window_seconds": 3600, "bulk_max": 1, "domains_max": 1},
+        )
         key = world.key_of("carol", "two")
         for accounts, status in ((["carol"], 200), ([], 403), ([], 429)):
             client = world.client(key, metrics_accounts=accounts)
@@ -153,7 +157,11 @@ class TestRequests:
 class TestLimits:
     def test_admitted_and_refused_by_plan(self, world, alice):
         """Charged requests are counted by plan and outcome; open paths and readings are not."""
-        set_plan(world.engine, "two", requests=2, window_seconds=3600, bulk_max=1, domains_max=1)
+        set_plan(
+            world.engine,
+            "two",
+            {"requests": 2, "window_seconds": 3600, "bulk_max": 1, "domains_max": 1},
+        )
         carol = world.key_of("carol", "two")
         for _ in range(5):
             alice.get(DOMAINS, headers={"Authorization": f"Bearer {carol}"})

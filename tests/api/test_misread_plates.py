@@ -60,7 +60,7 @@ def test_a_misread_plate_is_suggested(world, alice, count):
     known = sorted({*real, *crowded})
     world.load([{"registration": plate, "make": f"M-{plate}"} for plate in known])
     limits = {"requests": 1_000_000, "window_seconds": 60, "bulk_max": 1, "domains_max": 1}
-    set_plan(world.engine, "standard", **limits)
+    set_plan(world.engine, "standard", limits)
     set_suggest(world.engine, "standard", "on")
     outcomes: Counter[str] = Counter()
     for plate in real:

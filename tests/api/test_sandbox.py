@@ -11,7 +11,7 @@ import pytest
 from app import clock
 from app.accounts.administration import create_key, require_account, rotate_key, set_plan
 from app.accounts.authentication import parse_token
-from app.accounts.models import UNCHANGED, Account, ApiKey, Plan
+from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.restrictions import Restrictions
 from app.registers.undo import drop_register
 from app.routes import OPERATIONS
@@ -73,7 +73,7 @@ UNKNOWN = ("TEST404", "TEST0K", "AB12CDE", "TEST409")
 def key(world):
     """A key of an account on the plan `sandbox`, or the one that a test before has made."""
     if not Plan.select().where(Plan.name == "sandbox").exists(world.engine):
-        set_plan(world.engine, "sandbox", None, UNCHANGED, None, "on", **LIMITS)
+        set_plan(world.engine, "sandbox", LIMITS, sandbox="on")
         return world.key_of("tester", "sandbox")
     return create_key(world.engine, "tester")[1].text
 
@@ -557,7 +557,7 @@ class TestKeys:
 
     def test_the_rate_limit_holds(self, world, key, tester):
         """A sandbox has the ordinary limit, and a provoked error takes a token."""
-        set_plan(world.engine, "sandbox", **{**LIMITS, "requests": 2, "window_seconds": 3_600})
+        set_plan(world.engine, "sandbox", {**LIMITS, "requests": 2, "window_seconds": 3_600})
         assert tester.get(INSURANCE.format("TEST500")).headers["X-RateLimit-Remaining"] == "1"
         assert tester.get(INSURANCE.format("TEST429")).headers["X-RateLimit-Remaining"] == "0"
         answer = tester.get(INSURANCE.format("TESTOK"))

@@ -99,7 +99,9 @@ def build(directory: Path, vehicles: int) -> tuple[Config, str]:
     engine = open_engine(config.database_url, create=True)
     migrate(engine)
     set_plan(
-        engine, "bench", requests=10**9, window_seconds=1, bulk_max=10_000, domains_max=DOMAINS
+        engine,
+        "bench",
+        {"requests": 10**9, "window_seconds": 1, "bulk_max": 10_000, "domains_max": DOMAINS},
     )
     account = create_account(engine, "bench", "bench")
     for number in range(DOMAINS):

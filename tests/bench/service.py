@@ -122,7 +122,7 @@ def _service(directory: Path, name: str, config: Config, workers: int) -> Servic
     """Return a service whose key's account has no limits."""
     engine = open_engine(config.database_url)
     limits = {"requests": 10**9, "window_seconds": 1, "bulk_max": 10_000, "domains_max": 10**6}
-    set_plan(engine, "unlimited", **limits)
+    set_plan(engine, "unlimited", limits)
     create_account(engine, "unlimited", "unlimited")
     key = create_key(engine, "unlimited")[1].text
     close_quietly(engine)

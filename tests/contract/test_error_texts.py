@@ -444,7 +444,7 @@ def test_the_type_leads_to_the_page_of_errors(alice):
 def refusals(world, alice):
     """Yield the texts of refusals that depend on the state of the account, by their codes."""
     limits = {"requests": 600, "window_seconds": 60, "bulk_max": 1}
-    set_plan(world.engine, "standard", domains_max=1, **limits)
+    set_plan(world.engine, "standard", {**limits, "domains_max": 1})
     alice.post(DOMAINS, {"name": "a.example"})
     yield "domain_already_exists", alice.post(DOMAINS, {"name": "A.example"})
     yield "domain_quota_reached", alice.post(DOMAINS, {"name": "b.example"})
@@ -468,7 +468,7 @@ def refusals(world, alice):
     set_enquiry(world.engine, "standard", "required", "THEFT,COLLISION")
     yield "enquiry_reason_required", alice.get(INSURANCE)
     yield "invalid_enquiry", alice.get(INSURANCE, headers={"Enquiry-Reason": "ANY"})
-    set_plan(world.engine, "standard", domains_max=1, **limits | {"requests": 1})
+    set_plan(world.engine, "standard", limits | {"requests": 1, "domains_max": 1})
     yield "rate_limit_exceeded", alice.get(DOMAINS)
     world.store.lose()
     yield "database_unavailable", alice.get(DOMAINS)

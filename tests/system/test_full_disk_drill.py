@@ -92,7 +92,9 @@ def test_a_disk_filled_and_emptied_under_load(serve, world, make_disk):
     chance = random.Random(seed)
     disk = Disk(make_disk(64))
     set_plan(
-        world.engine, "drill", requests=1_000_000, window_seconds=1, bulk_max=100, domains_max=10**6
+        world.engine,
+        "drill",
+        {"requests": 1_000_000, "window_seconds": 1, "bulk_max": 100, "domains_max": 10**6},
     )
     keys = [world.key_of(name, "drill") for name in ("carol", "dave")]
     settings = disk.move_here(world) | {"state_dir": disk.path / "state"}

@@ -189,7 +189,7 @@ def test_the_service_goes_on_during_a_load(serve, world, mode):
     service = serve(workers=2)
     # However fast the service is beside the load, no limit is reached.
     many = {"requests": 10**6, "window_seconds": 60, "bulk_max": 1, "domains_max": 10**6}
-    set_plan(world.engine, "many", **many)
+    set_plan(world.engine, "many", many)
     service.key = world.key_of("carol", "many")
     load = started_load(world, many_rows(world.directory, 40_000), mode)
     created = 0

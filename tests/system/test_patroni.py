@@ -32,7 +32,7 @@ def keys(pair) -> list[str]:
     """Keys of several accounts."""
     with closed_afterwards(open_engine(pair.url)) as engine:
         migrate(engine)
-        set_plan(engine, "many", **PLAN)
+        set_plan(engine, "many", PLAN)
         for number in range(4):
             create_account(engine, f"account-{number}", "many")
         return [create_key(engine, f"account-{number}")[1].text for number in range(4)]

@@ -33,7 +33,7 @@ def world(cluster, tmp_path) -> Iterator[World]:
     world = World(tmp_path, template.store(tmp_path), template.keys)
     template.release()
     many = {"requests": 10**9, "window_seconds": 1, "bulk_max": 10, "domains_max": 10**6}
-    set_plan(world.engine, "standard", **many)
+    set_plan(world.engine, "standard", many)
     world.load([CAR])
     yield world
     world.close()

@@ -47,10 +47,7 @@ def start(world, serve, size):
     set_plan(
         world.engine,
         "flood",
-        requests=size.limit,
-        window_seconds=WINDOW_SECONDS,
-        bulk_max=1,
-        domains_max=1,
+        {"requests": size.limit, "window_seconds": WINDOW_SECONDS, "bulk_max": 1, "domains_max": 1},
     )
     key = world.key_of("flood", "flood")
 

@@ -40,7 +40,7 @@ def audited(serve, world):
     """`audited(directory)` starts a service that records there; the account has a high limit."""
     world.load([CAR])
     limits = {"window_seconds": 60, "bulk_max": 1_000, "domains_max": 1_000}
-    set_plan(world.engine, "standard", requests=1_000_000, **limits)
+    set_plan(world.engine, "standard", {**limits, "requests": 1_000_000})
     return lambda directory, **options: serve(audit="on", audit_dir=directory, **options)
 
 
@@ -147,7 +147,9 @@ class TestFullDisk:
     def test_the_rate_limit_counts_meanwhile(self, audited, disk, world):
         """A look-up that is answered 503 takes a token, and the 429 comes when it should."""
         set_plan(
-            world.engine, "tiny", requests=10, window_seconds=3_600, bulk_max=100, domains_max=1
+            world.engine,
+            "tiny",
+            {"requests": 10, "window_seconds": 3_600, "bulk_max": 100, "domains_max": 1},
         )
         service = audited(disk.path / "audit")
         service.key = world.key_of("carol", "tiny")

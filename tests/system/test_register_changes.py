@@ -157,7 +157,11 @@ def clients(world: World, serve: Any, cars: dict[str, Path]) -> Iterator[Clients
     """Clients of a service that holds the Ford and its policy."""
     for name in ("policy", "FORD"):
         world.load_files(cars[name])
-    set_plan(world.engine, "all", requests=10**6, window_seconds=1, bulk_max=9, domains_max=9)
+    set_plan(
+        world.engine,
+        "all",
+        {"requests": 10**6, "window_seconds": 1, "bulk_max": 9, "domains_max": 9},
+    )
     key = world.key_of("hammer", "all")
     with Clients(serve(workers=4).bind, key) as running:
         yield running

@@ -8,7 +8,6 @@ import pytest
 
 from app.accounts.administration import create_account, create_key, rotate_key, set_plan
 from app.accounts.authentication import Token
-from app.accounts.models import UNCHANGED
 from app.serve.limits.bucket import rate
 from tests.system.flood import Flood, require_exact
 from tests.system.postgres_pair import primary_alone, url_of
@@ -36,7 +35,7 @@ def installation(tmp_path_factory) -> Iterator[Installation]:
 def keys(installation) -> dict[str, Token]:
     """A key of each of several accounts."""
     limits = {"requests": 600, "window_seconds": 60, "bulk_max": 1, "domains_max": 1}
-    set_plan(installation.engine, "trial", None, UNCHANGED, None, "on", **limits)
+    set_plan(installation.engine, "trial", limits, sandbox="on")
     for number, account in enumerate(ACCOUNTS):
         # Every third account is a sandbox, whose keys have another prefix.
         create_account(installation.engine, account, "trial" if number % 3 == 1 else "standard")

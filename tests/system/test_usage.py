@@ -126,7 +126,7 @@ def faults(service: Service) -> list[str]:
 def limit(world: World, requests: int = 10**9) -> None:
     """Set what the accounts may send in a minute."""
     limits = {"window_seconds": 60, "bulk_max": 10, "domains_max": 10}
-    set_plan(world.engine, "standard", requests=requests, **limits)
+    set_plan(world.engine, "standard", {**limits, "requests": requests})
     close_quietly(world.engine)
 
 

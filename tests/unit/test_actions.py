@@ -293,9 +293,9 @@ def installation(cli, monkeypatch) -> Iterator[Installation]:
     monkeypatch.setattr(actor, "login", lambda: "ann")
     monkeypatch.setenv("SUDO_USER", "bea")
     made = Installation(cli)
-    set_plan(made.engine, "tiny", **LIMITS)
+    set_plan(made.engine, "tiny", LIMITS)
     # Nothing is refilled during a test.
-    set_plan(made.engine, "standard", **{**LIMITS, "requests": 600, "window_seconds": 2_592_000})
+    set_plan(made.engine, "standard", {**LIMITS, "requests": 600, "window_seconds": 2_592_000})
     made.acme = create_account(made.engine, "acme").id
     create_account(made.engine, "locked")
     create_key(made.engine, "locked")
@@ -513,7 +513,7 @@ class TestList:
         create_account(engine, "new")
         set_account_plan(engine, "acme", "free", actor=console)
         installation.run("keys revoke {key}")
-        set_plan(engine, "new", console, **LIMITS)
+        set_plan(engine, "new", LIMITS, actor=console)
         for day, each in enumerate(installation.recorded()):
             at = NOW - NOW % 86_400 + day * 86_400
             Action.update(at=at).where(Action.id == each.id).execute(engine)

@@ -118,8 +118,8 @@ class TestPlans:
 
     def test_a_plan_can_be_added_and_changed(self, engine):
         """Setting an existing plan changes it in place."""
-        set_plan(engine, "tiny", **LIMITS)
-        changed = set_plan(engine, "tiny", **{**LIMITS, "bulk_max": 7})
+        set_plan(engine, "tiny", LIMITS)
+        changed = set_plan(engine, "tiny", {**LIMITS, "bulk_max": 7})
         assert (changed.requests, changed.bulk_max) == (10, 7)
         assert len(list_plans(engine)) == 4
 
@@ -143,7 +143,7 @@ class TestPlans:
         """The refusal names the number that is out of range; nothing is stored."""
         option = next(iter(limit)).replace("window_seconds", "window").replace("_", "-")
         with pytest.raises(OperatorError, match=f"--{option} must be from"):
-            set_plan(engine, "tiny", **{**LIMITS, **limit})
+            set_plan(engine, "tiny", {**LIMITS, **limit})
         assert len(list_plans(engine)) == 3
 
 

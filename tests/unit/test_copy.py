@@ -20,7 +20,6 @@ from app.accounts.administration import (
     set_plan,
 )
 from app.accounts.authentication import Authenticator
-from app.accounts.models import UNCHANGED
 from app.accounts.restrictions import Restrictions
 from app.accounts.usage.report import By, usage_of_days
 from app.accounts.usage.store import add_events
@@ -209,11 +208,15 @@ class TestContent:
     def test_every_row_of_the_main_database_arrives(self, world, copy, target):
         """Plans, accounts, key hashes, domains, registers and history keep their numbers."""
         world.load([CAR])
-        set_plan(world.engine, "own", requests=7, window_seconds=9, bulk_max=5, domains_max=1)
+        set_plan(
+            world.engine,
+            "own",
+            {"requests": 7, "window_seconds": 9, "bulk_max": 5, "domains_max": 1},
+        )
         set_enquiry(world.engine, "own", "required", "THEFT,COLLISION")
         set_suggest(world.engine, "own", "on")
         world.key_of("carol", "own", label="\u00fc")
-        set_plan(world.engine, "trial", None, UNCHANGED, None, "on", **TINY)
+        set_plan(world.engine, "trial", TINY, sandbox="on")
         world.key_of("tester", "trial")
         watched(world.engine)
         for person in ("\u00e9va", "zo\u00eb", "ann"):
@@ -316,7 +319,11 @@ class TestAgain:
         if change == "domain":
             Domains(target).create_domain(1, "a.example.com", 10)
         elif change == "plan":
-            set_plan(target, "free", requests=7, window_seconds=9, bulk_max=5, domains_max=1)
+            set_plan(
+                target,
+                "free",
+                {"requests": 7, "window_seconds": 9, "bulk_max": 5, "domains_max": 1},
+            )
         else:
             create_account(target, "carol")
         before = [held(target, table) for table in MAIN_TABLES]

@@ -64,7 +64,7 @@ def cli(bare_cli, world, monkeypatch):
     monkeypatch.setattr(clock, "now", lambda: NOW)
     set_tells_unknown(world.engine, tells=False)
     limits = {"requests": 1_000, "window_seconds": 60, "bulk_max": 100, "domains_max": 100}
-    set_plan(world.engine, "standard", **limits)
+    set_plan(world.engine, "standard", limits)
     world.load([each | {"lastUpdated": UPDATED} for each in VEHICLES], register="native")
     policies = [each | {"validTo": ENDS[each["registration"]]} for each in POLICIES]
     policies.append(LATER | {"registration": "LATER", "validTo": "2027-11-30"})

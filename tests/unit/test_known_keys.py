@@ -50,7 +50,7 @@ class TestHold:
         engine.version()
         engine.hold()
         before = engine.version()
-        set_plan(world.engine, "other", **LIMITS)
+        set_plan(world.engine, "other", LIMITS)
         assert engine.version() == before
         engine.release()
         assert engine.version() != before
@@ -60,7 +60,7 @@ class TestHold:
         engine.version()
         engine.hold()
         before = engine.version()
-        set_plan(world.engine, "other", **LIMITS)
+        set_plan(world.engine, "other", LIMITS)
         engine.recover(peewee.OperationalError("disk I/O error"))
         assert engine.version() != before
 
@@ -109,14 +109,14 @@ class TestChange:
 
     def test_a_changed_plan_counts(self, authenticator, key, writer):
         """So does a changed plan."""
-        set_plan(writer, "standard", **LIMITS)
+        set_plan(writer, "standard", LIMITS)
         assert authenticator.find_caller(key).requests == 7
 
     def test_a_change_that_is_rolled_back_is_not_kept(self, authenticator, key, writer):
         """What a transaction sees is not kept for those after it."""
         before = authenticator.find_caller(key)
         with writer.atomic() as transaction:
-            set_plan(writer, "standard", **LIMITS)
+            set_plan(writer, "standard", LIMITS)
             authenticator.find_caller(key)
             transaction.rollback()
         assert authenticator.find_caller(key) == before

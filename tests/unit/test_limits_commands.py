@@ -60,7 +60,7 @@ def test_show_prints_what_is_left(run, world):
 def test_show_sees_what_the_service_has_counted(run, world):
     """Requests over HTTP are counted, and `show` itself takes nothing."""
     limits = {"requests": 600, "window_seconds": 10**7, "bulk_max": 1, "domains_max": 1}
-    set_plan(world.engine, "standard", **limits)
+    set_plan(world.engine, "standard", limits)
     client = world.client(world.alice_key)
     for _ in range(3):
         client.get("/nothing")

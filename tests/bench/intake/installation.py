@@ -35,7 +35,7 @@ class Installation:
         with self.opened(create=True) as engine:
             migrate(engine)
             plan = {"requests": 10**9, "window_seconds": 1}
-            set_plan(engine, "bench", bulk_max=1_000, domains_max=10**6, **plan)
+            set_plan(engine, "bench", {**plan, "bulk_max": 1_000, "domains_max": 10**6})
             create_account(engine, "bench", "bench")
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Writes text: numbers with their nouns, and what others have chosen for terminals and CSV."""
+"""Writes text: numbers with their nouns, sentences, and what others chose for terminals and CSV."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -18,6 +18,16 @@ def counted(number: int, one: str, many: str | None = None) -> str:
         many: the plural; the singular and an s by default.
     """
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def capitalised(text: str) -> str:
+    """Return a text with an upper-case first letter; the rest stays."""
+    return text[:1].upper() + text[1:]
+
+
+def as_sentence(clause: str) -> str:
+    """Return the message of an exception, which is a clause, as a sentence."""
+    return f"{capitalised(clause)}."
 
 
 def printable(text: str) -> str:

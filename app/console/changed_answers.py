@@ -16,6 +16,7 @@ from app.jobs.audit_tasks import DIFF
 from app.jobs.results import TrailQuestion
 from app.registers.diff import ComparableReplace, require_comparable
 from app.registers.history import find_load
+from app.text import as_sentence
 
 _PLACE = ("loads", "changed")
 
@@ -38,7 +39,7 @@ class ChangedAnswers(FormPage[ComparableReplace]):
             raise PageError(
                 409,
                 "The answers cannot be compared",
-                f"{str(error)[:1].upper()}{str(error)[1:]}.",
+                as_sentence(str(error)),
                 ("loads", str(number)),
             ) from error
 

@@ -16,6 +16,7 @@ from app.accounts.models import NAME_CHARACTERS_MAX
 from app.console.rendering import ConsoleRequest
 from app.console.resources import PageError
 from app.errors import OperatorError, Problem
+from app.text import as_sentence
 
 VERSION_FIELD = "version"
 """The field that holds the version of the row that a form shows."""
@@ -83,8 +84,7 @@ class Form:
         try:
             yield
         except OperatorError as error:
-            text = error.sentence
-            self.faults[name] = f"{text[:1].upper()}{text[1:]}."
+            self.faults[name] = as_sentence(error.sentence)
 
     @property
     def filled(self) -> list[str]:

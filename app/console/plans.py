@@ -24,6 +24,7 @@ from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, redirect, view
 from app.settings.enquiries import ENQUIRY_CHARACTERS_MAX, REASONS_MAX
 from app.storage.engine import Engine
+from app.text import capitalised
 
 PLACE = "plans"
 _LABELS: Mapping[str, tuple[str, str]] = {
@@ -240,7 +241,7 @@ class PlanDeletion(Confirmation[Plan]):
             heading = "The default plan cannot be deleted"
         elif accounts:
             are = "one account is" if accounts == 1 else f"{accounts:,} accounts are"
-            text = f"{are[:1].upper()}{are[1:]} on it. Move them to another plan first."
+            text = f"{capitalised(are)} on it. Move them to another plan first."
             heading = "This plan is in use"
         else:
             text = "No account is on it, so nothing else changes."

@@ -21,6 +21,7 @@ from app.registers.history import DROP, MERGE, PURGE, ROLLBACK, UNDROP
 from app.registers.holds import HeldLoad, explained, require_acceptable, require_rejectable
 from app.registers.snapshots import RegisterState
 from app.storage.engine import Engine
+from app.text import as_sentence
 
 _TITLES: Mapping[str, str] = {
     ROLLBACK: "Roll {register} back to load {to_load}",
@@ -186,7 +187,7 @@ def _undecided(
     except (OperatorError, OSError) as error:
         text = str(error).removesuffix(".")
         heading = "Nothing can be decided about this load now"
-        raise _impossible(state, heading, f"{text[:1].upper()}{text[1:]}.") from error
+        raise _impossible(state, heading, as_sentence(text)) from error
     if held.register != state.name:
         raise missing("load", "This register has no such load.", PLACE, state.name)
     return held

@@ -33,7 +33,7 @@ from app.serve.http.context import Request, RequestContext
 from app.settings.roles import RIGHTS, Right
 from app.storage.files import size_text
 from app.storage.tables import Kind
-from app.text import counted
+from app.text import capitalised, counted
 from app.version import VERSION
 from app.watches.words import states_of, words_of
 
@@ -255,7 +255,7 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "as_run_here": as_run_here,
     "brief": brief,
     "counted": counted,
-    "capitalised": lambda text: text[:1].upper() + text[1:],
+    "capitalised": capitalised,
     "duration": clock.duration_text,
     "in_words": look_up_texts.in_words,
     "key_status": status_of_key,

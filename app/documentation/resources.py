@@ -42,6 +42,7 @@ from app.serve.sandbox_errors import ERRORS
 from app.settings.values import Network
 from app.storage.engine import Engine
 from app.storage.versions import tells_unknown
+from app.text import capitalised
 from app.vehicles.sandbox import judged
 from app.version import VERSION
 
@@ -96,11 +97,6 @@ def prose(text: str) -> Markup:
     # NOTE: a substitution in Markup would escape the inserted elements.
     marked = _CODE.sub(r"<code>\1</code>", str(escape(text)))
     return Markup(_STRONG.sub(r"<strong>\1</strong>", marked))  # noqa: S704 - escaped first
-
-
-def capitalised(text: str) -> str:
-    """Return a text with an upper-case first letter; the rest stays."""
-    return text[:1].upper() + text[1:]
 
 
 def templates_of(package: str) -> jinja2.Environment:

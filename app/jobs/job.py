@@ -144,12 +144,6 @@ def is_attended() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def sentence_of(error: OperatorError) -> str:
-    """Return the message of an error as a sentence."""
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
-
-
 def reason_of(error: BaseException) -> str:
     """Return why a run failed, as a sentence that an alert may send."""
     cause = error.__cause__ or error

@@ -18,12 +18,13 @@ from app.audit.recording import Recording, recording, said_by_command
 from app.clock_steps import clock_fault, old_times
 from app.config import Config
 from app.errors import Hindered, OperatorError
-from app.jobs.job import NICENESS, Job, run, sentence_of
+from app.jobs.job import NICENESS, Job, run
 from app.jobs.results import Results
 from app.storage.engine import Engine
 from app.storage.registers import require_readable
 from app.storage.session import opened_database
 from app.storage.stores import store_of
+from app.text import as_sentence
 from app.vehicles.reader import readers_for_watches
 from app.vehicles.records import Read
 from app.watches.feed import KEPT_DAYS
@@ -104,7 +105,7 @@ class SweepWatches(Job[list[Swept]]):
     def faults(self, error: BaseException | None) -> list[str]:
         """Return why nothing was swept."""
         if isinstance(error, SweepRefused):
-            return [sentence_of(error)]
+            return [as_sentence(str(error))]
         return super().faults(error)
 
 

@@ -20,12 +20,13 @@ from app.audit.seal import Sealed, seal
 from app.clock_steps import clock_fault
 from app.config import Config
 from app.errors import OperatorError
-from app.jobs.job import NICENESS, Job, sentence_of
+from app.jobs.job import NICENESS, Job
 from app.jobs.results import Results
 from app.storage import reserve
 from app.storage.interface import Waiting
 from app.storage.session import opened_database
 from app.storage.versions import database_id
+from app.text import as_sentence
 
 _log = logging.getLogger("verifyd.jobs")
 
@@ -120,7 +121,7 @@ class PruneTrail(Job[Pruned | None]):
     def faults(self, error: BaseException | None) -> list[str]:
         """Return why nothing was removed, with the command that removes it all the same."""
         if isinstance(error, PruneRefused):
-            return [sentence_of(error)]
+            return [as_sentence(str(error))]
         return super().faults(error)
 
 

@@ -24,6 +24,7 @@ from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine, OnStandby, require_primary
 from app.storage.registers import find_unreadable
 from app.storage.versions import Versions, versions
+from app.text import as_sentence
 
 
 class RegisterBody(msgspec.Struct):
@@ -69,8 +70,7 @@ def obstacles(
     Raises peewee.PeeweeException if the database cannot be read.
     """
     if refusal := schema.refusal():
-        sentence = f"{refusal[:1].upper()}{refusal[1:]}."
-        yield Obstacle("The database schema cannot be used.", refusal, sentence)
+        yield Obstacle("The database schema cannot be used.", refusal, as_sentence(refusal))
     if missing := find_unreadable(engine):
         yield Obstacle("A register cannot be read.", missing.sentence, missing.sentence)
     if fault := recording_fault(engine, config):

@@ -21,6 +21,7 @@ from app.storage.errors import is_forbidden
 from app.storage.identity import NotOwn
 from app.storage.tables import NO_POLICIES, Kind, RegisterRef, schema_of
 from app.storage.versions import Installation
+from app.text import as_sentence
 
 REGISTERS_MAX = 8
 """SQLite attaches at most ten files. Eight are enough for each agency, and for two more (D25)."""
@@ -225,8 +226,7 @@ class Unreadable(NamedTuple):
     @property
     def sentence(self) -> str:
         """The same as a sentence, for a page, an answer or an alert."""
-        text = str(self)
-        return f"{text[:1].upper()}{text[1:]}."
+        return as_sentence(str(self))
 
 
 def find_unreadable(engine: Engine) -> Unreadable | None:

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from app import clock
-from app.actions import Actor, Subject, changing, record
+from app.actions import Subject, changing, record
 from app.errors import BAD_JSON, OperatorError
 from app.storage import reserve
 from app.storage.engine import Engine
@@ -106,7 +106,7 @@ def look(data_dir: Path) -> ClockState:
     return ClockState(now, expected, fault, anchor)
 
 
-def accept(engine: Engine, data_dir: Path, actor: Actor | None = None) -> ClockState:
+def accept(engine: Engine, data_dir: Path) -> ClockState:
     """Trust the clock from now on as it is, and record that as an action of an operator.
 
     Returns the state before; if the clock was trusted, nothing is changed or recorded. A process
@@ -125,7 +125,7 @@ def accept(engine: Engine, data_dir: Path, actor: Actor | None = None) -> ClockS
     def write() -> None:
         with changing(engine):
             host = Subject("host", socket.gethostname())
-            record(engine, actor, "clock.accept", host, before, after)
+            record(engine, None, "clock.accept", host, before, after)
 
     reserve.with_reserve(engine, write)
     # NOTE: without the times when it was behind, because these may have been the right ones.

@@ -80,7 +80,7 @@ def migrate_installation(engine: Engine) -> list[str]:
         return applied
 
 
-def change_unknown(engine: Engine, tells: bool, *, actor: Actor | None = None) -> None:
+def change_unknown(engine: Engine, tells: bool) -> None:
     """Change whether answers tell what is not known (D198), on all hosts from the next one on."""
     with changing(engine):
         before, after = (
@@ -88,7 +88,7 @@ def change_unknown(engine: Engine, tells: bool, *, actor: Actor | None = None) -
         )
         set_tells_unknown(engine, tells)
         subject = Subject("database", database_id(engine))
-        record(engine, actor, "answers.unknown", subject, before, after)
+        record(engine, None, "answers.unknown", subject, before, after)
 
 
 def create_account(

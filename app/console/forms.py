@@ -87,11 +87,6 @@ class Form:
             self.faults[name] = as_sentence(error.sentence)
 
     @property
-    def filled(self) -> list[str]:
-        """The names of the fields that have a value or a fault."""
-        return [name for name, value in self.values.items() if value or name in self.faults]
-
-    @property
     def is_sound(self) -> bool:
         """Whether no field is wrong."""
         return not self.faults

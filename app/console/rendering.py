@@ -177,7 +177,7 @@ class Renderer:
         resp.text = found.render(values, page=view, has_directory=self._has_directory)
 
 
-def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup:
+def moment(epoch_seconds: int | None, zone: tzinfo, clock_form: str = "%H:%M") -> Markup:
     """Return a time as HTML, in the operator's time zone and in UTC; a dash for None."""
     if epoch_seconds is None:
         return _DASH
@@ -193,7 +193,7 @@ def moment(epoch_seconds: int | None, zone: tzinfo = UTC, clock_form: str = "%H:
     return Markup(time)  # noqa: S704 - numbers and names of months
 
 
-def time_in_zone(epoch_seconds: int | None, zone: tzinfo = UTC) -> Markup:
+def time_in_zone(epoch_seconds: int | None, zone: tzinfo) -> Markup:
     """Return a time as HTML in the operator's time zone, which the heading of its column names.
 
     Its tooltip has UTC. None is a dash.
@@ -207,7 +207,7 @@ def time_in_zone(epoch_seconds: int | None, zone: tzinfo = UTC) -> Markup:
     )
 
 
-def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Markup | str:
+def iso_moment(text: str, zone: tzinfo, clock_form: str = "%H:%M") -> Markup | str:
     """Return a time of an answer or a record as HTML, like `moment`; any other text as it is."""
     try:
         return moment(int(datetime.fromisoformat(text).timestamp()), zone, clock_form)
@@ -215,7 +215,7 @@ def iso_moment(text: str, zone: tzinfo = UTC, clock_form: str = "%H:%M") -> Mark
         return text  # In a record: somebody changed it.
 
 
-def with_moments(text: str, zone: tzinfo = UTC) -> Markup:
+def with_moments(text: str, zone: tzinfo) -> Markup:
     """Return a sentence as HTML whose times in UTC are shown like those of the page."""
     parts = _ISO_UTC.split(text)
     return Markup("").join(iso_moment(part, zone) for part in parts)

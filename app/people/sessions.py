@@ -83,11 +83,8 @@ class LinkRefused(Exception):
 _COLUMNS = tuple(getattr(ConsoleSession, name) for name in Session._fields)
 
 
-def create_link(engine: Engine, name: str, role: Role, *, actor: Actor | None = None) -> str:
+def create_link(engine: Engine, name: str, role: Role) -> str:
     """Create a link for a person, and return its token.
-
-    Args:
-        actor: the person who creates the link; by default the user of this process.
 
     Raises OperatorError if the name is empty, too long or not printable, or stands for all people.
     """
@@ -101,7 +98,7 @@ def create_link(engine: Engine, name: str, role: Role, *, actor: Actor | None = 
         ConsoleLink.insert(
             token_hash=_hash(token), name=name, role=role, expires_at=now + LINK_SECONDS
         ).execute(engine)
-        record(engine, actor, "console.link", Subject("person", name), None, {"role": role})
+        record(engine, None, "console.link", Subject("person", name), None, {"role": role})
     return token
 
 

@@ -122,8 +122,8 @@ def write(
         raise
 
 
-def first_hour(hours: int = KEPT_HOURS) -> int:
-    """Return when the first of the last hours began, in Unix seconds; of those kept by default."""
+def first_hour(hours: int) -> int:
+    """Return when the first of the last hours began, in Unix seconds."""
     now = clock.now()
     return now - now % HOUR_SECONDS - (hours - 1) * HOUR_SECONDS
 

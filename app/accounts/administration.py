@@ -29,6 +29,7 @@ from app.settings.enquiries import parse_reasons
 from app.storage.engine import Engine
 from app.storage.stores import migrate
 from app.storage.versions import database_id, set_tells_unknown, tells_unknown, versions
+from app.text import counted
 
 
 def status_of_key(key: ApiKey) -> str:
@@ -203,7 +204,7 @@ def require_without_domains(account: Account, count_domains: Callable[[int], int
     domains = count_domains(account.id)
     if domains:
         raise OperatorError(
-            f"account {account.name} has {domains:,} {'domain' if domains == 1 else 'domains'}, so "
+            f"account {account.name} has {counted(domains, 'domain')}, so "
             f'it was not deleted; "verifyd accounts suspend {account.name}" ends its access and '
             "keeps them"
         )

@@ -19,6 +19,7 @@ from app.serve.limits.bucket import rate
 from app.serve.limits.file import StoreError
 from app.serve.limits.store import LimitStore, account_slot, reset_limit
 from app.storage.engine import Engine
+from app.text import counted
 from app.watches.repository import Watches, count_of_account
 from app.watches.tables import WatchFeed
 
@@ -186,7 +187,7 @@ class AccountDeletion(FormPage[Account]):
             raise PageError(
                 409,
                 "This account has domains",
-                f"{account.name} has {count:,} {'domain' if count == 1 else 'domains'}, which only "
+                f"{account.name} has {counted(count, 'domain')}, which only "
                 "its keys can delete. Suspend the account to end its access and keep them.",
                 back=(PLACE, account.tag),
             )

@@ -41,7 +41,7 @@ def status_of_key(key: ApiKey) -> str:
         return "revoked"
     if key.expires_at is not None and key.expires_at <= clock.now():
         return "expired"
-    return "active" if key.account.suspended_at is None else "suspended"
+    return str(key.account.status)
 
 
 DEFAULT_PLAN = "standard"
@@ -386,8 +386,7 @@ def rotate_key(
         raise OperatorError(f"--grace must be from 0 to {GRACE_SECONDS_MAX:,} seconds")
     with changing(engine):
         old = require_key(engine, key_id)
-        now = clock.now()
-        if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
+        if status_of_key(old) in ("revoked", "expired"):
             raise OperatorError(
                 f'key {key_id} no longer works; create a new one with "verifyd keys create"'
             )
@@ -395,7 +394,9 @@ def rotate_key(
             raise OperatorError(
                 f"key {key_id} was rotated before; rotate {old.replaced_by} instead"
             )
-        ends_at = min(now + grace_seconds, old.expires_at or now + grace_seconds)
+        ends_at = clock.now() + grace_seconds
+        if old.expires_at is not None:
+            ends_at = min(ends_at, old.expires_at)
         kept = ("label", "expires_at", "only", "networks")
         key, token = _insert_key(engine, old.account, {name: getattr(old, name) for name in kept})
         update = ApiKey.update(expires_at=ends_at, replaced_by=key.id)

@@ -61,6 +61,11 @@ class Account(peewee.Model):
     class Meta:
         table_name = "account"
 
+    @property
+    def status(self) -> str:
+        """`active` or `suspended`."""
+        return "active" if self.suspended_at is None else "suspended"
+
 
 class ApiKey(peewee.Model):
     """A key, with the hash of its secret, but never the secret. Times are in Unix seconds."""

@@ -9,11 +9,10 @@ from app.settings.enquiries import split_reasons
 
 def account_state(account: Account) -> State:
     """Return the members of an account that an action can change, as commands print them."""
-    suspended_at = account.suspended_at
     return {
         "plan": account.plan_id,
-        "status": "active" if suspended_at is None else "suspended",
-        "suspended_at": _time(suspended_at),
+        "status": account.status,
+        "suspended_at": _time(account.suspended_at),
     }
 
 

@@ -50,7 +50,6 @@ ACCOUNTS = Table[Account](
     "name plan status tag created_at suspended_at",
     columns="name plan status tag created_at",
     plan=lambda account: account.plan_id,
-    status=lambda account: "active" if account.suspended_at is None else "suspended",
 )
 PLANS = Table[Plan](
     "name requests window_seconds bulk_max domains_max watches_max enquiry enquiry_reasons "

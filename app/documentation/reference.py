@@ -26,35 +26,17 @@ TYPED_CLIENTS = ("verifyd_typed.py", "verifyd_typed.ts")
 """The typed clients, which deploy/typed_clients.py writes. They import the client libraries."""
 
 
-def client_library(file_name: str, url: str) -> bytes:
-    """Return a client library or a typed client, which calls the service at an address."""
-    return _text(file_name, url).encode()
+def client_library(file_name: str) -> bytes:
+    """Return a client library or a typed client, which calls the service at PACKAGED_URL."""
+    return (_FOLDER / file_name).read_bytes()
 
 
-def library_samples(url: str) -> list[Sample]:
-    """Return how to download the client libraries, and how to use them."""
-    return _written("libraries", url)
-
-
-def typed_samples(url: str) -> list[Sample]:
-    """Return how to download the typed clients, and how to use them."""
-    return _written("typed", url)
-
-
-def error_samples(url: str) -> list[Sample]:
-    """Return how to handle an error."""
-    return _written("unknown_vehicle", url)
-
-
-def _written(name: str, url: str) -> list[Sample]:
+def written_samples(name: str) -> list[Sample]:
+    """Return the samples in the files of this name."""
     return [
-        Sample(language, _text(f"{name}.{ending}", url).rstrip())
+        Sample(language, (_FOLDER / f"{name}.{ending}").read_text(encoding="utf-8").rstrip())
         for language, ending in (("curl", "sh"), ("Python", "py"), ("TypeScript", "ts"))
     ]
-
-
-def _text(file_name: str, url: str) -> str:
-    return (_FOLDER / file_name).read_text(encoding="utf-8").replace(PACKAGED_URL, url)
 
 
 def operation_samples(

@@ -22,9 +22,7 @@ from app.documentation.reference import (
     TYPED_CLIENTS,
     Reference,
     client_library,
-    error_samples,
-    library_samples,
-    typed_samples,
+    written_samples,
 )
 from app.errors import CATALOGUE
 from app.serve.http.address import base_url
@@ -173,7 +171,7 @@ class _Addressed:
         return base_url(req, self._trusted_proxies) or PACKAGED_URL
 
     def _addressed(self, req: falcon.Request, page: bytes) -> bytes:
-        """Return a page with the address of the service in place of the packaged one."""
+        """Return a page or file with the address of the service in place of the packaged one."""
         return page.replace(PACKAGED_URL.encode(), self._url(req).encode())
 
 
@@ -192,8 +190,6 @@ class OpenApiDocument(_Addressed):
     on_head = on_get
 
 
-_HTML = "text/html; charset=utf-8"
-_TEXT = "text/plain; charset=utf-8"
 # SEC: the pages need nothing but a style sheet and an icon of this service.
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -356,7 +352,8 @@ class DocumentationAsset(_Addressed):
         if asset in (*LIBRARIES, *TYPED_CLIENTS):
             resp.set_header("X-Content-Type-Options", "nosniff")
             resp.downloadable_as = asset
-            send_document(req, resp, client_library(asset, self._url(req)), _TEXT)
+            body = self._addressed(req, client_library(asset))
+            send_document(req, resp, body, falcon.MEDIA_TEXT)
             return
         if asset not in BY_SERVED_NAME:  # SEC: only these names ever become a path.
             raise falcon.HTTPNotFound
@@ -394,9 +391,9 @@ def _guide(template: str, here: str) -> bytes:
     return _rendered(
         template,
         here,
-        libraries=library_samples(PACKAGED_URL),
-        typed=typed_samples(PACKAGED_URL),
-        errors=error_samples(PACKAGED_URL),
+        libraries=written_samples("libraries"),
+        typed=written_samples("typed"),
+        errors=written_samples("unknown_vehicle"),
         decisive={code: CATALOGUE[code] for code in _DECISIVE},
         vehicles=list(judged(clock.today(UTC), tells_unknown=True)),
         provoked=ERRORS,
@@ -409,7 +406,7 @@ def send_lost_page(req: falcon.Request, resp: falcon.Response) -> None:
     """Answer 404 with a page for a person; it repeats nothing of the path."""
     _set_security_headers(resp, _POLICY)
     resp.status = falcon.HTTP_404
-    resp.content_type = _HTML
+    resp.content_type = falcon.MEDIA_HTML
     resp.set_header("Vary", "Accept")
     # It is not the path of any page, and can have any number of segments.
     resp.data = _rendered("lost.html", req.env["PATH_INFO"][1:])
@@ -419,7 +416,7 @@ def _send_page(
     req: falcon.Request, resp: falcon.Response, page: bytes, policy: str = _POLICY
 ) -> None:
     _set_security_headers(resp, policy)
-    send_document(req, resp, page, _HTML)
+    send_document(req, resp, page, falcon.MEDIA_HTML)
 
 
 def _set_security_headers(resp: falcon.Response, policy: str) -> None:

@@ -334,7 +334,7 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     directory = tmp_path_factory.mktemp(kind)
     program = directory / f"calls.{kind}"
     program.write_bytes((PROGRAMS / program.name).read_bytes())
-    (directory / f"verifyd.{kind}").write_bytes(client_library(f"verifyd.{kind}", PACKAGED_URL))
+    (directory / f"verifyd.{kind}").write_bytes(client_library(f"verifyd.{kind}"))
     command = (
         [sys.executable] if kind == "py" else [python_tools().parent / "node", "--no-warnings"]
     )
@@ -402,7 +402,7 @@ def test_the_requests_are_those_of_the_interface(outcomes: Outcomes) -> None:
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_library_is_small_and_needs_nothing(name: str) -> None:
     """A library has at most 220 lines and imports only the standard library."""
-    text = client_library(name, PACKAGED_URL).decode()
+    text = client_library(name).decode()
     assert text.count("\n") <= 220
     modules = re.findall(r"(?m)^(?:from|import) (\w+)", text)
     assert set(modules) <= (sys.stdlib_module_names if name.endswith(".py") else set())
@@ -412,7 +412,8 @@ def test_the_pauses_double_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     """Without `Retry-After` a pause is random, twice as long as the last, and at most 8 seconds."""
     library: dict[str, Any] = {"__name__": "verifyd"}
     monkeypatch.setitem(sys.modules, "verifyd", SimpleNamespace(**library))
-    exec(client_library("verifyd.py", f"http://127.0.0.1:{free_port()}"), library)
+    text = client_library("verifyd.py").decode()
+    exec(text.replace(PACKAGED_URL, f"http://127.0.0.1:{free_port()}"), library)
     pauses: list[float] = []
     monkeypatch.setattr(library["time"], "sleep", pauses.append)
     with pytest.raises(library["Problem"], match=r"^no_answer: ConnectionRefusedError"):

@@ -263,10 +263,10 @@ _RESULTS: Mapping[str, type[object]] = {
     EVENTS: int,
 }
 _TYPES: Mapping[str, str] = {
-    "csv": "text/csv; charset=utf-8",
+    "csv": falcon.MEDIA_CSV,
     "ndjson": "application/x-ndjson",
-    "json": "application/json",
-    "html": "text/html; charset=utf-8",
+    "json": falcon.MEDIA_JSON,
+    "html": falcon.MEDIA_HTML,
 }
 _FORMS: Mapping[str, tuple[str, ...]] = {
     SEARCH: ("csv",),

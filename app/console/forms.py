@@ -21,7 +21,6 @@ from app.text import as_sentence
 VERSION_FIELD = "version"
 """The field that holds the version of the row that a form shows."""
 _FIELDS_MAX = 100
-_FORM = "application/x-www-form-urlencoded"
 
 
 class Field(NamedTuple):
@@ -97,7 +96,7 @@ def read_fields(req: ConsoleRequest) -> Mapping[str, str]:
     body = req.context.body
     if isinstance(body, Problem):
         raise body
-    if (req.content_type or "").partition(";")[0].strip().lower() != _FORM:
+    if (req.content_type or "").partition(";")[0].strip().lower() != falcon.MEDIA_URLENCODED:
         raise _malformed("It must be sent as a form.")
     try:
         pairs = parse_qsl(

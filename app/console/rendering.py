@@ -85,9 +85,6 @@ ASSETS: Mapping[str, Asset] = {
 }
 
 
-_HTML = "text/html; charset=utf-8"
-
-
 class MenuItem(NamedTuple):
     """A page in the navigation."""
 
@@ -172,7 +169,7 @@ class Renderer:
             values: the values of the template besides `page` (a View) and `has_directory`.
         """
         view = View(req, self._menu)
-        resp.content_type = _HTML
+        resp.content_type = falcon.MEDIA_HTML
         found = self._environment.get_template(template)
         resp.text = found.render(values, page=view, has_directory=self._has_directory)
 

@@ -67,7 +67,7 @@ def send_csv(resp: falcon.Response, name: str, lines: Iterable[str]) -> None:
 
     It begins with a byte order mark, without which Excel misreads letters outside of ASCII.
     """
-    resp.content_type = "text/csv; charset=utf-8"
+    resp.content_type = falcon.MEDIA_CSV
     resp.downloadable_as = f"{name}.csv"
     resp.data = "".join(lines).encode("utf-8-sig")
 

@@ -7,7 +7,6 @@ trail records who asked, so a result is shown only to that person.
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import falcon
 import msgspec
@@ -17,7 +16,6 @@ from app.audit.chain import last_digest, parsed_digest
 from app.audit.export import Exported
 from app.audit.record import Criteria
 from app.audit.report import Report, first_reported_day
-from app.audit.seal import Summary
 from app.audit.search import first_moment, last_moment
 from app.audit.state import audit_state, owner_fault
 from app.audit.verify import Verdict
@@ -66,19 +64,6 @@ _PERIOD = (
     Field("from", "From", "The first day, in UTC.", 10, False, kind="date"),
     Field("to", "To", "The last day, in UTC, which is included.", 10, False, kind="date"),
 )
-
-
-class TrailState(NamedTuple):
-    """The state of this host's trail on the pages."""
-
-    word: str
-    """`off`, `on` or `failing`."""
-    fault: str
-    directory: str
-    summary: Summary | None
-    """None if there is no trail, or the trail cannot be read."""
-    digest: str
-    """The latest one; empty if nothing was sealed."""
 
 
 def begin_task(
@@ -131,7 +116,7 @@ class _AuditForm(RowlessForm):
     """The kind of the task."""
 
     def _values(self, req: ConsoleRequest, row: None) -> Values:
-        return {"version": secrets.token_hex(8), "trail": _state(self.engine, self.config)}
+        return {"version": secrets.token_hex(8), "trail": _trail(self.engine, self.config)}
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         asked = TrailQuestion(
@@ -206,8 +191,8 @@ class AuditVerify(_AuditForm):
     fields = (Field("digest", "Digest", "One that was kept elsewhere.", 100, is_required=False),)
 
 
-def _state(engine: Engine, config: Config) -> TrailState:
-    """Return the state of this host's trail."""
+def _trail(engine: Engine, config: Config) -> Values:
+    """Return the state of this host's trail, and its latest digest, for the templates."""
     state = audit_state(engine, config)
     fault, digest = state.fault, ""
     if state.summary is not None:
@@ -217,7 +202,13 @@ def _state(engine: Engine, config: Config) -> TrailState:
             digest = last_digest(config.audit_dir)
         except OSError as error:
             fault = fault or f"its chain cannot be read: {error.strerror}"
-    return TrailState(state.word, fault, str(config.audit_dir), state.summary, digest)
+    return {
+        "word": state.word,
+        "fault": fault,
+        "directory": config.audit_dir,
+        "summary": state.summary,
+        "digest": digest,
+    }
 
 
 def _criteria(form: Form) -> Criteria:

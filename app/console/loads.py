@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import falcon
 import msgspec
@@ -39,14 +38,6 @@ _SORTABLE = {
 }
 
 
-class Rejects(NamedTuple):
-    """The rejects file of a load."""
-
-    path: Path
-    rows: Sequence[Rejected] | None
-    """The first records. None if the person may not read them, or they cannot be read."""
-
-
 class LoadList(Resource):
     """All attempts to load, and other changes of registers."""
 
@@ -79,6 +70,7 @@ class LoadPage(Resource):
             raise missing("load", "Loads are kept for 400 days, and some for longer.", "loads")
         load = past_load(found, states_of_loads(self.engine))
         may_read = req.session.may(Right.CHANGE)
+        rejects_file = find_rejects(self.config.data_dir, load)
         return {
             "load": load,
             "next_step": _next_step(self.engine, found),
@@ -88,7 +80,10 @@ class LoadPage(Resource):
             "files": list(zip(load.files, load.sizes, strict=True)),
             "percent": _percent(load),
             "age_seconds": max(0, clock.now() - load.started_at),
-            "rejects": _rejects(self.config.data_dir, load, may_read=may_read),
+            "rejects_file": rejects_file,
+            # SEC: rejected records are register data. People who may only read see the reasons in
+            # the history, which quote no records.
+            "rejects": _first_rejects(rejects_file) if may_read and rejects_file else [],
             "task": self.services.tasks.of_load(load.id),
             "refreshes": refresh(req, resp, is_running=load.status == RUNNING),
         }
@@ -147,17 +142,8 @@ def _percent(load: PastLoad) -> int | None:
     return min(100, 100 * progress.done // progress.total)
 
 
-def _rejects(data_dir: Path, load: PastLoad, *, may_read: bool) -> Rejects | None:
-    """Return the rejects file, None if there is none on this host.
-
-    SEC: rejected records are register data. People who may only read see the reasons in the
-    history, which quote no records.
-    """
-    path = find_rejects(data_dir, load)
-    if path is None:
-        return None
-    rows = None
-    if may_read:
-        with suppress(OSError):
-            rows = first_rejected(path, REJECTS_SHOWN)
-    return Rejects(path, rows)
+def _first_rejects(path: Path) -> Sequence[Rejected]:
+    """Return the first records of a rejects file; none if it cannot be read."""
+    with suppress(OSError):
+        return first_rejected(path, REJECTS_SHOWN)
+    return []

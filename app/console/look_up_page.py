@@ -15,9 +15,9 @@ from app.console import look_up_texts as texts
 from app.console.forms import Field, Form
 from app.console.look_up_ages import ages_by_register, ages_of, doubts_of
 from app.console.look_up_missing import missing_on
-from app.console.look_up_rows import ListPart, counts_of, parts_of, rows_of
+from app.console.look_up_rows import counts_of, parts_of, rows_of
 from app.console.pasted_plates import are_several, plates_of, table_of
-from app.console.rendering import ConsoleRequest
+from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import LOOK_UP, PageError, Resource, Services, send_csv
 from app.people.plates import LimitReached, PlateLimits
 from app.registers.load_times import KnownLoadTimes
@@ -162,28 +162,6 @@ def _document_of(explained: Explained, day: str, period: Period | None, zone: tz
     return document
 
 
-class Answers(NamedTuple):
-    """The answers of the page."""
-
-    day: str
-    period: Period | None
-    parts: Sequence[ListPart]
-    """The groups of a long list; of a short one, the group of all plates."""
-    counts: Mapping[str, int]
-    total: int
-    document: Document | None
-    """An explanation of few plates, in the order in which they were given."""
-    time: str
-    unseparated: str
-    """A plate without an answer that seems to be several with spaces between them, or empty."""
-    data: str
-    """How old the data of each register is."""
-    doubts: Sequence[str]
-    """What makes the data doubtful, in sentences."""
-    tells_unknown: bool
-    """Whether answers tell what is not known (D198)."""
-
-
 class _LookedUp(NamedTuple):
     """Plates that were looked up, in the order in which they were given."""
 
@@ -255,7 +233,7 @@ class LookUpPage(Resource):
         resp: falcon.Response,
         form: LookUpForm,
         asked: LookUpForm | None = None,
-        answers: Answers | None = None,
+        answers: Values | None = None,
         refusal: str = "",
     ) -> None:
         values = {"form": form, "asked": asked, "answers": answers, "refusal": refusal}
@@ -312,22 +290,21 @@ class LookUpPage(Resource):
             return
         zone = self.config.timezone
         document = explained and _document_of(explained, day, period, zone)
-        parts = parts_of(rows, _ROWS_MAX, tells_unknown=tells)[-1 if document else 0 :]
         unknown = (each.asked for each in found if each.record is None)
-        unseparated = next(filter(are_several, unknown), "")
-        answers = Answers(
-            day,
-            period,
-            parts,
-            counts_of(rows, tells_unknown=tells),
-            len(rows),
-            document,
-            time,
-            unseparated,
-            texts.data_of(ages_by_register(look_up.times, zone)),
-            doubts_of(self.engine, self.config),
-            tells,
-        )
+        answers = {
+            "day": day,
+            "period": period,
+            # Those of a long list; of a short one, the group of all plates.
+            "parts": parts_of(rows, _ROWS_MAX, tells_unknown=tells)[-1 if document else 0 :],
+            "counts": counts_of(rows, tells_unknown=tells),
+            "total": len(rows),
+            "document": document,
+            "time": time,
+            "unseparated": next(filter(are_several, unknown), ""),
+            "data": texts.data_of(ages_by_register(look_up.times, zone)),
+            "doubts": doubts_of(self.engine, self.config),
+            "tells_unknown": tells,
+        }
         self._show(req, resp, form.next(), form, answers)
 
     def _look_up(

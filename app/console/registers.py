@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import falcon
 
 from app.alerts.conditions import conditions_of
-from app.alerts.loads import UNRECOGNISED, Freshness, freshness
+from app.alerts.loads import UNRECOGNISED, freshness
 from app.alerts.message import Condition
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, missing, view
-from app.jobs.register_tasks import Task
 from app.registers.attempts import PastLoad, past_load, states_of_loads
 from app.registers.dropped.kept import remembered
 from app.registers.history import interrupted_loads, list_loads, list_running
@@ -37,19 +35,6 @@ _SORTABLE = {
 _DEFAULT_DROP = "/var/lib/verifyd/drop"
 
 
-class RegisterRow(NamedTuple):
-    """A register in the list."""
-
-    entry: Entry
-    age: Freshness | None
-    """None if nothing was loaded yet."""
-    warnings: Sequence[Condition]
-    running: int | None
-    """The number of a load that runs."""
-    task: Task | None
-    """The task of the console that changes the register now."""
-
-
 class RegisterList(Resource):
     """All registers, and dropped ones that can be brought back."""
 
@@ -66,13 +51,13 @@ class RegisterList(Resource):
         running = _running(engine)
         tasks = {task.register: task for task in self.services.tasks.running()}
         rows = [
-            RegisterRow(
-                entry,
-                ages_by_name.get(entry.name),
-                _warnings_of(entry.name, conditions),
-                running.get(entry.name),
-                tasks.get(entry.name),
-            )
+            {
+                "entry": entry,
+                "age": ages_by_name.get(entry.name),
+                "warnings": _warnings_of(entry.name, conditions),
+                "running": running.get(entry.name),
+                "task": tasks.get(entry.name),
+            }
             for entry in entries
         ]
         return {

@@ -1,7 +1,7 @@
 """The page of operators' actions."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta, tzinfo
+from datetime import tzinfo
 
 import falcon
 import peewee
@@ -83,7 +83,7 @@ def _criteria(filters: Mapping[str, str], zone: tzinfo) -> Criteria:
         subject=filters["subject"] or None,
         account=filters["account"] or None,
         since=None if first is None else clock.start_of(first, zone),
-        until=None if last is None else clock.start_of(last + timedelta(days=1), zone),
+        until=None if last is None else clock.seconds_of(last, zone).stop,
     )
 
 

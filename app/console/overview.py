@@ -6,7 +6,7 @@ It shows recorded counts, and counts no rows of registers.
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import NamedTuple
 
 import falcon
@@ -18,12 +18,13 @@ from app.alerts.loads import Freshness, freshness
 from app.alerts.message import Condition
 from app.config import Config
 from app.console.charts import Series, chart_of_hours
+from app.console.registers import latest_loads
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, view
 from app.monitoring import check
 from app.monitoring.health import obstacles
-from app.registers.attempts import PastLoad, past_load, states_of_loads
-from app.registers.history import RegisterLoad, find_load, list_loads
+from app.registers.attempts import states_of_loads
+from app.registers.history import RegisterLoad, find_load
 from app.serve.limits.store import LimitStore
 from app.storage.engine import Engine
 from app.storage.versions import versions
@@ -81,12 +82,6 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
     return Health(faults, list(zip(conditions, loads, strict=True)), warnings)
 
 
-def latest_loads(engine: Engine) -> list[PastLoad]:
-    """Return the latest attempts to load, the newest first."""
-    states = states_of_loads(engine)
-    return [past_load(line, states) for line in list_loads(engine, limit=LATEST)]
-
-
 def disks(engine: Engine, config: Config) -> list[Disk]:
     """Return the file systems of the data directories."""
     found: dict[int, Disk] = {}
@@ -105,12 +100,11 @@ def loads_by_day(engine: Engine, zone: tzinfo) -> tuple[list[str], list[Series]]
     today = clock.today(zone)
     days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     counts = {day: [0, 0] for day in days}
-    begin = int(datetime(days[0].year, days[0].month, days[0].day, tzinfo=zone).timestamp())
-    load = RegisterLoad
+    load, begin = RegisterLoad, clock.start_of(days[0], zone)
     query = load.select(load.id, load.started_at, load.status).where(load.started_at >= begin)
     states = states_of_loads(engine)
     for number, started_at, status in query.tuples().execute(engine):
-        day = datetime.fromtimestamp(started_at, zone).date()
+        day = clock.day_of(started_at, zone)
         is_failed = status == "failed"
         # One that is held or was accepted has not failed, and changed nothing itself.
         if day in counts and not (is_failed and number in states):
@@ -134,7 +128,7 @@ class Overview(Resource):
             "health": health(engine, config, self.services.limits, ages),
             "registers": ages,
             "answers": chart_of_hours(engine, config.timezone),
-            "loads": latest_loads(engine),
+            "loads": latest_loads(engine, None, LATEST),
             "disks": disks(engine, config),
             "days": days,
             "series": series,

@@ -79,7 +79,7 @@ class RegisterPage(Resource):
         state = require_state(engine, name)
         ages = freshness(engine, config)
         conditions = conditions_of(engine, config, ages=ages).conditions
-        lines = _lines(engine, name)
+        lines = latest_loads(engine, name, _LINES_SHOWN)
         tasks = self.services.tasks.latest(name, _TASKS_SHOWN)
         return {
             "state": state,
@@ -137,6 +137,7 @@ def _running(engine: Engine) -> dict[str, int]:
     return {load.register: load.id for load in list_running(engine) if load.id not in interrupted}
 
 
-def _lines(engine: Engine, name: str) -> list[PastLoad]:
+def latest_loads(engine: Engine, register: str | None, limit: int) -> list[PastLoad]:
+    """Return the latest attempts to load a register, or any, the newest first."""
     states = states_of_loads(engine)
-    return [past_load(each, states) for each in list_loads(engine, name, limit=_LINES_SHOWN)]
+    return [past_load(each, states) for each in list_loads(engine, register, limit=limit)]

@@ -92,7 +92,7 @@ class PlateLimits:
 
     def today(self) -> list[PersonDay]:
         """Return those who have asked today, by name."""
-        day = clock.day_of(clock.now(), self._zone).isoformat()
+        day = clock.today(self._zone).isoformat()
         query = PersonDay.select().where(PersonDay.day == day).order_by(PersonDay.person)
         return list(query.execute(self._engine))
 

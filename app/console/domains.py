@@ -8,13 +8,12 @@ import peewee
 from app.accounts.models import Account
 from app.actions import Actor
 from app.console.accounts import ACCOUNTS
-from app.console.form_pages import Confirmation, ConfirmationText, Entity
+from app.console.form_pages import Confirmation, ConfirmationText, Entity, first_row
 from app.console.forms import version_of
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, view
 from app.domains.repository import STATUSES, Domain, set_domain_status
-from app.storage.engine import Engine
 
 _PLACE = "domains"
 _SORTABLE = {
@@ -57,18 +56,12 @@ def _domains() -> "peewee.ModelSelect[Domain]":
     )
 
 
-def _find_domain(engine: Engine, domain_id: str) -> _OwnedDomain | None:
-    # NOTE: not first(), which does not close the statement with named tuples. On SQLite no later
-    # transaction of this connection could write then.
-    return next(iter(list(_domains().where(Domain.id == domain_id).execute(engine))), None)
-
-
-_DOMAINS = Entity(
+_DOMAINS = Entity[_OwnedDomain](
     "domain",
     _PLACE,
     lambda domain_id: Domain.select().where(Domain.id == domain_id),
     lambda domain: version_of(domain.id, domain.name, domain.status),
-    _find_domain,
+    lambda engine, domain_id: first_row(engine, _domains().where(Domain.id == domain_id)),
     "Its account has deleted it, or it never was.",
 )
 

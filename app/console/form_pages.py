@@ -18,6 +18,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+def first_row(engine: Engine, query: "peewee.ModelSelect[Any]") -> Any:
+    """Return the first row of a query for named tuples; None if there is none.
+
+    NOTE: not first(), which does not close the statement with named tuples. On SQLite no later
+    transaction of this connection could write then.
+    """
+    return next(iter(list(query.execute(engine))), None)
+
+
 class Entity(NamedTuple, Generic[T]):
     """A kind of row that pages show and change, such as accounts."""
 

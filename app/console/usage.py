@@ -250,8 +250,9 @@ def _shown(engine: Engine, asked: UsageQuery, listing: Listing, used: Sequence[U
 
 def _is_one_account(asked: UsageQuery, used: Iterable[Used]) -> bool:
     """Tell whether the column of the account would say in each line what the heading says."""
-    is_known = asked.is_narrow and asked.by is not By.ACCOUNT
-    return is_known and len({each.account_id for each in used}) == 1
+    if not asked.is_narrow or asked.by is By.ACCOUNT:
+        return False
+    return len({each.account_id for each in used}) == 1
 
 
 def _chart(engine: Engine, asked: UsageQuery, used: Sequence[Used]) -> UsageChart:

@@ -21,7 +21,7 @@ from app.actions import Actor
 from app.audit.record import Criteria, Plate
 from app.console.accounts import ACCOUNTS
 from app.console.audit import AuditFile, AuditTaskPage, begin_task
-from app.console.form_pages import Confirmation, ConfirmationText, Entity
+from app.console.form_pages import Confirmation, ConfirmationText, Entity, first_row
 from app.console.forms import read_fields, refresh, version_of
 from app.console.listing import Listing, Permitted
 from app.console.rendering import ConsoleRequest, Values
@@ -63,8 +63,7 @@ def _feeds() -> "peewee.ModelSelect[Any]":
 
 
 def _find_feed(engine: Engine, tag: str) -> Any:
-    # NOTE: not first(), as for domains.
-    return next(iter(list(_feeds().where(Account.tag == tag).execute(engine))), None)
+    return first_row(engine, _feeds().where(Account.tag == tag))
 
 
 class WatchedAccounts(Resource):

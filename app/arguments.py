@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from app.config import SETTINGS
-from app.errors import closest, without_keys
+from app.errors import closest, listed, without_keys
 from app.text import printable_lines
 
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
@@ -86,7 +86,7 @@ class Parser(argparse.ArgumentParser):
         if isinstance(action, argparse._SubParsersAction):
             mistake = f"there is no command {value!r}"
             raise argparse.ArgumentError(None, mistake + _command_suggestion(str(value), known))
-        mistake = f"must be {_listed(known)}, not {value!r}"
+        mistake = f"must be {listed(known, 'or')}, not {value!r}"
         raise argparse.ArgumentError(action, mistake + _suggestion(str(value), known))
 
     def _require_known_options(self, words: Sequence[str]) -> None:
@@ -141,11 +141,6 @@ def _command_suggestion(word: str, known: Sequence[str]) -> str:
 def _suggestion(text: str, known: Iterable[str]) -> str:
     meant = closest(text, known)
     return f"; did you mean {meant}?" if meant else ""
-
-
-def _listed(words: Sequence[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 class Argument:

@@ -333,10 +333,10 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     return by_spelling[found[0]] if found else None
 
 
-def listed(words: Iterable[str]) -> str:
+def listed(words: Iterable[str], conjunction: str = "and") -> str:
     """Return words as a list in a sentence, such as `a, b and c`."""
     *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
 
 
 def plain(word: str) -> str:

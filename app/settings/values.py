@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from app import clock
+from app.errors import listed
 from app.settings.roles import Role
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -135,7 +136,7 @@ def choice(*choices: str) -> Callable[[str], str]:
 
     def parse(text: str) -> str:
         if text not in choices:
-            raise ValueError(f"must be {', '.join(choices[:-1])} or {choices[-1]}")
+            raise ValueError(f"must be {listed(choices, 'or')}")
         return text
 
     return parse
@@ -198,16 +199,9 @@ def idle_time(text: str) -> int:
 
 
 def ages_by_register(text: str) -> dict[str, int]:
-    """Return ages such as `7d` or `rdw=2d,mid=36h,*=7d` in seconds, by register."""
-
-    def seconds(written: str) -> int:
-        found = _AGE.match(written)
-        if found is None:
-            raise ValueError(written)
-        return int(found["number"]) * _UNIT_SECONDS[found["unit"]]
-
-    ages = _by_register(text, seconds)
-    if ages is None:
+    """Return ages such as `7d` or `rdw=2d,mid=36h,*=7d` in seconds, by register; none of them 0."""
+    ages = _by_register(text, age)
+    if ages is None or 0 in ages.values():
         raise ValueError(
             "must be an age such as 36h or 7d, or one for each register, as in rdw=2d,*=7d"
         )

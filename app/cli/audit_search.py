@@ -326,7 +326,7 @@ def _report(args: argparse.Namespace) -> None:
         args.since = first_moment(first_reported_day())
     period = period_of(args)
     views = _views(args)
-    record_use("report", Criteria(since=args.since, until=args.until))
+    record_use("report", _criteria(args))
     with waiting_for(args, "the trail to be read and verified"):
         refusals, comparison = _of_database(views, period)
         done = report(views, period, refusals, comparison, Config.from_env().audit_keep)

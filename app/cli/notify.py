@@ -14,7 +14,7 @@ from app.alerts.spool import SendResult, Spool
 from app.arguments import OneOf, flag
 from app.cli.output import Table, print_item, waiting_for
 from app.cli.parser import Group
-from app.config import SETTINGS, Config, ConfigError
+from app.config import SETTINGS, Config, ConfigError, setting_fault
 from app.errors import OperatorError
 from app.jobs.job import gathered_now
 from app.logs import progress_log
@@ -44,7 +44,9 @@ PROBLEMS = Table[Condition]("key problem remedy", problem=lambda each: each.warn
 )
 def _notify(args: argparse.Namespace) -> None:
     args.is_job = args.deliver
-    config = _config()
+    config, wrong = Config.read()  # Only faults of settings that alerts need are an error.
+    _require_deliverable(wrong)
+    require_owner(config)
     if args.test:
         _test(args, config)
         return
@@ -74,10 +76,8 @@ def _notify(args: argparse.Namespace) -> None:
 def _test(args: argparse.Namespace, config: Config) -> None:
     if not (config.notify or config.audit_digests):
         raise OperatorError(f"{SETTINGS['notify'].variable} names no destination; set it first")
-    message, way = (
-        test_message(),
-        "by this command, because no unit of systemd delivers here",
-    )
+    message = test_message()
+    way = "by this command, because no unit of systemd delivers here"
     with waiting_for(args, "the destinations to take a test message"):
         if _has_unit(config):
             way = "through the queue and verifyd-notify.service, as alerts are"
@@ -92,12 +92,16 @@ def _test(args: argparse.Namespace, config: Config) -> None:
     try:
         Spool(config.data_dir).try_out()
     except OSError as error:
-        variable = SETTINGS["data_dir"].variable
-        faults.append(f"{variable}: no alert can be queued in {config.data_dir}: {error.strerror}")
+        faults.append(_fault_of_queue(config, error))
     if failed:
         faults.append(f"the test message failed at {failed} of {destinations}")
     if faults:
         raise OperatorError("\n".join(faults))
+
+
+def _fault_of_queue(config: Config, error: OSError) -> str:
+    fault = f"no alert can be queued in {config.data_dir}: {error.strerror}"
+    return setting_fault("data_dir", fault)
 
 
 def _has_unit(config: Config) -> bool:
@@ -110,10 +114,7 @@ def _sent_by_unit(config: Config, message: Message) -> list[SendResult]:
     try:
         outcomes = test_through_queue(config, message)
     except OSError as error:
-        variable = SETTINGS["data_dir"].variable
-        raise OperatorError(
-            f"{variable}: no alert can be queued in {config.data_dir}: {error.strerror}"
-        ) from error
+        raise OperatorError(_fault_of_queue(config, error)) from error
     if outcomes is None:
         raise OperatorError(
             f"the unit has not sent the test message within {TEST_SECONDS} s; see "
@@ -174,14 +175,6 @@ def _report(args: argparse.Namespace) -> None:
         else:
             reason = f"{sent.host} sent it at {clock.iso_utc(sent.started_at)}"
     print_item(args, {"message": queued, "reason": reason}, text=[reason])
-
-
-def _config() -> Config:
-    """Return the settings. Only faults of settings that alerts need are an error."""
-    config, wrong = Config.read()
-    _require_deliverable(wrong)
-    require_owner(config)
-    return config
 
 
 def _require_deliverable(wrong: Sequence[str], *others: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 
 from app import clock
-from app.accounts.authentication import TAG_CHARACTERS, Token, new_token, random_base62
+from app.accounts.authentication import TAG_CHARACTERS, Token, is_key_id, new_token, random_base62
 from app.accounts.models import (
     ACCOUNTS_MAX,
     BULK_MAX,
@@ -406,10 +406,17 @@ def rotate_key(
         return key, token
 
 
+def find_key(engine: Engine, key_id: str) -> ApiKey | None:
+    """Return the key of this id, with its account; None if there is none."""
+    query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id == key_id)
+    # NOTE: Postgres ignores spaces at the end of a CHAR.
+    key: ApiKey | None = query.first(engine) if is_key_id(key_id) else None
+    return key
+
+
 def require_key(engine: Engine, key_id: str) -> ApiKey:
     """Return the key of this id, with its account. Raises OperatorError if there is none."""
-    query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id == key_id)
-    key: ApiKey | None = query.first(engine)
+    key = find_key(engine, key_id)
     if key is None:
         raise OperatorError(f'there is no key {key_id}; see "verifyd keys list"')
     return key

@@ -83,6 +83,11 @@ def parse_token(text: str) -> Token | None:
     return Token(ids[:TAG_CHARACTERS], ids[TAG_CHARACTERS:], secret, is_sandbox)
 
 
+def is_key_id(text: str) -> bool:
+    """Tell whether a text has the form of a key's id."""
+    return len(text) == KEY_ID_CHARACTERS and text.isascii() and text.isalnum()
+
+
 def random_base62(characters: int) -> str:
     """Return a random text of base62 digits."""
     return "".join(secrets.choice(_DIGITS) for _ in range(characters))

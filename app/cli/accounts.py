@@ -6,7 +6,7 @@ from functools import partial
 
 from app.accounts import administration
 from app.accounts.administration import status_of_key
-from app.accounts.authentication import KEY_ID_CHARACTERS, parse_token
+from app.accounts.authentication import KEY_ID_CHARACTERS, is_key_id, parse_token
 from app.accounts.models import (
     BULK_MAX,
     ENQUIRIES,
@@ -273,7 +273,7 @@ def _key_id(text: str) -> str:
     token = parse_token(text)
     if token is not None:
         return token.key_id
-    if len(text) != KEY_ID_CHARACTERS or not (text.isascii() and text.isalnum()):
+    if not is_key_id(text):
         # SEC: the text is not repeated, because it can be a part of a key.
         raise ValueError(
             f"must be an id of {KEY_ID_CHARACTERS} letters and digits, or a whole key; "

@@ -11,7 +11,12 @@ import peewee
 
 from app import clock
 from app.accounts import administration
-from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECONDS, status_of_key
+from app.accounts.administration import (
+    GRACE_SECONDS_MAX,
+    ROTATION_GRACE_SECONDS,
+    find_key,
+    status_of_key,
+)
 from app.accounts.authentication import KEY_ID_CHARACTERS, Token, parse_token
 from app.accounts.models import Account, ApiKey
 from app.accounts.restrictions import (
@@ -30,7 +35,6 @@ from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import PageError, Resource, redirect, view
 from app.errors import KEY_PREFIX
-from app.storage.engine import Engine
 
 PLACE = "keys"
 STATUSES = ("active", "suspended", "expired", "revoked")
@@ -112,14 +116,6 @@ _SENT_BEFORE = (
     "the new key: that key exists, and is not shown again. Revoke it if nobody saved it.",
 )
 """The refusal of a form that has created a key before."""
-
-
-def find_key(engine: Engine, key_id: str) -> ApiKey | None:
-    """Return the key with this id and its account, None if there is none."""
-    query = ApiKey.select(ApiKey, Account).join(Account).where(ApiKey.id == key_id)
-    # NOTE: Postgres ignores spaces at the end of a CHAR.
-    key: ApiKey | None = query.first(engine) if len(key_id) == KEY_ID_CHARACTERS else None
-    return key
 
 
 def _version(key: ApiKey) -> str:

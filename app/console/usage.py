@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 import falcon
 
 from app import clock
-from app.accounts.authentication import KEY_ID_CHARACTERS
+from app.accounts.administration import find_key
+from app.accounts.authentication import KEY_ID_CHARACTERS, is_key_id
 from app.accounts.models import NAME_CHARACTERS_MAX, Account, ApiKey
 from app.accounts.usage.counts import CONSOLE, PEOPLE
 from app.accounts.usage.report import (
@@ -28,7 +29,6 @@ from app.accounts.usage.report import (
 )
 from app.accounts.usage.store import CLASSES, KEPT_DAYS, UsageAccount
 from app.console.charts import UsageChart, chart_of_days
-from app.console.keys import find_key
 from app.console.listing import Listing
 from app.console.rendering import ConsoleRequest, Values
 from app.console.resources import Resource, redirect, send_csv, view
@@ -122,7 +122,7 @@ def _whose(given: Mapping[str, str], engine: Engine, faults: list[str]) -> Whose
             f"No account is named “{account}”, and none that was deleted in the last {KEPT_DAYS} "
             "days was."
         )
-    if key_id and not (len(key_id) == KEY_ID_CHARACTERS and key_id.isascii() and key_id.isalnum()):
+    if key_id and not is_key_id(key_id):
         faults.append(f"The id of a key has {KEY_ID_CHARACTERS} letters and digits.")
         return Whose()
     # PERF: with the number of its account, the database reads only rows of that one. A key that

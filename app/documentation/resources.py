@@ -180,7 +180,6 @@ class OpenApiDocument(_Addressed):
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /openapi.json. Its server is the address that the request was sent to."""
-        resp.set_header("X-Content-Type-Options", "nosniff")
         document = read_document()
         (server,) = document["servers"]
         # Clients use this address as it is.
@@ -245,7 +244,6 @@ class StartPage:
         if req.client_prefers((falcon.MEDIA_JSON, falcon.MEDIA_HTML)) == falcon.MEDIA_HTML:
             _send_page(req, resp, _page("start.html", ""))
             return
-        resp.set_header("X-Content-Type-Options", "nosniff")
         send_document(req, resp, self._LINKS, falcon.MEDIA_JSON)
 
     on_head = on_get
@@ -314,7 +312,6 @@ class DocumentationMarkdown(DocumentationPage):
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         """GET /docs.md."""
-        resp.set_header("X-Content-Type-Options", "nosniff")
         page = self._addressed(req, self._filled(_documentation_markdown()))
         send_document(req, resp, page, "text/markdown; charset=utf-8")
 
@@ -350,7 +347,6 @@ class DocumentationAsset(_Addressed):
         Raises falcon.HTTPNotFound for all names except those that the pages name now.
         """
         if asset in (*LIBRARIES, *TYPED_CLIENTS):
-            resp.set_header("X-Content-Type-Options", "nosniff")
             resp.downloadable_as = asset
             body = self._addressed(req, client_library(asset))
             send_document(req, resp, body, falcon.MEDIA_TEXT)

@@ -22,6 +22,7 @@ def send_document(
     etag = hashlib.sha256(body).hexdigest()
     resp.etag = etag
     resp.cache_control = ["no-cache"]
+    resp.set_header("X-Content-Type-Options", "nosniff")
     held = req.if_none_match or []
     if "*" in held or etag in held:
         resp.status = falcon.HTTP_304

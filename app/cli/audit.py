@@ -45,7 +45,6 @@ HOSTS = Table[hosts.AuditHost](
     "name machine trail since off_at off_by off_reason",
     trail=lambda row: "on" if row.is_on else "off",
     since=lambda row: utc(row.since),
-    off_at=lambda row: row.off_at and utc(row.off_at),
 )
 
 

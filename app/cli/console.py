@@ -44,9 +44,9 @@ def link_url(config: Config, token: str, url: str | None = None) -> str:
     if not url:
         # On an installed host systemd decides where the service listens.
         bind = config.console_bind or next(iter(chosen_by_systemd(config)), config.bind)
-        is_behind_nginx = bind.startswith("unix:")
-        host = is_behind_nginx and (host_of(config.certificate) or socket.getfqdn())
-        url = f"https://{host}" if is_behind_nginx else base_url(bind)
+        url = base_url(bind)
+        if bind.startswith("unix:"):  # Behind nginx.
+            url = f"https://{host_of(config.certificate) or socket.getfqdn()}"
     return f"{url}/console/sign-in/{token}"
 
 

@@ -107,7 +107,7 @@ def _import(args: argparse.Namespace) -> None:
         # In the drop directory, the option files have the options of loads.
         _refuse_others(args, "--drop", {"drop", "options", "scheduled"})
         args.is_job = True
-        _load_drop(args, args.drop.absolute(), args.options)
+        _load_drop(args)
         return
     if not args.files:
         args.command.error("the following arguments are required: FILE")
@@ -166,14 +166,12 @@ def _print_failure(error: OperatorError, mode: str) -> None:
             print(f"note: {printable(note)}", file=sys.stderr)
 
 
-def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) -> None:
-    """Load all files in a drop directory, and print each load as it ends.
-
-    Args:
-        options: the directory of the option files; None if there is none.
+def _load_drop(args: argparse.Namespace) -> None:
+    """Load all files in the drop directory, and print each load as it ends.
 
     Raises OperatorError if a load failed or was skipped, or if the job could not begin.
     """
+    directory = args.drop.absolute()
 
     def print_loaded(item: Item) -> None:
         if not args.json and item["status"] == "loaded":
@@ -183,7 +181,7 @@ def _load_drop(args: argparse.Namespace, directory: Path, options: Path | None) 
 
     job = DropDirectory(
         directory,
-        options,
+        args.options,
         is_scheduled=args.scheduled,
         waiting=partial(waiting_for, args),
         shown=progress_bar,

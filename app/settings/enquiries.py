@@ -50,7 +50,6 @@ def parse_reasons(text: str) -> list[str]:
     return reasons
 
 
-_NEEDED = "look-ups need a reason"
 ANY_REASON: Final = "*"
 """Stands for all reasons."""
 
@@ -76,7 +75,9 @@ def reason_fault(reason: str | None, required: Sequence[str]) -> str | None:
     choices = choices_of(required)
     if not required or (reason in choices if choices else reason):
         return None
-    return f"look-ups need one of the reasons {', '.join(choices)}" if choices else _NEEDED
+    if choices:
+        return f"look-ups need one of the reasons {', '.join(choices)}"
+    return "look-ups need a reason"
 
 
 def lookup_advice(text: str) -> str:

@@ -15,8 +15,8 @@ from app.arguments import Argument, flag
 from app.cli.output import (
     Item,
     item_lines,
+    print_document,
     print_item,
-    print_items,
     print_sentence,
     say_if_terminal_is_read,
     waiting_for,
@@ -191,7 +191,7 @@ def _load_drop(args: argparse.Namespace) -> None:
         run(job)
     finally:
         if args.json and job.is_complete:
-            print_items(args, job.items, ())
+            print_document(args, job.items)
     if not args.json:
         loaded = sum(item["status"] == "loaded" for item in job.items)
         waiting = len(job.items) - loaded  # Only of scheduled runs.

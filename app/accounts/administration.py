@@ -31,19 +31,6 @@ from app.storage.stores import migrate
 from app.storage.versions import database_id, set_tells_unknown, tells_unknown, versions
 from app.text import counted
 
-
-def status_of_key(key: ApiKey) -> str:
-    """Return `active`, `revoked`, `expired`, or `suspended` with its account.
-
-    The key must have been read with its account.
-    """
-    if key.revoked_at is not None:
-        return "revoked"
-    if key.expires_at is not None and key.expires_at <= clock.now():
-        return "expired"
-    return str(key.account.status)
-
-
 DEFAULT_PLAN = "standard"
 _WATCHES_MAX = 1_000
 """How many watches an account on the default plan may have, in an installation that is new."""
@@ -386,7 +373,7 @@ def rotate_key(
         raise OperatorError(f"--grace must be from 0 to {GRACE_SECONDS_MAX:,} seconds")
     with changing(engine):
         old = require_key(engine, key_id)
-        if status_of_key(old) in ("revoked", "expired"):
+        if old.status in ("revoked", "expired"):
             raise OperatorError(
                 f'key {key_id} no longer works; create a new one with "verifyd keys create"'
             )

@@ -4,6 +4,8 @@ from typing import Final, Literal
 
 import peewee
 
+from app import clock
+from app.accounts.restrictions import Restrictions
 from app.errors import OperatorError
 from app.settings.enquiries import text_fault
 
@@ -88,6 +90,23 @@ class ApiKey(peewee.Model):
 
     class Meta:
         table_name = "api_key"
+
+    @property
+    def status(self) -> str:
+        """`active`, `revoked`, `expired`, or `suspended` with its account.
+
+        The key must have been read with its account.
+        """
+        if self.revoked_at is not None:
+            return "revoked"
+        if self.expires_at is not None and self.expires_at <= clock.now():
+            return "expired"
+        return str(self.account.status)
+
+    @property
+    def restrictions(self) -> Restrictions:
+        """What it is restricted to."""
+        return Restrictions.of(self.only, self.networks)
 
 
 def require_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX) -> str:

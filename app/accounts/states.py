@@ -2,7 +2,6 @@
 
 from app import clock
 from app.accounts.models import Account, ApiKey, Plan
-from app.accounts.restrictions import Restrictions
 from app.actions import State, Subject
 from app.settings.enquiries import split_reasons
 
@@ -38,7 +37,7 @@ def key_state(key: ApiKey) -> State:
     """
     return {
         "label": key.label,
-        **Restrictions.of(key.only, key.networks)._asdict(),
+        **key.restrictions._asdict(),
         "expires_at": _time(key.expires_at),
         "revoked_at": _time(key.revoked_at),
         "replaced_by": key.replaced_by,

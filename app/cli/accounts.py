@@ -5,7 +5,6 @@ from datetime import date
 from functools import partial
 
 from app.accounts import administration
-from app.accounts.administration import status_of_key
 from app.accounts.authentication import KEY_ID_CHARACTERS, is_key_id, parse_token
 from app.accounts.models import (
     BULK_MAX,
@@ -61,9 +60,8 @@ KEYS = Table[ApiKey](
     "id account label only networks status created_at expires_at revoked_at replaced_by",
     columns=f"id account {_COLUMNS_OF_KEYS}",
     account=lambda key: key.account.name,
-    status=status_of_key,
-    only=lambda key: key.only or None,
-    networks=lambda key: Restrictions.of(key.only, key.networks).networks,
+    only=lambda key: key.restrictions.only,
+    networks=lambda key: key.restrictions.networks,
 )
 _NAME = Argument("NAME", "name of the account")
 _PLAN = Argument("NAME", "name of the plan")

@@ -11,12 +11,7 @@ import peewee
 
 from app import clock
 from app.accounts import administration
-from app.accounts.administration import (
-    GRACE_SECONDS_MAX,
-    ROTATION_GRACE_SECONDS,
-    find_key,
-    status_of_key,
-)
+from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECONDS, find_key
 from app.accounts.authentication import KEY_ID_CHARACTERS, Token, parse_token
 from app.accounts.models import Account, ApiKey
 from app.accounts.restrictions import (
@@ -52,7 +47,7 @@ def _mentions(text: str) -> peewee.Expression:
 
 
 def _has_status(status: str) -> peewee.Expression:
-    """Return the condition of keys with a status, as `status_of_key` defines it."""
+    """Return the condition of keys with a status, as `ApiKey.status` defines it."""
     is_usable = ApiKey.revoked_at.is_null() & (
         ApiKey.expires_at.is_null() | (ApiKey.expires_at > clock.now())
     )
@@ -163,7 +158,6 @@ class KeyPage(Resource):
         return {
             "key": key,
             "replaces": former,
-            "status": status_of_key(key),
             "is_sandbox": administration.require_plan(self.engine, key.account.plan_id).is_sandbox,
             "used": last_days(self.engine, key.account.id, [key.id]),
         }
@@ -277,7 +271,7 @@ def _show_new_key(
 
 def _require_rotatable(key: ApiKey) -> None:
     """Refuse to rotate a key that no longer works, or was rotated before. Raises PageError."""
-    if status_of_key(key) in ("revoked", "expired"):
+    if key.status in ("revoked", "expired"):
         text = "Rotating would bring back access that was ended. Create a new key instead."
         raise PageError(409, "This key no longer works", text, back=(PLACE, key.id))
     if key.replaced_by is not None:

@@ -15,9 +15,6 @@ import jinja2
 from markupsafe import Markup
 
 from app import clock
-from app.accounts.administration import status_of_key
-from app.accounts.models import ApiKey
-from app.accounts.restrictions import Restrictions
 from app.accounts.usage.store import CLASSES, INTERVAL_SECONDS, KEPT_DAYS
 from app.actions import Actor
 from app.audit.record import row_of
@@ -223,10 +220,6 @@ def number(value: int | None) -> Markup | str:
     return _DASH if value is None else f"{value:,}"
 
 
-def _restrictions(key: ApiKey, *, shows_all: bool = False) -> str:
-    return Restrictions.of(key.only, key.networks).in_words(shows_all=shows_all)
-
-
 _ISO_UTC = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 _DASH = Markup('<span aria-hidden="true">&ndash;</span><span class="hidden">none</span>')
 _GLOBALS: Mapping[str, object] = {
@@ -255,9 +248,7 @@ _FILTERS: Mapping[str, Callable[..., object]] = {
     "capitalised": capitalised,
     "duration": clock.duration_text,
     "in_words": look_up_texts.in_words,
-    "key_status": status_of_key,
     "audit_row": row_of,
-    "restrictions": _restrictions,
     "number": number,
     "shell_word": shlex.quote,
     "size": size_text,

@@ -60,10 +60,16 @@ PLACE = "audit"
 """The first segment of the paths of these pages."""
 _LATEST_MAX = 20
 _TOKEN = re.compile(r"[0-9a-f]{16}", re.ASCII)
+"""The version of a form that begins a task: sent twice, the form begins only one."""
 _PERIOD = (
     Field("from", "From", "The first day, in UTC.", 10, False, kind="date"),
     Field("to", "To", "The last day, in UTC, which is included.", 10, False, kind="date"),
 )
+
+
+def new_version() -> str:
+    """Return the version of another form for `begin_task`."""
+    return secrets.token_hex(8)
 
 
 def begin_task(
@@ -116,7 +122,7 @@ class _AuditForm(RowlessForm):
     """The kind of the task."""
 
     def _values(self, req: ConsoleRequest, row: None) -> Values:
-        return {"version": secrets.token_hex(8), "trail": _trail(self.engine, self.config)}
+        return {"version": new_version(), "trail": _trail(self.engine, self.config)}
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         asked = TrailQuestion(
@@ -301,7 +307,7 @@ class AuditTaskPage(Resource):
             "result": result,
             "is_here": task.host == tasks.host,
             "files": {} if result is None else _sizes(tasks.results, task, question),
-            "version": secrets.token_hex(8),
+            "version": new_version(),
             "faults_most": _FAULTS_MAX,
             "shown_most": _SHOWN_MAX,
             "rows_most": _ROWS_SHOWN,

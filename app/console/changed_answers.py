@@ -1,11 +1,10 @@
 """The plates whose answers a load changed: the form that asks for them, and the list."""
 
-import secrets
 from collections.abc import Sequence
 
 import falcon
 
-from app.console.audit import AuditFile, AuditTaskPage, begin_task
+from app.console.audit import AuditFile, AuditTaskPage, begin_task, new_version
 from app.console.form_pages import FormPage
 from app.console.forms import Field, Form
 from app.console.look_up_page import enquiry_fields, note_enquiry_faults
@@ -48,7 +47,7 @@ class ChangedAnswers(FormPage[ComparableReplace]):
 
     def _values(self, req: ConsoleRequest, row: ComparableReplace) -> Values:
         is_recorded = self.services.trail is not None
-        return {"compared": row, "version": secrets.token_hex(8), "is_recorded": is_recorded}
+        return {"compared": row, "version": new_version(), "is_recorded": is_recorded}
 
     def _received(self, req: ConsoleRequest, row: ComparableReplace) -> Form:
         form = super()._received(req, row)

@@ -4,7 +4,6 @@ SEC: lists of plates show who watches what, and answers. So they are for operato
 trail has each page and each file before it is shown.
 """
 
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ from app.accounts.models import Account
 from app.actions import Actor
 from app.audit.record import Criteria, Plate
 from app.console.accounts import ACCOUNTS
-from app.console.audit import AuditFile, AuditTaskPage, begin_task
+from app.console.audit import AuditFile, AuditTaskPage, begin_task, new_version
 from app.console.form_pages import Confirmation, ConfirmationText, Entity, first_row
 from app.console.forms import read_fields, refresh, version_of
 from app.console.listing import Listing, Permitted
@@ -128,7 +127,7 @@ class _AccountList(Resource, ABC):
             "fault": fault,
             "choices": choices_of(required),
             "is_recorded": self.services.trail is not None,
-            "version": secrets.token_hex(8),
+            "version": new_version(),
         }
         self.show(req, resp, self.template, values)
 

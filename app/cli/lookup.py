@@ -168,7 +168,11 @@ def _plate(plate: Document, document: Document, width: int) -> Iterator[str]:
     yield from _table(_summary(plate), width)
     if "period" in document:
         yield from ("", "Every day from {firstDay} to {lastDay}".format_map(document["period"]))
-        yield from _table(_throughout(plate), width)
+        verdicts = [
+            ("insured", _verdict(plate["insurance"]["period"])),
+            ("compliant", _verdict(plate["compliance"]["period"])),
+        ]
+        yield from _table(verdicts, width)
     yield from ("", "Decided by")
     rows = [
         (
@@ -234,14 +238,6 @@ def _until(answer: Document, member: str) -> str:
     if member not in answer:  # It is not so on the day.
         return ""
     return ", no end is known" if answer[member] is None else f", until {answer[member]}"
-
-
-def _throughout(plate: Document) -> list[tuple[str, str]]:
-    """Return the verdicts of the period."""
-    return [
-        ("insured", _verdict(plate["insurance"]["period"])),
-        ("compliant", _verdict(plate["compliance"]["period"])),
-    ]
 
 
 def _verdict(period: Document) -> str:

@@ -307,17 +307,13 @@ class Reference:
         schema = self._resolved(schema)
         for name, node in schema.get("properties", {}).items():
             is_required = name in schema.get("required", ())
-            text = self._text(node)
-            yield DocumentedMember(prefix + name, self._type(node), is_required, text)
             inner = self._without_null(node)
+            text = node.get("description") or inner.get("description", "")
+            yield DocumentedMember(prefix + name, self._type(node), is_required, text)
             if inner.get("type") == "array":
                 yield from self._members(inner["items"], f"{prefix}{name}[].")
             elif prefix != _RESULT:
                 yield from self._members(inner, f"{prefix}{name}.")
-
-    def _text(self, node: Node) -> str:
-        found = node.get("description") or self._without_null(node).get("description", "")
-        return str(found)
 
     def _type(self, node: Node) -> str:
         """Return the type of a value in a few words, such as `date or null`."""

@@ -223,7 +223,8 @@ def set_plan(
 ) -> Plan:
     """Create or change a plan, from the next request of its accounts on.
 
-    None keeps what the plan has; a new one has all reasons, and the rest off.
+    None keeps what the plan has. A new plan asks for no reasons, has no suggestions, and is no
+    sandbox.
 
     Args:
         limits: a value for each of PLAN_LIMITS. Without `watches_max` the plan keeps what it has,

@@ -3,7 +3,6 @@
 import importlib
 import os
 import re
-import shutil
 import subprocess
 from configparser import ConfigParser
 from pathlib import Path
@@ -14,18 +13,13 @@ import pytest
 from app.cli import COMMANDS
 from app.config import SETTINGS
 from tests.contract.pages import ROOT
+from tests.programs import needs
 from tests.rows import each_row
 from tests.unit.test_help import EVERY, LEAVES, arguments
 
 MAN = ROOT / "deploy" / "man"
 PAGES = {str(path.relative_to(MAN)): path.read_text("ascii") for path in sorted(MAN.glob("*/*"))}
 OF_COMMANDS = {name for name in PAGES if name.startswith("man1/verifyd-")}
-
-
-def needs(program: str, package: str) -> pytest.MarkDecorator:
-    """Skip a test where a program is missing, and name its package."""
-    told = f"{program} is not on this machine: apt-get install {package}"
-    return pytest.mark.skipif(shutil.which(program) is None, reason=told)
 
 
 def printed(*words: object) -> str:

@@ -1,7 +1,6 @@
 """The benchmark beside other stacks runs, with those that can be installed here."""
 
 import json
-import shutil
 import subprocess
 import sys
 
@@ -9,13 +8,14 @@ import pytest
 
 from tests.bench.peers.contestants import KNOWN
 from tests.bench.peers.report import PARTS
+from tests.programs import needs
 from tests.system.processes import ROOT
 
 _SECONDS_MAX = 1_800
 
 
 @pytest.mark.system_long
-@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
+@needs("wrk", "wrk")
 def test_every_part_can_be_measured(tmp_path):
     """Every contestant that runs here gives verifyd's answers, and every part has figures."""
     results, chart = tmp_path / "results.json", tmp_path / "chart.svg"

@@ -13,6 +13,7 @@ import pytest
 
 from app.documentation.resources import ASSETS
 from app.settings import time_zones
+from tests.programs import needs
 from tests.system.binary import TOOLS, built, copy_tree
 from tests.system.processes import ROOT, Answer, Service, descendants, lives, send, until
 from tests.system.site import behind_site
@@ -160,9 +161,7 @@ def test_it_ends_as_a_whole(binary, tmp_path, socket_directory, killed):
         assert service.wait_ready().stop() == 0
 
 
-@pytest.mark.skipif(
-    shutil.which("systemd-tmpfiles") is None, reason="systemd-tmpfiles is not on this machine"
-)
+@needs("systemd-tmpfiles", "systemd")
 def test_a_cleaner_of_old_files_passes_its_own_by(binary, tmp_path, socket_directory):
     """What is unlocked beside them goes; the service answers, renews its workers and tidies up."""
     socket, temporary = socket_directory / "socket", tmp_path / "temporary"

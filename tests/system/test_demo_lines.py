@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests.contract.document_walk import operations
 from tests.contract.pages import section
+from tests.programs import needs
 from tests.system.processes import Service, environment, free_port, run_command
 
 PROMISED = {
@@ -42,7 +42,7 @@ DEPENDS_ON_THE_DAY = {
 FIRST_FILE = "Load your own first file"
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="the lines are for curl, which is not there")
+@needs("curl", "curl")
 def test_every_line_of_the_demo_does_what_it_says(tmp_path):
     """A shell runs the lines with `export` and each line as printed, in order."""
     bind = f"127.0.0.1:{free_port()}"
@@ -87,7 +87,7 @@ def lasting(value: Any) -> Any:
     return [lasting(each) for each in value] if isinstance(value, list) else value
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="the lines are for curl, which is not there")
+@needs("curl", "curl")
 def test_the_operations_of_the_readme_are_answered_as_it_shows(tmp_path):
     """A shell runs a line for each operation, and the answer equals the line below it."""
     bind = f"127.0.0.1:{free_port()}"

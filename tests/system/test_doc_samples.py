@@ -15,6 +15,7 @@ import pytest
 
 from app.documentation.reference import LIBRARIES, TYPED_CLIENTS
 from tests.contract.answers import document
+from tests.programs import needs
 from tests.system.client_tools import dotnet_version, node_tools, python_tools, spring_jars
 from tests.system.processes import Service, environment, free_port, run_command, send, until
 
@@ -44,7 +45,7 @@ FURTHER = {
 }
 """What the samples of other sections print, in lower case."""
 
-needs_curl = pytest.mark.skipif(not shutil.which("curl"), reason="curl is not there")
+needs_curl = needs("curl", "curl")
 
 
 @pytest.fixture

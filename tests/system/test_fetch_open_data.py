@@ -17,12 +17,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.contract.pages import PAGES, blocks
+from tests.programs import needs
 from tests.system.drop import Drop
 from tests.system.machine import Machine
 from tests.system.processes import ROOT, until
 from tests.system.threads import serving
 
-pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="curl is not there")
+pytestmark = needs("curl", "curl")
 SCRIPT = ROOT / "deploy" / "fetch-open-data.sh"
 PAGE = "deploy/docs/data-sources.md"
 OPTIONS = {

@@ -14,6 +14,7 @@ import pytest
 from app.config import SETTINGS
 from app.settings import time_zones
 from tests.contract.pages import quoted, table
+from tests.programs import needs
 from tests.system.processes import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -30,9 +31,7 @@ DEFAULTS = {
 }
 """Of an installation, where the program has none of its own."""
 UNSIGNED = "verifyd: warning: this release is not signed\n"
-NEED_SYSTEMD = pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not on this machine"
-)
+NEED_SYSTEMD = needs("systemd-analyze", "systemd")
 
 
 ABOVE = ("CHANGELOG.md", "SECURITY.md")
@@ -681,6 +680,7 @@ class Release(Tree):
         assert self.files() == before
 
 
+@needs("ssh-keygen", "openssh-client")
 class TestCheckingTheRelease:
     @pytest.fixture
     def release(self, tmp_path) -> Release:

@@ -1,6 +1,5 @@
 """`verifyd completion`: what a shell offers for the words typed so far."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from app.cli import COMMANDS, build_parser
 from app.cli.program import _arguments
+from tests.programs import needs
 from tests.rows import each_row
 
 _TRY = """
@@ -84,7 +84,7 @@ def test_the_script_knows_every_option(bare_cli, shell):
             assert option in script
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@needs("zsh", "zsh")
 def test_zsh_understands_the_script(bare_cli):
     """It defines a completion of the command."""
     path = bare_cli.file("_verifyd", bare_cli.run("completion", "zsh").stdout)

@@ -135,7 +135,10 @@ class World:
         """Close everything that is open."""
         for engine in self._engines:
             close_quietly(engine)
-        self.limits.unlink(missing_ok=True)  # The file is large.
+        # The file is large, and applications that are not collected yet have it open.
+        if self.limits.exists():
+            os.truncate(self.limits, 0)
+            self.limits.unlink()
 
     def _opened(self) -> Engine:
         engine = open_engine(self.config.database_url, is_serving=True)

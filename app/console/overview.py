@@ -66,7 +66,7 @@ class Disk(NamedTuple):
 def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Health:
     """Return what is wrong. Raises peewee.PeeweeException if the database cannot be read.
 
-    Only `verifyd check` looks for what is wrong with listeners.
+    Only `verifyd check` looks for what is wrong with listeners and time zones.
     """
     faults = [each.sentence for each in obstacles(engine, config, limits, versions(engine))]
     fault = write_fault(engine)

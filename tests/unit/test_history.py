@@ -188,3 +188,14 @@ class TestPrune:
             newest = list_loads(world.engine)[0]
             assert (newest.status, newest.id) == (status, old + 1)
             assert old not in [each.id for each in list_loads(world.engine)]
+
+
+def test_a_dry_run_counts_the_rows_if_a_killed_merge_is_not_recorded(world):
+    """The entry says how many rows there are, but only once killed loads are recorded."""
+    file = world.directory / "cars.csv"
+    file.write_text("registration,make\nAB12CDE,FORD\n")
+    world.load_files(file)
+    Register.update(vehicles=7).execute(world.engine)
+    assert world.load_files(file, dry_run=True).held == 7
+    begun(world.engine, "native")
+    assert world.load_files(file, dry_run=True).held == 1

@@ -1,6 +1,7 @@
 """The store of the buckets: independent, shared exactly by all processes, of constant size."""
 
 import fcntl
+import gc
 import ipaddress
 import random
 import shutil
@@ -8,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -109,6 +111,14 @@ class TestBuckets:
                 store.take(7, PLAN)
             path.with_name("limits.away").rename(path)
         assert store.take(7, PLAN).remaining == 0
+
+    def test_a_store_that_nobody_uses_any_more_leaves_no_file_open(self, path, clock):
+        """A process that made many applications would run out of descriptors."""
+        start(path, DATABASE)
+        opened(path, clock).take(7, PLAN)
+        gc.collect()
+        fds = Path("/proc/self/fd")
+        assert path not in {fd.resolve() for fd in fds.iterdir()}
 
     def test_fill_fills(self, store):
         """A filled bucket has all its tokens, and other buckets do not change."""

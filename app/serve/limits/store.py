@@ -134,6 +134,10 @@ class LimitStore:
             self._descriptor = -1
             self._is_looked_at = False
 
+    def __del__(self) -> None:
+        """Close the file with the application that used it."""
+        self.close()
+
     def _use(
         self, slot: int, rate: Rate, operation: _Operation, *, writes: bool = True
     ) -> Admission:

@@ -5,6 +5,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 # Tests wait for processes and disks part of their time.
 PROCESSES ?= $(shell expr 1 + $$(nproc))
+LONG_PROCESSES ?= $(shell nproc)
 PARTS ?=
 
 VENV := .venv
@@ -48,7 +49,7 @@ test-samples: $(DEV_READY) $(BINARY_READY) ## Run one test of each kind of test-
 	@$(BIN)/python -m pytest -m 'sample and (system_long or hypothesis)' $(PYTEST_ARGS)
 
 test-system: $(DEV_READY) $(BINARY_READY) ## Run all other tests: memory, hostile input, Postgres, browser, machine, kills
-	@$(BIN)/python -m pytest -m 'system_long or hypothesis' $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(LONG_PROCESSES) --dist worksteal -m 'system_long or hypothesis' $(PYTEST_ARGS)
 
 test-pythons: $(DEV_READY) ## Run the tests of every change with each Python; part of test-system
 	@$(BIN)/python -m pytest -m system_long tests/system/test_pythons.py $(PYTEST_ARGS)

@@ -10,7 +10,8 @@ from typing import Self
 
 import pytest
 
-from tests.system.processes import KEPT, ROOT, descendants, until
+from tests.system.kept import made_once
+from tests.system.processes import ROOT, descendants, until
 
 _PACKAGES = "systemd-sysv,nginx-light,curl,sudo"
 _NEEDED = ("debootstrap", "unshare", "nsenter")
@@ -28,22 +29,19 @@ def debian_root(name: str, suite: str, packages: str) -> Path:
         suite: the release, such as `bookworm`.
         packages: their names, separated by commas.
     """
-    root = KEPT / name
     if os.geteuid() != 0:
         pytest.skip("only root can make a Debian root directory and start it")
     missing = [program for program in _NEEDED if shutil.which(program) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} is not on this machine")
-    if not root.exists():
-        KEPT.mkdir(exist_ok=True)
-        new = root.with_name(f"{root.name}.new")
-        shutil.rmtree(new, ignore_errors=True)
-        words = ["--variant=minbase", f"--include={packages}", suite, str(new)]
+
+    def make(root: Path) -> None:
+        words = ["--variant=minbase", f"--include={packages}", suite, str(root)]
         made = subprocess.run(["debootstrap", *words], capture_output=True, text=True, check=False)
         if made.returncode:
             pytest.skip(f"debootstrap cannot make a root directory: {made.stdout[-200:]}")
-        new.rename(root)
-    return root
+
+    return made_once(name, make)
 
 
 class Machine:

@@ -107,6 +107,7 @@ def _fill_in_parallel(work: Work, made: NextGeneration) -> None:
         _fill(work, made.opened, counts)
         return
     result = runs.new_file()
+    work.engine.close_for_fork()
     worker = ForkedWorker(partial(_fill_part, work, made, middle, result), [result, *runs.files])
     try:
         _fill(work, made.opened, counts, until=middle)

@@ -64,6 +64,9 @@ class Engine(peewee.Database, ABC):
     def release(self) -> None:
         """Look at the files each time again."""
 
+    def close_for_fork(self) -> None:
+        """Let a forked process open the files of the database; the next query opens them here."""
+
     @abstractmethod
     def recover(self, error: Exception) -> None:
         """Make this thread's connection usable for the next query after an error."""

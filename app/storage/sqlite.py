@@ -189,6 +189,11 @@ class SqliteEngine(SqliteDialect):
             self._opened.held.version = version
         return version
 
+    def close_for_fork(self) -> None:
+        # SQLite keeps a list of the files that its process has open, and a forked process inherits
+        # it: there, their descriptors are closed or are other files, and locks would be theirs.
+        self.close()
+
     def hold(self) -> None:
         self._opened.held = _SeenFiles()
 

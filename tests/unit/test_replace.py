@@ -9,6 +9,7 @@ import pytest
 
 from app import clock
 from app.errors import OperatorError
+from app.processes import ForkedWorker
 from app.registers import load as load_module
 from app.registers import modes
 from app.registers import modes as replacing
@@ -130,8 +131,15 @@ class TestParallelBuild:
     def _small_pieces(self, monkeypatch):
         monkeypatch.setattr(reader, "PIECE_BYTES", 256)
 
-    def test_together_they_are_one_replace(self, world, replace, at):
-        """The result has the same rows and counts as with a single process."""
+    def test_together_they_are_one_replace(self, world, replace, at, monkeypatch):
+        """The result has the same rows and counts as with a single process, and no half fails."""
+        ended, wait = list[bool](), ForkedWorker.wait
+
+        def noted(worker: ForkedWorker) -> bool:
+            ended.append(wait(worker))
+            return ended[-1]
+
+        monkeypatch.setattr(ForkedWorker, "wait", noted)
         at(FIRST)
         replace(many("FORD", range(200)))
         at(SECOND)
@@ -144,6 +152,7 @@ class TestParallelBuild:
         assert makes(world) == ["FORD"] * 140 + ["SEAT"] * 55
         assert [row[-1] for row in held(world)] == [FIRST] * 140 + [SECOND] * 55
         assert len(generations(world)) == 2
+        assert all(ended)
 
     def test_the_later_row_counts_in_both(self, world, replace):
         """The later row counts wherever it is in the file."""

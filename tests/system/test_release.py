@@ -10,6 +10,7 @@ import pytest
 from app.documentation.reference import LIBRARIES, TYPED_CLIENTS
 from app.version import VERSION
 from tests.contract.pages import first_block
+from tests.programs import needs
 from tests.system.binary import TOOLS, copy_tree
 from tests.system.debian import unpacked
 from tests.system.machine import Machine
@@ -48,6 +49,7 @@ def release(tree: Path, *key: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command], capture_output=True, text=True, check=False)
 
 
+@needs("git", "git")
 def test_only_a_commit_is_released(tmp_path):
     """Changes that nobody can find again are refused, also in files that git does not know."""
     shutil.copytree(ROOT / "deploy" / "binary", tmp_path / "deploy" / "binary")

@@ -9,6 +9,7 @@ import pytest
 from app import version
 from app.cli import main
 from app.storage.versions import program_schema
+from tests.programs import needs
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -55,6 +56,7 @@ def test_the_option_prints_one_line(monkeypatch, tmp_path, capsys, commit, shown
     assert capsys.readouterr().out == f"verifyd {version.VERSION}{shown}\n"
 
 
+@needs("git", "git")
 def test_an_archive_has_its_commit_written_into_it(tmp_path):
     """`git archive` fills in the line that `revision` reads (export-subst)."""
     (tmp_path / "app").mkdir()

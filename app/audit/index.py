@@ -67,7 +67,7 @@ class IndexFile(NamedTuple):
 
 
 class IndexReader:
-    """An index file that is searched; `with` closes it.
+    """An index file that is searched, or read whole; `with` closes it.
 
     Raises OSError, also if it is no file; ValueError if the file is damaged.
     """

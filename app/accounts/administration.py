@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from datetime import date
 
 from app import clock
-from app.accounts.authentication import TAG_CHARACTERS, Token, is_key_id, new_token, random_base62
 from app.accounts.models import (
     ACCOUNTS_MAX,
     BULK_MAX,
@@ -22,6 +21,7 @@ from app.accounts.models import (
 )
 from app.accounts.restrictions import UNRESTRICTED, Restrictions, hash_columns
 from app.accounts.states import account_state, key_state, plan_state, subject_of
+from app.accounts.tokens import TAG_CHARACTERS, Token, is_key_id, new_token, random_base62
 from app.accounts.usage.counts import CONSOLE
 from app.actions import Actor, Name, Subject, changing, record
 from app.errors import OperatorError

@@ -5,7 +5,6 @@ from datetime import date
 from functools import partial
 
 from app.accounts import administration
-from app.accounts.authentication import KEY_ID_CHARACTERS, is_key_id, parse_token
 from app.accounts.models import (
     BULK_MAX,
     ENQUIRIES,
@@ -21,6 +20,7 @@ from app.accounts.restrictions import (
     Restrictions,
     network,
 )
+from app.accounts.tokens import KEY_ID_CHARACTERS, is_key_id, parse_token
 from app.arguments import Argument
 from app.cli.output import (
     Table,

@@ -12,7 +12,6 @@ import peewee
 from app import clock
 from app.accounts import administration
 from app.accounts.administration import GRACE_SECONDS_MAX, ROTATION_GRACE_SECONDS, find_key
-from app.accounts.authentication import KEY_ID_CHARACTERS, Token, parse_token
 from app.accounts.models import Account, ApiKey
 from app.accounts.restrictions import (
     AREAS,
@@ -21,6 +20,7 @@ from app.accounts.restrictions import (
     NO_ADDRESS,
     Restrictions,
 )
+from app.accounts.tokens import KEY_ID_CHARACTERS, Token, parse_token
 from app.accounts.usage.report import last_days
 from app.actions import Actor
 from app.console.accounts import ACCOUNTS

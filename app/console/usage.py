@@ -10,8 +10,8 @@ import falcon
 
 from app import clock
 from app.accounts.administration import find_key
-from app.accounts.authentication import KEY_ID_CHARACTERS, is_key_id
 from app.accounts.models import NAME_CHARACTERS_MAX, Account, ApiKey
+from app.accounts.tokens import KEY_ID_CHARACTERS, is_key_id
 from app.accounts.usage.counts import CONSOLE, PEOPLE
 from app.accounts.usage.report import (
     DAYS_MAX,

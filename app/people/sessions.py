@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import peewee
 
 from app import clock
-from app.accounts.authentication import base62, random_base62
 from app.accounts.models import NAME_CHARACTERS_MAX, require_text
+from app.accounts.tokens import base62, random_base62
 from app.actions import Actor, Subject, changing, record
 from app.errors import OperatorError
 from app.people.directory import EVERYBODY, Person, person_of

@@ -12,8 +12,8 @@ from app.accounts.administration import (
     rotate_key,
     suspend_account,
 )
-from app.accounts.authentication import new_token, parse_token
 from app.accounts.models import ApiKey
+from app.accounts.tokens import new_token, parse_token
 from tests.api.rate_limits import OPEN
 from tests.conftest import SHARED, engine_independent
 from tests.contract.answers import SAME_ID, lasting_headers

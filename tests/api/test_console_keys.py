@@ -17,8 +17,8 @@ from app.accounts.administration import (
     rotate_key,
     suspend_account,
 )
-from app.accounts.authentication import parse_token
 from app.accounts.models import ApiKey
+from app.accounts.tokens import parse_token
 from app.accounts.usage.store import UsageDay
 from app.actions import Actor, list_actions
 from app.console.listing import ROWS_PER_PAGE

@@ -15,7 +15,7 @@ from app.accounts.administration import (
     require_account,
     revoke_key,
 )
-from app.accounts.authentication import new_token
+from app.accounts.tokens import new_token
 from app.accounts.usage.report import month_of
 from app.accounts.usage.store import UsageAccount, UsageDay, UsageHour, add_events
 from app.console import usage

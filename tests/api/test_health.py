@@ -9,7 +9,7 @@ import pytest
 
 from app import clock
 from app.accounts.administration import set_plan
-from app.accounts.authentication import Token
+from app.accounts.tokens import Token
 from app.alerts.nightly import Run, record
 from app.errors import OperatorError
 from app.registers.generations import Generations

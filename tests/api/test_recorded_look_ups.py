@@ -7,8 +7,8 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key
-from app.accounts.authentication import parse_token
 from app.accounts.restrictions import Restrictions
+from app.accounts.tokens import parse_token
 from app.audit.export import COLUMNS, csv_lines
 from app.audit.record import find_record, row_of
 from app.audit.seal import seal

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from app.accounts.administration import create_key, rotate_key, suspend_account
-from app.accounts.authentication import parse_token
 from app.accounts.models import ApiKey
 from app.accounts.restrictions import Restrictions
+from app.accounts.tokens import parse_token
 from app.accounts.usage.report import By, usage_of_hours
 from app.serve.http.access_log import AccessLog
 from tests.api.rate_limits import limit, remaining

@@ -10,9 +10,9 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key, require_account, rotate_key, set_plan
-from app.accounts.authentication import parse_token
 from app.accounts.models import Account, ApiKey, Plan
 from app.accounts.restrictions import Restrictions
+from app.accounts.tokens import parse_token
 from app.registers.undo import drop_register
 from app.routes import OPERATIONS
 from app.serve.sandbox_errors import ERRORS

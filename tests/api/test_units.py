@@ -10,7 +10,7 @@ import pytest
 
 from app import clock, logs
 from app.accounts.administration import revoke_key
-from app.accounts.authentication import parse_token
+from app.accounts.tokens import parse_token
 from app.audit.record import AuditError
 from app.audit.trail import Trail
 from app.serve.worker.answers import answer_of

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
-from app.accounts.authentication import new_token
+from app.accounts.tokens import new_token
 from tests.rows import each_row
 
 BULK = "/v1/vehicle/bulk-insurance"

@@ -9,9 +9,9 @@ import pytest
 
 from app import clock
 from app.accounts.administration import create_key, require_account, revoke_key, set_plan
-from app.accounts.authentication import new_token
 from app.accounts.models import ApiKey
 from app.accounts.restrictions import Restrictions
+from app.accounts.tokens import new_token
 from app.domains.repository import Domains
 from app.errors import CATALOGUE
 from tests.contract.answers import document, resolved

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from app.accounts.authentication import parse_token
+from app.accounts.tokens import parse_token
 from app.storage.engine import close_quietly, open_engine
 from tests.system.full_disk import Disk, Greed
 from tests.system.processes import environment, run_command, until

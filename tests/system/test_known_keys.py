@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from app.accounts.administration import create_key
-from app.accounts.authentication import parse_token
 from app.accounts.models import ApiKey
+from app.accounts.tokens import parse_token
 from app.backup import sqlite
 from tests.conftest import ON_SQLITE, STORAGE
 from tests.system.processes import Service, run_command, send

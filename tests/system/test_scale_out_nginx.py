@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.accounts.administration import create_account, create_key, rotate_key, set_plan
-from app.accounts.authentication import Token
+from app.accounts.tokens import Token
 from app.serve.limits.bucket import rate
 from tests.system.flood import Flood, require_exact
 from tests.system.postgres_pair import primary_alone, url_of

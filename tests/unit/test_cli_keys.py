@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from app import clock
-from app.accounts.authentication import Authenticator, parse_token
+from app.accounts.authentication import Authenticator
 from app.accounts.restrictions import NO_ADDRESS
+from app.accounts.tokens import parse_token
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_SQLITE
 

@@ -18,7 +18,8 @@ from app.accounts.administration import (
     set_plan,
     suspend_account,
 )
-from app.accounts.authentication import Authenticator, new_token, parse_token
+from app.accounts.authentication import Authenticator
+from app.accounts.tokens import new_token, parse_token
 from app.backup import sqlite
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import ON_POSTGRES, ON_SQLITE, STORAGE

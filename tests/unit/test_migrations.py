@@ -19,9 +19,10 @@ from app.accounts.administration import (
     revoke_key,
     rotate_key,
 )
-from app.accounts.authentication import Authenticator, new_token
+from app.accounts.authentication import Authenticator
 from app.accounts.models import Plan
 from app.accounts.restrictions import Restrictions
+from app.accounts.tokens import new_token
 from app.accounts.usage.counts import Counts
 from app.accounts.usage.report import By, usage_of_hours
 from app.accounts.usage.store import UsageWriter

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import peewee
 import pytest
 
-from app.accounts.authentication import new_token
 from app.accounts.models import Account
+from app.accounts.tokens import new_token
 from app.config import Config
 from app.errors import OperatorError
 from app.monitoring.metrics import InstallationState

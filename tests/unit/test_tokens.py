@@ -8,7 +8,7 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accounts.authentication import Token, base62, new_token, parse_token, random_base62
+from app.accounts.tokens import Token, base62, new_token, parse_token, random_base62
 from tests.rows import each_row
 
 KEY = Token("abc123", "XyZ98765", "s" * 43).text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.accounts.authentication import new_token
+from app.accounts.tokens import new_token
 from app.cli import build_parser
 from tests.rows import each_row
 from tests.unit.test_help import EVERY

@@ -5,7 +5,8 @@ from functools import lru_cache
 
 import falcon
 
-from app.accounts.authentication import Authenticator, Caller, length_of, parse_token
+from app.accounts.authentication import Authenticator, Caller
+from app.accounts.tokens import length_of, parse_token
 from app.errors import KEY_PREFIX, Problem
 from app.serve.http.address import client_address, is_local
 from app.serve.http.context import Request

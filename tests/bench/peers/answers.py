@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from app.accounts.authentication import new_token
+from app.accounts.tokens import new_token
 from tests.bench.intake.files import plate
 from tests.bench.peers.contestants import Contestant
 from tests.bench.peers.data import CASES, Data

@@ -12,7 +12,7 @@ import peewee
 from app import clock
 from app.accounts.models import Account
 from app.alerts.conditions import REFUSED, UNRECORDED, gathered
-from app.alerts.delivery import obstacle
+from app.alerts.sending import obstacle
 from app.audit.hosts import off_fault
 from app.audit.segments import OWNER
 from app.audit.state import AuditState, audit_state, owner_fault

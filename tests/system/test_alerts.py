@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from app import clock
-from app.alerts import delivery
+from app.alerts import sending
 from app.alerts.https import NotSent
 from app.alerts.message import Alerted, Condition, composed
 from app.alerts.morning import composed_report
@@ -629,7 +629,7 @@ class TestRecipes:
             composed([], over),
             composed_report(world.engine, world.config),
         ):
-            delivery.send(Destination("exec", str(script)), message, None)
+            sending.send(Destination("exec", str(script)), message, None)
         assert outcomes_of(nights, f"exec:{script}")[1][0]["outcome"] == "sent"
         documents = [json.loads(body) for _, _, body in endpoint.got]
         if service == "PagerDuty":
@@ -667,9 +667,9 @@ class TestMorningReport:
         assert document["type"] == "verifyd.report"
         assert re.search(r"\nfleet +\d+ s ago +\d+ s +\+1\n", document["data"]["text"])
         nights.command(f'cat >"{nights.directory}/mail"', "sendmail")
-        monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(nights.directory))
+        monkeypatch.setattr(sending, "_SENDMAIL_PATH", str(nights.directory))
         message = composed_report(world.engine, world.config)
-        delivery.send(Destination("mailto", "ops@example.com"), message, None)
+        sending.send(Destination("mailto", "ops@example.com"), message, None)
         mail = message_from_bytes((nights.directory / "mail").read_bytes(), policy=policy.default)
         assert mail["Subject"].endswith(": morning report, all is well")
         assert mail.get_content() == message.text
@@ -703,11 +703,11 @@ class TestExec:
 
     def test_one_that_hangs_is_ended_with_all_it_started(self, nights, monkeypatch):
         """A command over its time limit ends with its children; other destinations get theirs."""
-        monkeypatch.setattr(delivery, "COMMAND_SECONDS", 1)
+        monkeypatch.setattr(sending, "COMMAND_SECONDS", 1)
         child = nights.directory / "child"
         script = nights.command(f'sleep 600 & echo $! >"{child}"; wait')
         with pytest.raises(NotSent, match="did not end within 1 s"):
-            delivery.send(Destination("exec", str(script)), TRIAL, None)
+            sending.send(Destination("exec", str(script)), TRIAL, None)
         until(lambda: not _lives(int(child.read_text())), "what it started to end")
 
     @pytest.mark.parametrize("path", ["/nonexistent/alert", "/etc/passwd"])
@@ -729,11 +729,11 @@ class TestMail:
         """The message goes to one address and is marked as automatic; its text adds no headers."""
         got = nights.got / "mail"
         nights.command(f'echo "$@" >"{got}.words"; cat >"{got}"', "sendmail")
-        monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(nights.directory))
+        monkeypatch.setattr(sending, "_SENDMAIL_PATH", str(nights.directory))
         condition = Condition("load:rdw", "it failed", "Bcc: \u00fc failed.", 1, "mend it")
         message = composed([condition], [])
         destination = Destination("mailto", "ops@example.com")
-        delivery.send(destination, message, None)
+        sending.send(destination, message, None)
         assert (nights.got / "mail.words").read_text() == "-t -i\n"
         mail = message_from_bytes(got.read_bytes(), policy=policy.default)
         assert mail["To"] == "ops@example.com"
@@ -744,10 +744,10 @@ class TestMail:
 
     def test_without_sendmail_it_is_a_failure(self, nights, monkeypatch):
         """The failure says what is missing."""
-        monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(nights.got))
+        monkeypatch.setattr(sending, "_SENDMAIL_PATH", str(nights.got))
         destination = Destination("mailto", "ops@example.com")
         with pytest.raises(NotSent, match="no sendmail"):
-            delivery.send(destination, TRIAL, None)
+            sending.send(destination, TRIAL, None)
 
 
 def test_without_a_destination_a_test_fails(nights):

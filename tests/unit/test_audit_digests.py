@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.alerts.delivery import _mail
 from app.alerts.message import DIGEST, Message
+from app.alerts.sending import _mail
 from app.audit import digests
 from app.audit.digests import DigestLine, find_digests, latest
 from app.audit.record import AuditError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.alerts import delivery
+from app.alerts import sending
 from app.cli import build_parser
 from app.settings import time_zones
 from app.storage.engine import close_quietly, open_engine
@@ -367,7 +367,7 @@ def test_check_looks_at_the_data_directory(cli, monkeypatch, in_the_way):
 
 def test_check_warns_of_destinations_that_cannot_work(cli, monkeypatch):
     """It warns of a missing command, https without a secret, and mail without sendmail."""
-    monkeypatch.setattr(delivery, "_SENDMAIL_PATH", str(cli.directory))
+    monkeypatch.setattr(sending, "_SENDMAIL_PATH", str(cli.directory))
     command = cli.file("alert", "#!/bin/sh")
     notify = f"exec:{command},exec:{cli.directory},exec:/none,https://h/token,mailto:ops"
     monkeypatch.setenv("VERIFYD_NOTIFY", notify)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from app import clock
-from app.alerts import delivery
+from app.alerts import delivery, sending
 from app.alerts.conditions import queue_conditions
 from app.alerts.delivery import deliver, outcome_of, send_to_all
 from app.alerts.https import NotSent
@@ -191,7 +191,7 @@ def test_one_destination_never_hinders_another(queue, monkeypatch, error):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(delivery, "_post", fail)
+    monkeypatch.setattr(sending, "_post", fail)
     notify = (Destination("https", "https://h/token"), *queue.config.notify)
     outcomes = send_to_all(replace(queue.config, notify=notify), TRIAL)
     assert [each.outcome for each in outcomes] == ["failed", "sent", "sent"]
@@ -225,9 +225,9 @@ def test_one_that_is_not_executable_says_who_must_run_it(queue, monkeypatch):
     """A command of mode 644 is refused, and the reason names the user of the service."""
     command = queue.command("third")
     command.chmod(0o644)
-    monkeypatch.setattr(delivery, "user_name", lambda: "verifyd")
+    monkeypatch.setattr(sending, "user_name", lambda: "verifyd")
     with pytest.raises(NotSent, match=r"^Permission denied; let the user verifyd run it$"):
-        delivery.send(Destination("exec", str(command)), TRIAL, None)
+        sending.send(Destination("exec", str(command)), TRIAL, None)
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
@@ -240,11 +240,11 @@ def test_one_that_cannot_be_killed_is_left_to_itself(queue, monkeypatch):
     def refused(*_):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(delivery, "COMMAND_SECONDS", 1)
-    monkeypatch.setattr(delivery, "_KILL_SECONDS", 0.1)
+    monkeypatch.setattr(sending, "COMMAND_SECONDS", 1)
+    monkeypatch.setattr(sending, "_KILL_SECONDS", 0.1)
     monkeypatch.setattr(os, "killpg", refused)
     try:
         with pytest.raises(NotSent, match="did not end within 1 s"):
-            delivery.send(Destination("exec", str(command)), TRIAL, None)
+            sending.send(Destination("exec", str(command)), TRIAL, None)
     finally:
         killpg(int(pid.read_text()), signal.SIGKILL)

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 import pytest
 
 from app import clock
-from app.alerts import delivery
+from app.alerts import delivery, sending
 from app.alerts.conditions import FoundConditions
 from app.alerts.delivery import deliver
 from app.alerts.https import NotSent
@@ -334,6 +334,6 @@ def test_the_signature_is_that_of_the_specification():
     """The signature equals the example of Standard Webhooks' reference libraries."""
     secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
-    assert delivery.signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body) == (
+    assert sending.signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body) == (
         "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     )

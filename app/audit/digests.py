@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from app.audit.chain import ChainLine, Fault, Seal, read_chain
+from app.audit.chain import ChainLine, Seal, read_chain
+from app.audit.faults import Fault
 from app.audit.owner import find_owner
 from app.audit.record import AuditError
 

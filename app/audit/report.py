@@ -13,9 +13,10 @@ import msgspec
 from app import clock
 from app.accounts.usage.counts import CONSOLE
 from app.accounts.usage.report import By, usage_of_days
-from app.audit.chain import Fault, kept_seals_of, readable_lines
+from app.audit.chain import kept_seals_of, readable_lines
 from app.audit.comparison import NOT_READ, Comparison, ComparisonResult, local_day
 from app.audit.export import records_in
+from app.audit.faults import Fault
 from app.audit.record import Record, time_of
 from app.audit.search import Query, TimeSpan, search
 from app.audit.segments import list_segments

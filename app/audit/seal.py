@@ -10,15 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from app import clock
-from app.audit.chain import (
-    Chain,
-    Line,
-    Seal,
-    kept_seals_of,
-    newest_number,
-    seals_of,
-    with_digest,
-)
+from app.audit.chain import Chain, Line, Seal, kept_seals_of, newest_number, seals_of, with_digest
 from app.audit.index import add_index, complete_index, gather
 from app.audit.open_segment import open_segment
 from app.audit.owner import require_host

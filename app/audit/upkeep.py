@@ -16,16 +16,8 @@ import msgspec
 
 from app import clock
 from app.actions import Session
-from app.audit.chain import (
-    ChainLine,
-    Fault,
-    Prune,
-    Seal,
-    chain_fault,
-    newest_number,
-    read_chain,
-    segment_fault,
-)
+from app.audit.chain import ChainLine, Prune, Seal, newest_number, read_chain
+from app.audit.faults import Fault, chain_fault, segment_fault
 from app.audit.owner import require_host
 from app.audit.record import AuditError, Record, Upkeep, time_of, time_of_moment
 from app.audit.search import operations, time_before

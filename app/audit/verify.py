@@ -10,17 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.audit.chain import (
-    ChainLine,
-    CheckedChain,
-    Fault,
-    FaultKind,
-    Seal,
-    check_chain,
-    read_chain,
-    segment_fault,
-)
+from app.audit.chain import ChainLine, Seal, read_chain
 from app.audit.digests import KeptDigests, compare
+from app.audit.faults import CheckedChain, Fault, FaultKind, check_chain, segment_fault
 from app.audit.index import IndexReader, list_index_files
 from app.audit.record import find_record
 from app.audit.seal import Digest, digest_file

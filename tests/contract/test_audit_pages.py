@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from app.audit.chain import FaultKind
+from app.audit.faults import FaultKind
 from app.audit.record import Plate, Record
 from app.config import Config
 from tests.contract.pages import ROOT, quoted, table

@@ -13,17 +13,9 @@ import pytest
 
 from app import clock
 from app.actions import Session
-from app.audit.chain import (
-    NO_DIGEST,
-    Fault,
-    Line,
-    Prune,
-    Seal,
-    digest_of,
-    readable_lines,
-    seals_of,
-)
+from app.audit.chain import NO_DIGEST, Line, Prune, Seal, digest_of, readable_lines, seals_of
 from app.audit.digests import KeptDigests, find_digests, latest
+from app.audit.faults import Fault
 from app.audit.index import complete_index, gather
 from app.audit.prune import prune
 from app.audit.record import Criteria, Plate, Record, Upkeep, time_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app.errors import OperatorError
-from app.settings import time_zones, values
+from app.settings import listen_addresses, time_zones, values
 from app.settings.destinations import Destination, parse_destinations, parse_secret
 from app.settings.enquiries import lookup_advice, required_reasons
 from app.settings.roles import Role
@@ -44,7 +44,7 @@ class Config:
     )
     bind: str = setting(
         "127.0.0.1:8000",
-        values.listen_address,
+        listen_addresses.listen_address,
         "where `serve` listens: `ADDRESS:PORT` or `unix:/PATH`",
     )
     socket_group: int | None = setting(
@@ -131,7 +131,7 @@ class Config:
     )
     console_bind: str = setting(
         "",
-        values.optional_address,
+        listen_addresses.optional_address,
         "where `serve` listens for the console alone: `ADDRESS:PORT` or `unix:/PATH`; by "
         "default the console is where the API is",
     )

@@ -35,7 +35,7 @@ from app.serve import listening, service_lock
 from app.serve.http import metrics_files
 from app.serve.limits.file import FILE_NAME
 from app.serve.limits.store import start as start_limits
-from app.settings.values import address_of
+from app.settings.listen_addresses import address_of
 from app.storage import reserve
 from app.storage.engine import closed_afterwards, open_engine
 from app.storage.errors import message_of

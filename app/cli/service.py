@@ -23,7 +23,7 @@ from app.jobs.job import run
 from app.monitoring.check import findings
 from app.registers.identities import stamp_registers
 from app.settings import time_zones
-from app.settings.values import socket_address
+from app.settings.listen_addresses import socket_address
 from app.storage import reserve
 from app.storage.errors import message_of
 from app.storage.session import opened_database

@@ -11,7 +11,7 @@ from app import clock
 from app.config import SETTINGS, Config, is_set, setting_fault
 from app.errors import OperatorError
 from app.serve import service_lock
-from app.settings.values import address_of, resolved, socket_address
+from app.settings.listen_addresses import address_of, resolved, socket_address
 
 SOCKET_UMASK = 0o117
 """A socket has mode 0660 from the moment it is created.

@@ -23,7 +23,7 @@ from app.serve.worker.connection import SECOND_NS, Patience, Shared
 from app.serve.worker.lobby import Lobby
 from app.serve.worker.loop import Loop
 from app.serve.worker.received import ReceivedRequests
-from app.settings.values import address_of
+from app.settings.listen_addresses import address_of
 
 LAST_SECONDS = 0.6
 """How long requests in flight may take after the master has ended.

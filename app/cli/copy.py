@@ -1,14 +1,12 @@
 """`verifyd copy`: copies an installation into an empty database."""
 
 import argparse
-import sys
-
-from tqdm import tqdm
 
 from app.arguments import Argument, flag
 from app.backup.copy import Copied, copy_database
 from app.cli.output import print_items, waiting_for
 from app.cli.parser import Group
+from app.cli.progress import progress
 from app.config import SETTINGS, Config, is_set
 from app.storage.session import opened_database
 from app.text import counted
@@ -54,7 +52,7 @@ def _copy(args: argparse.Namespace) -> None:
         opened_database(
             _config(args.target), check_schema=False, create=True, option="--to"
         ) as target,
-        tqdm(unit=" rows", unit_scale=True, disable=not sys.stderr.isatty()) as bar,
+        progress(unit=" rows") as bar,
     ):
 
         def show(table: str, rows: int) -> None:

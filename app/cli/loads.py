@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tqdm import tqdm
-
 from app import clock
 from app.arguments import Argument, flag
 from app.cli.output import (
@@ -22,6 +20,7 @@ from app.cli.output import (
     waiting_for,
 )
 from app.cli.parser import SCHEDULED, Group, register_name
+from app.cli.progress import progress
 from app.cli.suggest_map import suggest_map
 from app.errors import OperatorError
 from app.jobs.drop_directory import DropDirectory
@@ -230,9 +229,8 @@ def rows_of(number: int, kind: str) -> str:
 @contextmanager
 def progress_bar() -> Iterator[Show]:
     """Show progress, rows per second and the time left, if stderr is a terminal."""
-    tqdm.monitor_interval = 0  # No thread, because the load forks.
     # NOTE: without miniters, tqdm would wait for as many rows as a part of a file had bytes.
-    with tqdm(unit_scale=True, disable=not sys.stderr.isatty(), miniters=1) as bar:
+    with progress(miniters=1) as bar:
         stage: str | None = ""
         started_ns = shown_ns = clock.monotonic_ns()
 

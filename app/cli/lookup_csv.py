@@ -17,14 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from tqdm import tqdm
-
 from app import clock
 from app.arguments import Argument
 from app.audit.record import Plate
 from app.audit.recording import recording, said_by_command
 from app.cli.output import print_item, say_if_terminal_is_read
 from app.cli.plate_file import Line, PlateFile
+from app.cli.progress import progress
 from app.config import Config
 from app.errors import OperatorError
 from app.processes import ended_like_ctrl_c
@@ -237,10 +236,7 @@ def _print_summary(
 def _progress_bar(stream: BinaryIO, *, is_shown: bool) -> Iterator[_Show]:
     """Show at a terminal how much was read, the plates per second and the time left."""
     size = os.fstat(stream.fileno()).st_size
-    tqdm.monitor_interval = 0  # No thread is needed.
-    with tqdm(
-        total=size, unit="B", unit_scale=True, disable=not (is_shown and sys.stderr.isatty())
-    ) as bar:
+    with progress(is_shown=is_shown, total=size, unit="B") as bar:
         started_ns, lines = clock.monotonic_ns(), 0
 
         def show(read_bytes: int, more_lines: int) -> None:

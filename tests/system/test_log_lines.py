@@ -12,6 +12,7 @@ from typing import Any
 from tests.system.drop import CAR
 from tests.system.processes import (
     GUNICORN,
+    ROOT,
     SERVE,
     environment,
     free_port,
@@ -178,3 +179,14 @@ def test_an_unexpected_error_is_one_line_without_its_message(world):
     assert status == 1
     assert "Traceback" not in "".join(told)
     assert [line for line in told if line.endswith("error: unexpected ValueError")]
+
+
+def test_a_forked_process_leaves_no_warning_of_its_progress_bar():
+    """A process that ends at once after a progress bar writes nothing, as Python 3.14 starts it."""
+    script = (
+        "import multiprocessing, os; multiprocessing.set_start_method('forkserver'); "
+        "from app.cli.progress import progress; progress().close(); os._exit(0)"
+    )
+    command = (sys.executable, "-c", script)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ended.stderr == ""

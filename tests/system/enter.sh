@@ -14,7 +14,9 @@ exec unshare --fork --kill-child --pid --mount sh -euc '
     mount --rbind /dev root/dev
     mount -t tmpfs tmpfs root/tmp
     # The host may reach package indexes by names and certificates of its own.
-    for path in /etc/resolv.conf /etc/ssl/certs; do
+    # Not every debootstrap writes a file of hosts, and without one there is no localhost.
+    touch root/etc/hosts
+    for path in /etc/hosts /etc/resolv.conf /etc/ssl/certs; do
         mount --bind "$path" "root$path"
     done
     exec chroot root sh -c "$3"

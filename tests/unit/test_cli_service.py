@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -545,7 +546,10 @@ class TestReport:
         """It needs no setting, and showing it sends nothing."""
         shown = cli.json("report")
         assert shown["subject"].endswith("morning report, all is well")
-        assert cli.run("report").stdout == shown["text"]
+        # What others write meanwhile changes how much room there is.
+        texts = (shown["text"], cli.run("report").stdout)
+        first, second = (re.sub(r"[0-9.]+ [kMGT]?B in /", "", text) for text in texts)
+        assert first == second
         assert not (cli.directory / "notices").exists()
 
     def test_it_is_sent_once_where_it_is_on(self, destination, monkeypatch):

@@ -6,6 +6,7 @@ Servers listen on loopback or on a Unix socket, and are ended by their process i
 import http.client
 import json
 import os
+import secrets
 import signal
 import socket
 import ssl
@@ -64,11 +65,16 @@ def until(condition: Callable[[], _T], what: str, seconds: float = _DEADLINE_SEC
 
 
 def free_port() -> int:
-    """Return a free port of the loopback interface."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """Return a free port of the loopback interface.
+
+    It is below those that the system gives to connections, which could take it meanwhile; and it is
+    not one of `random`, which is the same in each process of the tests.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def environment(*, root: Path = ROOT, **settings: object) -> dict[str, str]:

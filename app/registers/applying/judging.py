@@ -7,7 +7,7 @@ Only plates whose rows changed are read.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, compress
+from itertools import chain, compress, islice, repeat
 from operator import attrgetter, itemgetter, ne
 from typing import Any, TypeVar
 
@@ -38,12 +38,10 @@ from app.storage.tables import (
 
 _T = TypeVar("_T")
 PLATES_ASKED = 5_000
-"""Plates that are read with one statement for each table."""
+"""Plates that are judged together: one statement for each table reads their rows."""
 ROWS_KEPT = 100_000
-"""Changes that wait to be judged, and rows of many plates that one statement reads. They take 40 MB
-each; a plate with more is judged alone."""
-_ChangedRow = tuple[Columns | None, Columns | None]
-"""A row before and after the load; None if there is none."""
+"""Rows of many plates that one statement reads. They take 40 MB; a plate with more is judged
+alone."""
 OwnRows = tuple[Sequence[Columns], Sequence[Columns]]
 """The rows of a plate in the loaded register, of the load's kind, before and after."""
 
@@ -70,47 +68,57 @@ class AnswerComparer:
         self._attached_state: str | None = None
         self._registers: tuple[RegisterRef, ...] = ()
         """The registers of the state that is attached."""
-        self._changed: dict[str, list[_ChangedRow]] = {}
+        self._before: dict[str, list[Columns]] = {}
+        """By plate, the rows that the load removes or replaces."""
+        self._after: dict[str, list[Columns]] = {}
+        """By plate, the rows that it adds, or replaces others with."""
+        self._waiting = 0
+        """How many rows these are."""
 
     def add(self, effect: Effect) -> None:
         """Take changes, in the order of their keys, and judge full pages of plates."""
-        judged, changed = JUDGED[self._kind], self._changed
+        judged, before, after = JUDGED[self._kind], self._before, self._after
         for row in effect.removed:
-            changed.setdefault(row[0], []).append((row, None))
+            before.setdefault(row[0], []).append(row)
         for row in effect.added:
-            changed.setdefault(row[0], []).append((None, row))
+            after.setdefault(row[0], []).append(row)
         for old, row in zip(effect.replaced, effect.updated, strict=True):
             if judged(old) != judged(row):
-                changed.setdefault(row[0], []).append((old, row))
-        # The next effect may have more changes of the last plate.
-        while len(changed) > PLATES_ASKED:
-            self._count(sorted(changed)[:PLATES_ASKED])
-        # PERF: vehicles have one change each.
-        if self._kind != Kind.VEHICLES and sum(map(len, changed.values())) > ROWS_KEPT:
-            self._count(sorted(changed)[:-1])
+                before.setdefault(row[0], []).append(old)
+                after.setdefault(row[0], []).append(row)
+                self._waiting += 2
+        self._waiting += len(effect.removed) + len(effect.added)
+        if self._waiting > PLATES_ASKED:
+            # The next effect may have more changes of the last plate.
+            self._count(sorted(before | after)[:-1])
+            self._waiting = sum(map(len, chain(before.values(), after.values())))
 
     def finish(self) -> None:
         """Judge the plates that are left."""
-        self._count(sorted(self._changed))
+        self._count(sorted(self._before | self._after))
 
     def _count(self, plates: Sequence[str]) -> None:
         """Count plates, and forget their changes."""
+        before, after = self._before, self._after
+        changes = {plate: (before.pop(plate, ()), after.pop(plate, ())) for plate in plates}
 
-        def count(some: Sequence[str]) -> AnswerCounts:
+        def count(some: Mapping[str, OwnRows]) -> AnswerCounts:
             state = read_state(self._engine)
             return repeat_if_removed(self._engine, state, lambda now: self._counted(now, some))
 
-        for counts in _in_pages(plates, count):
+        for counts in _in_pages(changes, count):
             self._counts.add_others(counts.to_tuple())
-        for plate in plates:
-            del self._changed[plate]
 
-    def _counted(self, state: str, plates: Sequence[str]) -> AnswerCounts:
-        """Return the counts of plates, as the registers of a state have them before the load."""
+    def _counted(self, state: str, changes: Mapping[str, OwnRows]) -> AnswerCounts:
+        """Return the counts of plates, as the registers of a state have them before the load.
+
+        Args:
+            changes: by plate, the rows that change, before and after.
+        """
         counts, kind, day = AnswerCounts(), self._kind, self._basis.day
         registers = self._attached(state)
-        own = self._own(registers, plates)
-        counts.plates = len(plates)
+        own = self._own(registers, changes)
+        counts.plates = len(own)
         is_live = in_force(kind, day)
         # PERF: a register that never had rows of this kind has none that leave a plate.
         if any(each.name == self._register and each.holds(kind) for each in registers):
@@ -120,37 +128,37 @@ class AnswerComparer:
                     counts.moves.add(_numbers(before, kind), _numbers(after, kind))
         # PERF: many plates have the same answers before and after.
         turned, was, is_now = self._answers(registers, own)
-        sooner = (_day_sooner(kind, *own[plate], day) for plate in turned)
-        for (old, new, days), times in Counter(zip(was, is_now, sooner, strict=True)).items():
+        sooner: Iterable[tuple[str, ...]] = repeat(())
+        if kind == Kind.VEHICLES and any(before for before, _ in own.values()):
+            sooner = [_day_sooner(*own[plate], day) for plate in turned]
+        for (old, new, days), times in Counter(zip(was, is_now, sooner)).items():  # noqa: B905
             counts.add(old, new, times, days)
         return counts
 
     def _own(
-        self, registers: Sequence[RegisterRef], plates: Sequence[str]
+        self, registers: Sequence[RegisterRef], changes: Mapping[str, OwnRows]
     ) -> Mapping[str, OwnRows]:
-        """Return by plate the rows of the loaded register, before and after the load."""
-        held: Mapping[str, Sequence[Columns]] = {}
-        if self._kind != Kind.VEHICLES:  # A vehicle has one row, which is in the change.
-            own = [each for each in registers if each.name == self._register]
-            held = self._rows(own, self._kind, plates).get(self._register, {})
-        return {plate: self._applied(held.get(plate), self._changed[plate]) for plate in plates}
-
-    def _applied(self, held: Sequence[Columns] | None, changes: Sequence[_ChangedRow]) -> OwnRows:
-        """Return the rows of a plate before and after its changes.
-
-        Args:
-            held: the rows before, if others than those that change can be among them.
-        """
+        """Return by plate all rows of the loaded register, before and after the load."""
+        if self._kind == Kind.VEHICLES:  # A vehicle has one row, which is in the change.
+            return changes
+        own = [each for each in registers if each.name == self._register]
+        held = self._rows(own, self._kind, list(changes)).get(self._register)
         if held is None:
-            before = [old for old, _ in changes if old is not None]
-            return before, [row for _, row in changes if row is not None]
+            return changes
+        return {
+            plate: self._applied(held.get(plate, ()), *its_changes)
+            for plate, its_changes in changes.items()
+        }
+
+    def _applied(
+        self, held: Sequence[Columns], before: Sequence[Columns], after: Sequence[Columns]
+    ) -> OwnRows:
+        """Return the rows of a plate, and those that changes make of them."""
         size = self._key_columns
         rows = {row[:size]: row for row in held}
-        for old, row in changes:
-            if row is not None:
-                rows[row[:size]] = row
-            elif old is not None:
-                rows.pop(old[:size], None)
+        for row in before:
+            rows.pop(row[:size], None)
+        rows |= {row[:size]: row for row in after}
         return held, list(rows.values())
 
     def compared(
@@ -167,11 +175,10 @@ class AnswerComparer:
         registers = self._attached(state)
         read = {each.name: each.generation for each in registers}
 
-        def compare(plates: Sequence[str]) -> Iterable[tuple[str, PlatePart, PlatePart]]:
-            page = {plate: own[plate] for plate in plates}
+        def compare(page: Mapping[str, OwnRows]) -> Iterable[tuple[str, PlatePart, PlatePart]]:
             return zip(*self._answers(registers, page), strict=True)
 
-        return list(chain.from_iterable(_in_pages(list(own), compare))), read
+        return list(chain.from_iterable(_in_pages(own, compare))), read
 
     def _answers(
         self, registers: Sequence[RegisterRef], own: Mapping[str, OwnRows]
@@ -229,16 +236,18 @@ class AnswerComparer:
         return {name: rows for name, rows in found.items() if rows}
 
 
-def _in_pages(plates: Sequence[str], ask: Callable[[Sequence[str]], _T]) -> Iterator[_T]:
+def _in_pages(
+    plates: Mapping[str, OwnRows], ask: Callable[[Mapping[str, OwnRows]], _T]
+) -> Iterator[_T]:
     """Ask about plates together, or about fewer at once if they have too many rows."""
     if not plates:
         return
     try:
         yield ask(plates)
     except _TooManyRows:
-        half = len(plates) // 2
-        yield from _in_pages(plates[:half], ask)
-        yield from _in_pages(plates[half:], ask)
+        each, half = iter(plates.items()), len(plates) // 2
+        yield from _in_pages(dict(islice(each, half)), ask)
+        yield from _in_pages(dict(each), ask)
 
 
 def rows_of(
@@ -281,14 +290,12 @@ _NUMBER = {
 }
 
 
-def _day_sooner(
-    kind: Kind, before: Sequence[Columns], after: Sequence[Columns], day: str
-) -> tuple[str, ...]:
+def _day_sooner(before: Sequence[Columns], after: Sequence[Columns], day: str) -> tuple[str, ...]:
     """Return the checks whose last day was this one, and now is the day before, in a plate's row.
 
     If the plate loses such a check, it does so for no other reason.
     """
-    if kind != Kind.VEHICLES or not before or not after:
+    if not before or not after:
         return ()
     old, new = VehicleRow._make(before[0]), VehicleRow._make(after[0])
     days = {"mot": (old.mot_expiry, new.mot_expiry)}

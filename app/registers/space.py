@@ -55,6 +55,8 @@ class Space:
         if self._is_local and entry is not None:
             self._carried_bytes = _carried_bytes(engine, entry, kind)
         self._latest = self._start = Progress(None, 0, None, 0)
+        self._row_bytes, self._sampled_bytes = 0.0, -1
+        """How many bytes a row takes, by a sample of the runs while they had this size."""
 
     def require_for_rest(self, progress: Progress) -> None:
         """Refuse a load as early as possible: while it reads a file whose size is known.
@@ -85,15 +87,18 @@ class Space:
         """Return how many more bytes the register takes once these rows are loaded."""
         if not self._is_local:
             return 0
+        if self._sampled_bytes != self._runs.size_bytes:
+            self._row_bytes = _row_bytes(self._runs)
+            self._sampled_bytes = self._runs.size_bytes
         if self._is_replace:
-            table_bytes = int(rows * _row_bytes(self._runs))
+            table_bytes = int(rows * self._row_bytes)
             # The upper half of the keys is written to a file of its own, then copied.
             part_bytes = table_bytes // 2 if self._runs.files and CORES > 1 else 0
             return _FIXED_BYTES + self._carried_bytes + table_bytes + part_bytes
         # A merge writes rows twice: to the log, then to the file. As many rows as the register
         # holds may be unchanged, so they need no space.
         added = max(0, rows - self._held)
-        return _FIXED_BYTES + 2 * int(added * _row_bytes(self._runs))
+        return _FIXED_BYTES + 2 * int(added * self._row_bytes)
 
     def _require(self, needed_bytes: int) -> None:
         """Raise TooLittleSpace or Hindered if the directory cannot take so many more bytes."""

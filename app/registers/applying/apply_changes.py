@@ -5,7 +5,8 @@ deletions and cancellations are applied one by one, in the order of the file.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter
+from itertools import compress, count
+from operator import itemgetter, ne, not_
 from typing import Any, NamedTuple
 
 from app.registers.formats.changes import (
@@ -93,33 +94,30 @@ def apply_changes(
         rows = [_timed(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
     if not before:
         return Effect(rows, added=rows, removed=removed, skipped=skipped)
-    if rows == old_rows:
-        return Effect(rows, unchanged=rows, removed=removed, skipped=skipped)
+    # PERF: most rows of a replace are unchanged, which costs 0.1 us each.
+    differ = list(map(ne, rows, old_rows))
     if dates_values and kind == Kind.VEHICLES:
-        rows = [_dated(row, old, loaded_at) for row, old in zip(rows, old_rows, strict=True)]
-    effect = _compared(rows, old_rows, removed, skipped)
+        for at in compress(count(), differ):
+            rows[at] = _dated(rows[at], old_rows[at], loaded_at)
+            differ[at] = rows[at] != old_rows[at]
+    effect = _parted(rows, old_rows, differ)._replace(removed=removed, skipped=skipped)
     if is_replace or not effect.added:
         return effect
     return effect._replace(beside=_beside(order_of(kind), effect, before))
 
 
-def _compared(
-    rows: Sequence[Columns],
-    old_rows: Sequence[Columns | None],
-    removed: Sequence[Columns],
-    skipped: int,
+def _parted(
+    rows: Sequence[Columns], old_rows: Sequence[Columns | None], differ: Sequence[bool]
 ) -> Effect:
-    """Compare each row with the stored row of its key, and return the effect."""
-    added, unchanged, updated, replaced = [], [], [], []
-    for row, old in zip(rows, old_rows, strict=True):
+    """Part the rows by whether there was one with the key, and whether it differs."""
+    added, updated, replaced = [], [], []
+    for row, old in compress(zip(rows, old_rows, strict=True), differ):
         if old is None:
             added.append(row)
-        elif old == row:
-            unchanged.append(row)
         else:
             updated.append(row)
             replaced.append(old)
-    return Effect(rows, added, unchanged, updated, replaced, removed, skipped)
+    return Effect(rows, added, list(compress(rows, map(not_, differ))), updated, replaced)
 
 
 def _beside(order: Order, effect: Effect, before: Keyed) -> list[Columns]:

@@ -1,8 +1,10 @@
 """Counts how a load changes the rows of a register."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import add, is_not, itemgetter, or_
+from itertools import compress
+from operator import add, is_not, itemgetter, ne, or_
 from typing import Any
 
 from app.clock import is_day_before
@@ -68,17 +70,18 @@ class Tally:
     def add(self, rows: Sequence[Columns]) -> None:
         """Count rows.
 
-        PERF: counting member by member takes 0.3 us per row, 3 % of a load.
+        PERF: counting member by member takes 0.8 us per row, 5 % of a load.
         """
         if not rows:
             return
+        columns = list(zip(*rows, strict=True))
         self.rows += len(rows)
         vehicles = self.kind == Kind.VEHICLES
         self.live += len(rows) if vehicles else sum(map(self._in_force, rows))
         for at, member in enumerate(self.members):
             # False is a value of a flag. In any other member a false value counts as unknown.
             is_known = _is_known if member.is_flag else None
-            known = list(filter(is_known, map(itemgetter(member.position), rows)))
+            known = list(filter(is_known, columns[member.position]))
             self.known[at] += len(known)
             if len(self.values[at]) < VALUES_MAX:
                 self.values[at].update(known)
@@ -128,26 +131,33 @@ class Differences:
 
     def add(self, before: Sequence[Columns], after: Sequence[Columns]) -> None:
         """Compare rows with those of the same keys."""
+        if not before:
+            return
+        olds, news = list(zip(*before, strict=True)), list(zip(*after, strict=True))
         for at, member in enumerate(self._members):
-            value_of = itemgetter(member.position)
-            pairs = zip(map(value_of, before), map(value_of, after), strict=True)
-            for old, new in filter(_differ, pairs):
+            its_olds, its_news = olds[member.position], news[member.position]
+            if its_olds == its_news:
+                continue
+            differs = list(map(ne, its_olds, its_news))
+            # PERF: many rows differ in the same way.
+            pairs = Counter(compress(zip(its_olds, its_news, strict=True), differs))
+            for (old, new), times in pairs.items():
                 was_known, is_known = member.is_known(old), member.is_known(new)
-                self.lost[at] += was_known and not is_known
-                self.gained[at] += is_known and not was_known
+                self.lost[at] += times * (was_known and not is_known)
+                self.gained[at] += times * (is_known and not was_known)
                 if was_known and is_known:
-                    self.changed[at] += 1
+                    self.changed[at] += times
                     if member.is_of_agencies and is_day_before(new, old):
-                        self.day_sooner[at] += 1
+                        self.day_sooner[at] += times
                     elif member.is_expiry:
-                        self.misplaced[at] += new < old or new > self._far >= old
+                        self.misplaced[at] += times * (new < old or new > self._far >= old)
             if member.explained_by:
-                reason_of = itemgetter(ROWS[self._kind]._fields.index(member.explained_by))
+                reason = ROWS[self._kind]._fields.index(member.explained_by)
                 self.lost[at] -= sum(
-                    member.is_known(value_of(old))
-                    and not member.is_known(value_of(new))
-                    and reason_of(old) != reason_of(new)
-                    for old, new in zip(before, after, strict=True)
+                    member.is_known(old) and not member.is_known(new) and was != is_now
+                    for old, new, was, is_now in compress(
+                        zip(its_olds, its_news, olds[reason], news[reason], strict=True), differs
+                    )
                 )
 
     def add_others(self, counts: Sequence[list[int]]) -> None:
@@ -158,10 +168,6 @@ class Differences:
     def to_tuple(self) -> tuple[list[int], ...]:
         """Return all counts as a tuple, for `add_others`."""
         return self.lost, self.gained, self.changed, self.misplaced, self.day_sooner
-
-
-def _differ(pair: tuple[object, object]) -> bool:
-    return pair[0] != pair[1]
 
 
 class Counts:

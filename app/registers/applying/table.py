@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from peewee import SQL, BooleanField, fn
@@ -109,14 +110,18 @@ class RegisterTable:
     def upsert(self, rows: Sequence[Columns]) -> None:
         """Insert rows, or replace those with the same keys. Call this in a transaction."""
         if rows:
-            meta = self._model._meta
-            keys = meta.get_primary_keys()
-            # A row begins with its key. `field in keys` would build SQL instead of comparing.
-            others = meta.sorted_fields[len(keys) :]
-            insert = self._model.insert(dict.fromkeys(meta.sorted_fields))
-            query = insert.on_conflict(conflict_target=keys, preserve=others)
-            sql, _ = self._engine.get_sql_context().sql(query).query()
-            self._engine.run_many(sql, rows)
+            self._engine.run_many(self._upsert, rows)
+
+    @cached_property
+    def _upsert(self) -> str:
+        meta = self._model._meta
+        keys = meta.get_primary_keys()
+        # A row begins with its key. `field in keys` would build SQL instead of comparing.
+        others = meta.sorted_fields[len(keys) :]
+        insert = self._model.insert(dict.fromkeys(meta.sorted_fields))
+        query = insert.on_conflict(conflict_target=keys, preserve=others)
+        sql, _ = self._engine.get_sql_context().sql(query).query()
+        return str(sql)
 
     def remove(self, rows: Sequence[Columns]) -> None:
         """Delete the rows with these keys. Call this in a transaction."""

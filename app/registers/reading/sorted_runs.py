@@ -66,8 +66,11 @@ def read_changes(file: BinaryIO, at: int) -> tuple[list[Columns], int]:
 
 
 _CHUNK_ROWS = 128
-"""How many rows of each run are in memory while runs are merged. They take 100 kB per run, and 40
-million vehicles are 490 runs."""
+"""How many rows of each run are in memory at least while runs are merged. They take 100 kB per run,
+and 40 million vehicles are 490 runs."""
+_MERGED_ROWS = 1_000
+"""How many rows of all runs are then in memory at least. PERF: each batch of changes has its costs;
+larger ones do not stay in the cache of a processor."""
 _BATCH_ROWS = 10_000
 _RUNS_SAMPLED = 8
 
@@ -172,7 +175,8 @@ class Runs:
     def _open(self) -> None:
         if not self._runs:
             self._spill()
-            self._runs = [_Run(file, at, self.order) for file, at in self._files]
+            rows = _MERGED_ROWS // len(self._files)
+            self._runs = [_Run(file, at, self.order, rows) for file, at in self._files]
 
     def _skip(self, until: str) -> None:
         for run in self._runs:
@@ -207,36 +211,42 @@ def _rows(changes: Iterable[Columns]) -> list[Columns]:
 
 
 class _Run:
-    """A run on disk that is read one chunk at a time."""
+    """A run on disk of which some chunks are in memory: as many as have these rows, or one."""
 
-    def __init__(self, file: BinaryIO, at: int, order: Order) -> None:
+    def __init__(self, file: BinaryIO, at: int, order: Order, rows: int) -> None:
         self._file = file
+        self._rows = rows
         self._group_of = order.group_of()
         self.middle: str
         self.middle, self._at = read_value(file, at)
-        self._chunk: list[Columns]
-        self._read_chunk()
+        self._changes: list[Columns]
+        self._read()
 
     @property
     def last_group(self) -> str:
         """The group of the last change in memory. The run must not be at its end."""
-        return self._group_of(self._chunk[-1])
+        return self._group_of(self._changes[-1])
 
     def __bool__(self) -> bool:
-        return bool(self._chunk)
+        return bool(self._changes)
 
     def take(self, until: str) -> Iterator[list[Columns]]:
         """Yield the remaining changes up to the end of a group."""
-        while self._chunk:
-            end = bisect_right(self._chunk, until, key=self._group_of)
-            yield self._chunk[:end]
-            if end < len(self._chunk):
-                self._chunk = self._chunk[end:]
+        while self._changes:
+            end = bisect_right(self._changes, until, key=self._group_of)
+            yield self._changes[:end]
+            if end < len(self._changes):
+                self._changes = self._changes[end:]
                 return
-            self._read_chunk()
+            self._read()
 
-    def _read_chunk(self) -> None:
-        self._chunk, self._at = read_changes(self._file, self._at)
+    def _read(self) -> None:
+        self._changes, self._at = read_changes(self._file, self._at)
+        while len(self._changes) < self._rows:
+            more, self._at = read_changes(self._file, self._at)
+            if not more:
+                return
+            self._changes += more
 
 
 def _merged(runs: list[_Run], order: Order, last: str | None) -> Iterator[list[Columns]]:

@@ -8,7 +8,7 @@ others take 0.1 us.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial, reduce
+from functools import cache, lru_cache, partial, reduce
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -127,8 +127,7 @@ class Judge:
         insured = map(self._is_insured.__getitem__, zip(merged(_INSURED, first)))
         has_mot = map(self._has_mot.__getitem__, zip(*mot, strict=True))
         taxed = map(self._is_taxed.__getitem__, merged(_TAX, first_pair))
-        flags = zip(known, insured, has_mot, taxed, strict=True)
-        return list(map(_VEHICLE_PARTS.__getitem__, flags))
+        return list(map(_part_of_vehicle, known, insured, has_mot, taxed))
 
     def _judged_insurance(self, insured: bool | None) -> bool:
         return judge_insurance(_record(insured=insured), self._day).is_good
@@ -159,7 +158,7 @@ class Judge:
         ]
         in_force = iter(ranks(map(_terms_of, filter(None, chosen)), self._day))
         return [
-            _POLICY_PARTS[policy[_INSURER] if next(in_force)[0] else None,] if policy else NOTHING
+            _part_of_policy(policy[_INSURER] if next(in_force)[0] else None) if policy else NOTHING
             for policy in chosen
         ]
 
@@ -206,10 +205,12 @@ class _Remembered(dict[Any, Any]):
         return value
 
 
+@cache
 def _part_of_vehicle(known: bool, insured: bool, mot: bool, tax: bool) -> PlatePart:
     return PlatePart(known, insured, mot, tax) if known else NOTHING
 
 
+@lru_cache(_INPUTS_KEPT)
 def _part_of_policy(insurer: str | None) -> PlatePart:
     """Return the part of a policy in force, or of one that is not."""
     return PlatePart(known=True, insured=insurer is not None, insurer=insurer)
@@ -219,5 +220,4 @@ def _part_of_fines(fines: Sequence[Row]) -> PlatePart:
     return _FINE_PARTS[all(map(_SETTLED, fines))] if fines else NOTHING
 
 
-_VEHICLE_PARTS, _POLICY_PARTS = _Remembered(_part_of_vehicle), _Remembered(_part_of_policy)
 _FINE_PARTS = {settled: PlatePart(known=True, fines=settled) for settled in (True, False)}

@@ -1,6 +1,7 @@
 """The program as one file, built as `make binary` builds it, from this tree and others."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -73,10 +74,11 @@ def built(tree: Path) -> Path:
         made = subprocess.run(words, capture_output=True, text=True, check=False)
         assert made.returncode == 0, made.stderr
         binary.parent.mkdir(parents=True, exist_ok=True)
-        for path in (tree / "dist").iterdir():
-            if path.name != binary.name:
-                path.rename(binary.with_name(path.name))
-        (tree / "dist" / binary.name).rename(binary)
+        # Copied, because /tmp may be another file system; the binary last, and each at once.
+        for path in sorted((tree / "dist").iterdir(), key=lambda each: each.name == binary.name):
+            copy = binary.with_name(f"{path.name}.{os.getpid()}")
+            shutil.copy2(path, copy)
+            copy.rename(binary.with_name(path.name))
     return binary
 
 

@@ -181,8 +181,8 @@ def plainly(text: str) -> str | None:
     if len(text) > 100:
         return None
     folded = unicodedata.normalize("NFKC", text).upper()
-    dashes = "-\u2010\u2011\u2012\u2013\u2014\u2212"
-    kept = [c for c in folded if c not in dashes and unicodedata.category(c) != "Zs"]
+    dropped = "-\u2010\u2011\u2012\u2013\u2014\u2212\xb7"
+    kept = [c for c in folded if c not in dropped and unicodedata.category(c) != "Zs"]
     plate = unicodedata.normalize("NFKC", "".join(kept))
     is_plate = all(c.isalpha() or c.isdecimal() for c in plate)
     return plate if is_plate and 1 <= len(plate) <= 12 else None
@@ -207,6 +207,7 @@ class TestHostileText:
     @example("A" + "\ufe31" * 99)
     @example("\ufdfb" + "\u1680" * 99)
     @example("\u03b1\u0345 \u0301")
+    @example("ZH\u0387123456")
     def test_the_limits_refuse_no_plate(self, text):
         """The limits on work refuse and change nothing that D19 accepts."""
         assert canonical_registration(text) == plainly(text)

@@ -11,7 +11,8 @@ import pytest
 from app.config import Config
 from app.errors import OperatorError
 from app.registers.applying import judging
-from app.registers.applying.answers import ANSWERS, LoadBasis, Moves
+from app.registers.applying.answers import ANSWERS, AnswerCounts, LoadBasis, Moves
+from app.registers.applying.apply_changes import Effect
 from app.registers.change import change_of
 from app.registers.diff import compare, require_comparable
 from app.registers.history import list_loads
@@ -168,6 +169,7 @@ def test_counts_are_those_of_asking_every_plate(world, monkeypatch, seed, loads)
         monkeypatch.setattr(reader, "PIECE_BYTES", 256)
     else:
         monkeypatch.setattr(judging, "ROWS_KEPT", 4)
+        monkeypatch.setattr(judging, "PLATES_ASKED", 3)
     draw = random.Random(seed)
     before = _judged(world)
     for number in range(loads):
@@ -208,3 +210,24 @@ def test_of_many_moves_a_share_is_followed():
     _, *followed = moves.to_tuple()
     assert max(map(len, followed)) <= 50_000
     assert abs(moves.count - 300_000) < 15_000
+
+
+def test_a_statement_asks_for_a_page_of_plates(world, monkeypatch):
+    """However many rows one batch removes, each statement asks for one page of plates."""
+    asked: list[int] = []
+    original = judging.rows_of
+
+    def rows_of(engine, ref, kind, plates):
+        asked.append(len(plates))
+        return original(engine, ref, kind, plates)
+
+    monkeypatch.setattr(judging, "rows_of", rows_of)
+    monkeypatch.setattr(judging, "PLATES_ASKED", 10)
+    rows = [(f"AB{number:03}", "ACME", "1", DAY, DAY, None, None, 1) for number in range(95)]
+    counts = AnswerCounts()
+    with judging.counted_answers(
+        world.app_engine, "native", Kind.POLICIES, LoadBasis(DAY), counts
+    ) as answers:
+        answers.add(Effect(rows, added=rows))
+    assert max(asked) == 10
+    assert counts.plates == len(rows)

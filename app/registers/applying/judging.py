@@ -38,7 +38,7 @@ from app.storage.tables import (
 
 _T = TypeVar("_T")
 PLATES_ASKED = 5_000
-"""Plates that are judged together: one statement for each table reads their rows."""
+"""Plates that are judged together, at most: one statement for each table reads their rows."""
 ROWS_KEPT = 100_000
 """Rows of many plates that one statement reads. They take 40 MB; a plate with more is judged
 alone."""
@@ -90,7 +90,9 @@ class AnswerComparer:
         self._waiting += len(effect.removed) + len(effect.added)
         if self._waiting > PLATES_ASKED:
             # The next effect may have more changes of the last plate.
-            self._count(sorted(before | after)[:-1])
+            plates = sorted(before | after)[:-1]
+            for start in range(0, len(plates), PLATES_ASKED):
+                self._count(plates[start : start + PLATES_ASKED])
             self._waiting = sum(map(len, chain(before.values(), after.values())))
 
     def finish(self) -> None:

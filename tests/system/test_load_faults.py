@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.accounts.administration import set_plan
+from app.processes import CORES
 from app.registers.history import list_loads
 from app.storage.engine import close_quietly, open_engine
 from tests.conftest import World
@@ -168,8 +169,8 @@ def test_a_load_that_is_stopped_leaves_nothing(world, number, mode):
     before = sorted(path.name for path in world.directory.glob("verifyd.*"))
     file = many_rows(world.directory, 250_000)
     load = started_load(world, file, mode)
-    tree = Path(f"/proc/{load.pid}/task/{load.pid}/children")
-    until(tree.read_text, "its children")
+    if CORES > 1:  # Otherwise a load reads its file by itself.
+        until(Path(f"/proc/{load.pid}/task/{load.pid}/children").read_text, "its children")
     os.killpg(load.pid, number)
     stdout, stderr = load.communicate()
     assert (load.returncode, stdout) == (128 + number, "")

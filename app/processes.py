@@ -130,7 +130,8 @@ def start(*arguments: str, kept: int | None = None) -> None:
 
 
 CORES = len(os.sched_getaffinity(0))
-_STOPS = (signal.SIGINT, signal.SIGTERM)
+STOPS = (signal.SIGINT, signal.SIGTERM)
+"""The signals that stop a command."""
 _SOON = 0.01
 """Seconds; the callback that swallowed an interrupt has returned by then."""
 
@@ -150,7 +151,7 @@ class ForkedWorker:
         self._parent_id = os.getpid()
         # Signals that stop the load are held back: until `_work` resets their handlers, the worker
         # would handle them as its parent does.
-        with signals_blocked(_STOPS):
+        with signals_blocked(STOPS):
             # NOTE: beside other threads Python 3.15 warns once the child exists. Where warnings are
             # errors, the child would run without being known, and its parent would not wait.
             with warnings.catch_warnings():
@@ -183,9 +184,9 @@ class ForkedWorker:
         """Do the work in the new process, then end the process."""
         status = 1
         try:
-            for number in _STOPS:
+            for number in STOPS:
                 signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
             end_with_parent(self._parent_id)
             # An open descriptor holds the register's lock, which must end with the parent.
             _close_all_but(sorted(file.fileno() for file in kept))

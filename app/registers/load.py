@@ -11,6 +11,7 @@ from pathlib import Path
 import peewee
 
 from app import clock
+from app.processes import STOPS, signals_blocked
 from app.registers.applying.table import RegisterTable
 from app.registers.attempts import Attempt, loads_log, reason_of, refusal_noted
 from app.registers.baseline import baseline_of
@@ -78,8 +79,10 @@ def _run(work: Work, data_dir: Path, attempt: Attempt) -> LoadResult:
     """Run a load, and record it in the history."""
     started_ns = clock.monotonic_ns()
     with locked(work.engine, work.register) as require_lock:
-        _begin(work, data_dir, attempt)
         with _failure_noted(work, data_dir):
+            # A stop must not come between the history line and its number.
+            with signals_blocked(STOPS):
+                _begin(work, data_dir, attempt)
             _recover(work)
             held = work.request.repeats and require_acceptable(work.engine, work.request.repeats)
             _read(work)
@@ -126,6 +129,8 @@ def _failure_noted(work: Work, data_dir: Path) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
+        if not work.load_id:  # It has no line yet; `refusal_noted` adds one.
+            raise
         work.intake.runs.close()
         columns = {"reason": reason_of(error)} | work.columns_of_reading()
         if isinstance(error, RulesBroken):

@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import os
+import signal
 from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +20,7 @@ from app.registers import modes
 from app.registers import work as work_module
 from app.registers.applying.table import RegisterTable
 from app.registers.generations import Generations, locked
-from app.registers.history import list_loads
+from app.registers.history import insert_line, list_loads
 from app.registers.reading import reader as reading_module
 from app.registers.reading import sorted_runs as sorting
 from app.registers.recovery import recover
@@ -458,6 +460,20 @@ class TestAllOrNothing:
         assert changed == 1
         assert result.changed == 1
         assert [line.status for line in list_loads(world.engine)] == ["done", "failed", "done"]
+
+    def test_a_load_stopped_as_it_gets_its_line_ends_it(self, world, monkeypatch):
+        """A stop that arrives with the commit of the history line waits for its number."""
+
+        def stopped(*args: Any, **columns: Any) -> int:
+            number = insert_line(*args, **columns)
+            os.kill(os.getpid(), signal.SIGINT)
+            return number
+
+        monkeypatch.setattr(load_module, "insert_line", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            world.load([CAR])
+        (line,) = list_loads(world.engine)
+        assert (line.status, line.reason) == ("failed", "interrupted")
 
     def test_a_load_killed_between_its_commits_is_settled_by_the_next(self, world, monkeypatch):
         """If the rows are committed, the next load updates the main database."""

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import os
 import signal
 from contextlib import ExitStack, suppress
 from types import SimpleNamespace
@@ -466,7 +465,7 @@ class TestAllOrNothing:
 
         def stopped(*args: Any, **columns: Any) -> int:
             number = insert_line(*args, **columns)
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)  # Only this thread holds it back.
             return number
 
         monkeypatch.setattr(load_module, "insert_line", stopped)

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 
 from app.clock import parse_iso_date, shifted_day
+from app.registers.bounded_cache import BoundedCache, cached
 from app.registers.formats.columns import RowFault
 from app.registers.formats.date_forms import (
     ISO,
@@ -27,8 +28,6 @@ from app.registers.formats.date_forms import (
 from app.registers.formats.values import (
     DAY_NOTHING,
     MISSING,
-    BoundedCache,
-    cached,
     quoted,
     stored_text,
 )

@@ -6,6 +6,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
+from app.registers.bounded_cache import cached
 from app.registers.formats import values
 from app.registers.formats.changes import Change, VehicleDeletion
 from app.registers.formats.columns import Column, KnownColumns, Presence, RowFault, normalised
@@ -205,7 +206,7 @@ def _vehicle_reader(unread: list[str]) -> Callable[[Vehicle], Change]:
     make, model, colour = (
         values.text(label, _PLACEHOLDERS) for label in ("make", "model", "primaryColour")
     )
-    year, day = values.parser("date", lambda date: year_of(date[:4])), values.cached(_day)
+    year, day = values.parser("date", lambda date: year_of(date[:4])), cached(_day)
     midnight = moment("last_update_date")
 
     def updated(time: str) -> int | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import BinaryIO
 
+from app.registers.bounded_cache import cached
 from app.registers.formats import date_forms
 from app.registers.formats.changes import RowDeletion
 from app.registers.formats.columns import (
@@ -20,7 +21,7 @@ from app.registers.formats.date_forms import iso_day, timed_day
 from app.registers.formats.dates import DateFault, day_before
 from app.registers.formats.native import LAYOUTS, SHAPES, layout_with_deletions, with_zone
 from app.registers.formats.report import Report
-from app.registers.formats.values import cached, cents
+from app.registers.formats.values import cents
 from app.storage.tables import COLUMNS, Kind, Row, Shape
 
 DATES = frozenset(name for name, shape in SHAPES.items() if shape in (Shape.DAY, Shape.TIME))

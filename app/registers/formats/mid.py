@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from app.registers.bounded_cache import cached
 from app.registers.formats.changes import Change, PolicyCancellation, PolicyDeletion
 from app.registers.formats.columns import FileFault, KnownColumns, RowFault
 from app.registers.formats.dates import compact_date
@@ -20,7 +21,7 @@ from app.registers.formats.lines import (
     windows_1252,
 )
 from app.registers.formats.report import Report
-from app.registers.formats.values import cached, stored_text
+from app.registers.formats.values import stored_text
 from app.storage.tables import Kind, PolicyRow
 from app.vehicles.registration import canonical_registration
 

@@ -2,6 +2,7 @@
 
 import re
 
+from app.registers.bounded_cache import cached
 from app.registers.formats import dates, values
 from app.registers.formats.columns import (
     SOCRATA_COLUMNS,
@@ -102,7 +103,7 @@ class _Rdw(NamedFormat):
             Column.named(first, admission, Presence.SPARSE, blanks=_NO_DATES),
             Column.named(color, values.text(color, _PLACEHOLDERS), Presence.SPARSE),
             Column.named(insured, yes_or_no, Presence.EXPECTED, blanks=_PLACEHOLDERS),
-            Column.named(_EXPIRY, values.cached(_expiry), Presence.SPARSE, blanks=_NO_DATES),
+            Column.named(_EXPIRY, cached(_expiry), Presence.SPARSE, blanks=_NO_DATES),
             Column.named(_EXPIRY_TIME, expiry_by_time, blanks=_NO_DATES),
         )
         return Layout(columns, build, build_many=build_many)

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -241,8 +242,11 @@ def _set_aside(database: Path, stay: set[Path]) -> Path | None:
     if not moved:
         return None
     stamp = clock.iso_utc(clock.now()).replace("-", "").replace(":", "")
-    aside = database.with_name(f"{database.stem}.replaced-{stamp}")
-    aside.mkdir(mode=0o700, exist_ok=True)
+    name = f"{database.stem}.replaced-{stamp}"
+    # Another restore of this second may have kept a database of the same name.
+    names = chain([name], (f"{name}-{number}" for number in count(1)))
+    aside = next(path for path in map(database.with_name, names) if not path.exists())
+    aside.mkdir(mode=0o700)
     for file in moved:
         os.replace(file, aside / file.name)
     sync(aside)

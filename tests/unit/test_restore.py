@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app import clock
 from app.accounts.authentication import Authenticator
 from app.backup import manifest, sqlite
 from app.serve import service_lock
@@ -155,11 +156,21 @@ def test_the_former_database_is_kept(stocked, backup, monkeypatch):
 
 
 def test_a_restore_can_be_repeated(stocked, backup):
-    """A second restore gives the same result; both former databases are kept."""
+    """A second restore gives the same result."""
     first, second = (stocked.json("restore", backup) for _ in range(2))
     assert accounts(stocked) == ["acme"]
     assert first["taken_at"] == second["taken_at"]
     assert first["registers"] == second["registers"] == ["native"]
+
+
+def test_a_second_restore_overwrites_nothing_that_the_first_has_kept(stocked, backup, monkeypatch):
+    """Both former databases are kept, also if both restores are in one second."""
+    now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now)
+    first, second = (Path(stocked.json("restore", backup)["replaced"]) for _ in range(2))
+    for replaced, held in ((first, ["acme", "later"]), (second, ["acme"])):
+        monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{replaced / stocked.database.name}")
+        assert accounts(stocked) == held
 
 
 def test_restored_registers_refuse_the_data_from_before(stocked):

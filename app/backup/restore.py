@@ -111,12 +111,14 @@ def _move(staged: dict[Path, Path], database: Path) -> None:
 def _locked(database: Path) -> Iterator[apsw.Connection | None]:
     """Open the database that will be replaced, for this process alone; None if it is unreadable.
 
-    Raises OperatorError if another process uses it.
+    Raises OperatorError if another process uses it, and peewee.PeeweeException if it is no file.
     """
     if not database.exists():
         yield None
         return
-    with closing(connect(file_uri(database, "rw"))) as connection:
+    with driver_errors_translated():
+        opened = connect(file_uri(database, "rw"))
+    with closing(opened) as connection:
         connection.set_busy_timeout(int(BUSY_TIMEOUT_SECONDS * 1000))
         yield connection if _is_readable_alone(connection) else None
 

@@ -403,6 +403,13 @@ def test_another_directory_is_refused(stocked, place, fault):
     assert fault in stocked.refusal("restore", stocked.directory / place)
 
 
+def test_a_directory_in_place_of_the_database_is_refused(stocked, backup, monkeypatch):
+    """The message names what is wrong, although SQLite cannot open a directory."""
+    monkeypatch.setenv("VERIFYD_DATABASE_URL", f"sqlite:///{stocked.directory}")
+    refusal = stocked.refusal("restore", backup)
+    assert refusal == "the database cannot be used: unable to open database file\n"
+
+
 @pytest.mark.parametrize("schema", [14, 15])
 def test_an_older_backup_does_not_forget_that_the_trail_is_on(stocked, backup, monkeypatch, schema):
     """Look-ups stay refused without the trail (D166), also after a migration."""

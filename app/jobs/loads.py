@@ -159,7 +159,7 @@ def note_refused(
     load_id = None
     notes = history.unopened_notes(is_attended=is_attended)
     line = file_columns(files) | {"register": register or "", "mode": mode, "notes": notes}
-    with suppress(OperatorError), opened_database(config) as engine:
+    with suppress(OperatorError, peewee.PeeweeException), opened_database(config) as engine:
         load_id = note_attempt(engine, config.data_dir, reason_of(error), line)
     error.details = {"load": load_id, "reasons": []}
     return load_id

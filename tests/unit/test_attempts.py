@@ -110,6 +110,14 @@ def test_a_load_that_is_refused_before_it_begins_leaves_a_line(cli, monkeypatch)
 
 
 @ON_SQLITE
+def test_a_mistake_in_the_options_is_told_although_nothing_can_be_noted(cli):
+    """The fault of the database would hide what the operator must correct."""
+    cli.database.write_bytes(b"no database" * 100)
+    refusal = cli.refusal("import", cli.file("cars.csv", *GOOD), "--map", "nowhere.toml")
+    assert "nowhere.toml" in refusal
+
+
+@ON_SQLITE
 def test_a_drop_leaves_a_line_of_each_attempt(cli):
     """Each attempt leaves a line, also for files with a mistake in their option file."""
     drop, options = cli.directory / "drop", cli.directory / "options"

@@ -52,6 +52,17 @@ def test_no_text_of_an_uploader_controls_the_terminal(cli):
             assert printed.replace("\n", "").isprintable(), (words, printed)
 
 
+def test_a_closed_stream_fails_no_command(cli, monkeypatch):
+    """What starts a command may have closed its standard streams; that is no fault of its own."""
+    for name, words in (("stdout", ["version"]), ("stdin", ["lookup", "-"])):
+        with monkeypatch.context() as closed:
+            closed.setattr(sys, name, None)
+            ended = cli.run(*words)
+            getattr(sys, name).close()
+        assert "unexpected" not in ended.stderr
+    assert "standard input has no plate" in ended.stderr
+
+
 LAST_LINES = {
     "check": r"all settings are right; the database can be used",
     "migrate": r"the database is at schema \d+",

@@ -58,7 +58,9 @@ class DeepCheck(Job[list[str]]):
             yield f"The audit trail could not be verified: {error}."
             return
         except OSError as error:
-            yield f"The audit trail could not be verified: {error.filename}: {error.strerror}."
+            # A file that was opened and then cannot be read is not named.
+            where = f"{error.filename}: " if error.filename else ""
+            yield f"The audit trail could not be verified: {where}{error.strerror}."
             return
         self.files_read = verified.read
         for fault in found.faults:

@@ -1,5 +1,6 @@
 """`verifyd check` shows the state of the audit trail (D127)."""
 
+import errno
 import os
 import re
 
@@ -11,6 +12,7 @@ from app.audit import state as audit_state
 from app.audit.owner import claim
 from app.audit.seal import seal
 from app.config import Config
+from app.jobs import deep_check
 from app.serve import service_lock
 from app.storage.session import opened_database
 from app.storage.versions import database_id
@@ -105,6 +107,18 @@ def test_a_trail_in_the_state_directory_is_a_warning(cli, monkeypatch):
     )
     monkeypatch.setenv("VERIFYD_AUDIT", "off")
     assert cli.json("check")["warnings"] == []
+
+
+def test_a_deep_check_tells_why_a_disk_gives_no_trail(cli, monkeypatch):
+    """Reads fail without the name of a file, which must not appear as None."""
+
+    def verify(*_words: object, **_options: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    claim(cli.directory / "audit", database_of(cli))
+    monkeypatch.setattr(deep_check, "verify", verify)
+    refusal = cli.refusal("check", "--deep")
+    assert refusal == "The audit trail could not be verified: Input/output error.\n"
 
 
 def test_a_trail_of_a_former_database_can_be_taken_over(cli):

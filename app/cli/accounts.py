@@ -5,31 +5,11 @@ from datetime import date
 from functools import partial
 
 from app.accounts import administration
-from app.accounts.models import (
-    BULK_MAX,
-    ENQUIRIES,
-    ON_OFF,
-    Account,
-    ApiKey,
-    Plan,
-)
-from app.accounts.restrictions import (
-    AREAS,
-    NETWORKS_MAX,
-    NO_ADDRESS,
-    Restrictions,
-    network,
-)
+from app.accounts.models import BULK_MAX, ENQUIRIES, ON_OFF, Account, ApiKey, Plan
+from app.accounts.restrictions import AREAS, NETWORKS_MAX, NO_ADDRESS, Restrictions, network
 from app.accounts.tokens import KEY_ID_CHARACTERS, is_key_id, parse_token
 from app.arguments import Argument
-from app.cli.output import (
-    Table,
-    confirm,
-    item_lines,
-    print_item,
-    table_lines,
-    utc,
-)
+from app.cli.output import Table, confirm, item_lines, print_item, table_lines, utc
 from app.cli.parser import ACCOUNT, YES, Group, day_argument, whole_number
 from app.domains.repository import Domains
 from app.settings.enquiries import split_reasons

@@ -5,14 +5,7 @@ from datetime import UTC
 
 from app import clock
 from app.accounts.administration import end_of_day
-from app.actions import (
-    ACTIONS,
-    GROUPS,
-    Criteria,
-    Recorded,
-    list_actions,
-    members_of,
-)
+from app.actions import ACTIONS, GROUPS, Criteria, Recorded, list_actions, members_of
 from app.arguments import Argument
 from app.cli.output import Table, shown
 from app.cli.parser import Group, day_argument, limit

@@ -19,14 +19,7 @@ from app.audit.export import write_export
 from app.audit.owner import Owner, find_owner, require_host
 from app.audit.record import Criteria, Record, row_of
 from app.audit.recording import record_now, said_by_command
-from app.audit.report import (
-    REPORTED_DAYS,
-    Refusal,
-    first_reported_day,
-    refusals_in,
-    render,
-    report,
-)
+from app.audit.report import REPORTED_DAYS, Refusal, first_reported_day, refusals_in, render, report
 from app.audit.search import Query, TimeSpan, first_moment, last_moment, search
 from app.audit.segments import CHAIN, list_segments
 from app.audit.state import claim_for_command

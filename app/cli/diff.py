@@ -13,12 +13,7 @@ from app.cli.output import aligned, print_sentence
 from app.cli.parser import Group, number_of
 from app.config import Config
 from app.registers.applying.answers import ANSWERS
-from app.registers.diff import (
-    CSV_HEADING,
-    Turn,
-    compare,
-    require_comparable,
-)
+from app.registers.diff import CSV_HEADING, Turn, compare, require_comparable
 from app.storage.session import opened_database
 from app.text import counted
 

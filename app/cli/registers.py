@@ -18,14 +18,7 @@ from app.jobs.tasks import TaskJob
 from app.registers import change_words
 from app.registers.attempts import PastLoad, find_rejects, past_load, states_of_loads
 from app.registers.generations import Generations
-from app.registers.history import (
-    INTERRUPTED,
-    MERGE,
-    REPLACE,
-    History,
-    find_load,
-    list_loads,
-)
+from app.registers.history import INTERRUPTED, MERGE, REPLACE, History, find_load, list_loads
 from app.registers.holds import HELD
 from app.registers.request import allowed_in_words
 from app.registers.undo import (

@@ -35,12 +35,7 @@ from app.jobs.results import (
     TrailQuestion,
 )
 from app.jobs.tasks import DONE, AnyTask, TaskModel, TaskTable
-from app.registers.diff import (
-    CSV_HEADING,
-    Turn,
-    compare,
-    require_comparable,
-)
+from app.registers.diff import CSV_HEADING, Turn, compare, require_comparable
 from app.storage.engine import Engine
 from app.text import csv_line
 from app.watches.feed import Feed

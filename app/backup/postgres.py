@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from app.errors import OperatorError
@@ -18,32 +18,39 @@ _KNOWS_TRANSACTION_TIMEOUT = 17
 _WITHOUT_REPLICATION = ("--no-publications", "--no-subscriptions")
 
 
-def dump(engine: Engine, target: Path, registers: Sequence[str]) -> dict[str, int]:
-    """Write a dump in Postgres's custom format; return the rows of each table of the main schema.
+def dump(
+    engine: Engine, target: Path, list_wanted: Callable[[], list[str]] | None
+) -> tuple[list[str], dict[str, int]]:
+    """Write a dump in Postgres's custom format.
 
-    The dump shows one moment, while others read and write. If it contains registers, loads wait
+    The dump shows one moment, while others read and write. If it may contain registers, loads wait
     for it before they end. Raises OperatorError with the message of `pg_dump`;
     peewee.PeeweeException if the database cannot be read.
 
     Args:
-        registers: the registers that the dump contains.
+        list_wanted: returns the registers that the dump contains, at its moment; None for none.
+
+    Returns these registers, and the rows of each table of the main schema.
     """
     _require_fitting("pg_dump", engine)
     # NOTE: in a transaction of Peewee, so that a lost connection ends it (D45). Otherwise the rows
     # would be counted at another moment.
     with engine.atomic():
         engine.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        if registers:
+        registers: list[str] = []
+        left_out = [*UNREAD, READ]
+        if list_wanted is not None:
             # pg_dump finds tables by name. A generation that got the name meanwhile would be empty
             # at the moment of the dump.
             hold_off_renames(engine)
+            registers = list_wanted()
+            left_out = [*UNREAD, *other_schemas(engine, registers)]
         (snapshot,) = engine.execute_sql("SELECT pg_export_snapshot()").fetchone()
         words = ["--format=custom", "--no-owner", "--no-privileges", *_WITHOUT_REPLICATION]
         words += [f"--snapshot={snapshot}", f"--file={target}"]
-        left_out = [*UNREAD, *(other_schemas(engine, registers) if registers else [READ])]
         words += [f"--exclude-schema={schema}" for schema in left_out]
         _run("pg_dump", words, engine.database)
-        return count(engine)
+        return registers, count(engine)
 
 
 def restore(engine: Engine, source: Path, rows: dict[str, int]) -> None:

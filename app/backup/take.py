@@ -5,7 +5,7 @@ Half a backup must not look like a whole one.
 
 import os
 import shutil
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -18,11 +18,12 @@ from app.backup.manifest import BackupFile, Manifest
 from app.backup.retention import PARTIAL, Limits, Room, is_gone, list_own, prune, remove_partial
 from app.errors import OperatorError
 from app.registers.history import COUNTS, MERGE, REPLACE, ROLLBACK, RegisterLoad
-from app.storage.engine import Engine
+from app.storage.engine import Engine, closed_afterwards
 from app.storage.errors import message_of
 from app.storage.file_lock import make_directory, tried, user_name
 from app.storage.files import register_file, require_directory, sync
 from app.storage.registers import list_entries
+from app.storage.sqlite import SqliteEngine
 from app.storage.tables import Kind
 from app.storage.versions import database_id, versions
 from app.version import VERSION, revision
@@ -148,12 +149,13 @@ def _write_files(
     taken_at = clock.iso_utc(clock.now())
     found = versions(engine)
     made_from = revision()
-    wanted = _wanted(engine, registers)
     if engine.file is not None:
-        files = _copies(engine.file, directory, wanted, room)
+        held, files = _copies(engine.file, directory, registers, room)
     else:
         dump = directory / f"{manifest.MAIN}.dump"
-        files = {dump.name: manifest.described(dump, postgres.dump(engine, dump, wanted))}
+        list_wanted = None if registers == "none" else partial(_wanted, engine, registers)
+        held, rows = postgres.dump(engine, dump, list_wanted)
+        files = {dump.name: manifest.described(dump, rows)}
     written = Manifest(
         engine=engine.dialect,
         taken_at=taken_at,
@@ -162,7 +164,7 @@ def _write_files(
         database_id=database_id(engine),
         schema=found.database,
         oldest_program=found.oldest_program,
-        registers=None if registers == "none" else wanted,
+        registers=None if registers == "none" else held,
         has_all_registers=registers == "all",
         files=files,
         audit=audit,
@@ -180,21 +182,27 @@ def _wanted(engine: Engine, registers: Registers) -> list[str]:
 
 
 def _copies(
-    database: Path, directory: Path, wanted: Sequence[str], room: Room
-) -> dict[str, BackupFile]:
-    """Copy the main file, then the registers that this copy names.
+    database: Path, directory: Path, registers: Registers, room: Room
+) -> tuple[list[str], dict[str, BackupFile]]:
+    """Copy the main file, then those of the registers that this copy names.
 
     If a load commits in between, its rows are in the register while the main file says that it is
     running. That is the same as for a killed load, and the next load of the register handles it
     (D28).
+
+    Returns the names of these registers, and the files.
     """
     room.require([database])
     main = directory / f"{manifest.MAIN}.db"
-    files = {main.name: manifest.described(main, sqlite.copy(database, main))}
+    rows = sqlite.copy(database, main)
+    # Not from the database, which may have other registers by now.
+    with closed_afterwards(SqliteEngine(main)) as copied:
+        held = _wanted(copied, registers)
+    files = {main.name: manifest.described(main, rows)}
     sources = {
         directory / f"register_{name}.{generation}.db": register_file(database, name, generation)
         for name, generation in sqlite.list_registers(main)
-        if name in wanted
+        if name in held
     }
     for source in sources.values():
         if not source.exists():
@@ -204,7 +212,7 @@ def _copies(
     room.require(sources.values())
     for target, source in sources.items():
         files[target.name] = manifest.described(target, sqlite.copy(source, target))
-    return files
+    return held, files
 
 
 def _require_writable(destination: Path) -> None:

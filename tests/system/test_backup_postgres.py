@@ -265,6 +265,19 @@ def test_a_backup_has_no_snapshots_or_dropped_registers(server, stocked, tmp_pat
     done(other, tmp_path, "imports", "rollback")
 
 
+def test_a_register_that_is_dropped_meanwhile_is_not_in_it(server, stocked, tmp_path, monkeypatch):
+    """A backup that names a register without its data could not be restored."""
+    program = tmp_path / "pg_dump"
+    drop = f"{sys.executable} -m app imports drop native --yes >&2"
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && {drop}\nexec {CLIENTS}/pg_dump "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{PATH_WITH_CLIENTS}")
+    taken = done(stocked, tmp_path, "backup", tmp_path / "backups", "--registers")
+    assert taken["registers"] == []
+    other = emptied(server, "other")
+    assert done(other, tmp_path, "restore", taken["backup"])["registers"] == []
+
+
 def test_a_database_that_holds_something_is_left_alone(stocked, tmp_path):
     """A restore needs a new database; the existing one stays unchanged."""
     backup = done(stocked, tmp_path, "backup", tmp_path / "backups")["backup"]

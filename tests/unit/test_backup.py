@@ -344,6 +344,21 @@ def test_a_missing_register_is_reported(stocked):
     assert names(stocked.directory / "backups") == []
 
 
+def test_a_register_that_is_loaded_meanwhile_is_in_it(stocked, monkeypatch):
+    """Otherwise the restored database names a register without data, and no look-up works."""
+    copy = sqlite.copy
+
+    def after_a_load(source: Path, target: Path) -> dict[str, int]:
+        if target.name == "main.db":
+            stocked.run("import", stocked.directory / "cars.csv", "--register", "fleet")
+        return copy(source, target)
+
+    monkeypatch.setattr(sqlite, "copy", after_a_load)
+    told = manifest.read(taken(stocked, "--registers"))
+    assert told.registers == ["fleet", "native"]
+    assert sorted(told.files) == ["main.db", "register_fleet.2.db", "register_native.1.db"]
+
+
 def test_a_damaged_database_gives_no_backup(stocked):
     """A backup that cannot be read in full must not replace a good one."""
     good = taken(stocked)

@@ -188,7 +188,10 @@ def _carry_over_registers(
     or from a damaged one.
     """
     in_backup = found.registers or []
-    is_same = former is not None and _is_same(former, found)
+    if former is not None:
+        told = former.execute("SELECT database_id, schema_version FROM installation").fetchone()
+        if told != (found.database_id, found.schema):
+            former = None
     for table in sqlite.list_tables(connection):
         if not table.startswith("register"):
             continue
@@ -198,9 +201,7 @@ def _carry_over_registers(
         names = ", ".join("?" * len(in_backup))
         is_missing = f'"{columns[name_at]}" NOT IN ({names})'
         connection.execute(f'DELETE FROM "{table}" WHERE {is_missing}', in_backup)  # noqa: S608
-        if former is None or not is_same:
-            continue
-        for row in former.execute(f'SELECT * FROM "{table}"'):  # noqa: S608
+        for row in former.execute(f'SELECT * FROM "{table}"') if former else ():  # noqa: S608
             if row[name_at] not in in_backup:
                 places = ", ".join("?" * len(row))
                 # A number can exist twice if an earlier backup was restored.
@@ -224,11 +225,6 @@ def _carry_over_hosts(
     for row in former.execute("SELECT * FROM audit_host"):
         places = ", ".join("?" * len(row))
         connection.execute(f"INSERT INTO audit_host VALUES ({places})", row)  # noqa: S608
-
-
-def _is_same(former: apsw.Connection, found: Manifest) -> bool:
-    (told,) = former.execute("SELECT database_id, schema_version FROM installation").fetchall()
-    return bool(tuple(told) == (found.database_id, found.schema))
 
 
 def _set_aside(database: Path, stay: set[Path]) -> Path | None:

@@ -30,10 +30,7 @@ commands = Group()
     ),
     OneOf(
         flag("--registers", "include all registers [no register]"),
-        flag(
-            "--merged-registers",
-            "include the registers that were built by merges [no register]",
-        ),
+        flag("--merged-registers", "include the registers that were built by merges [no register]"),
     ),
     flag("--audit", "include the audit trail [no audit trail]"),
     Argument(

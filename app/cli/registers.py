@@ -34,10 +34,6 @@ from app.storage.tables import Kind
 from app.text import counted
 
 commands = Group("imports", "list, accept and reject loads; roll back, drop and undrop registers")
-_MEMBERS = (
-    "id register kind mode status rows loaded change rejected skipped held started_at seconds "
-    "loaded_by checksum reason"
-)
 
 
 def _outcome(load: PastLoad) -> str | None:
@@ -52,8 +48,9 @@ def _outcome(load: PastLoad) -> str | None:
 
 
 LOADS = Table[PastLoad](
-    f"{_MEMBERS} changed format is_terminated files sizes reasons notes broken accepted accepts "
-    "accepted_as known finished_at",
+    "id register kind mode status rows loaded change rejected skipped held started_at seconds "
+    "loaded_by checksum reason changed format is_terminated files sizes reasons notes broken "
+    "accepted accepts accepted_as known finished_at",
     columns="id register kind mode status rows started outcome",
     shown={
         "started": lambda load: f"{clock.iso_utc(load.started_at)[:16]}Z",

@@ -244,9 +244,6 @@ class LoadProcess:
         except KeyboardInterrupt:
             return Ended("hindered", "interrupted", details=attempt.details())
         except OperatorError as error:
-            needed = None
-            if isinstance(error, TooLittleSpace):
-                needed = (str(error.directory), error.needed_bytes)
             return Ended(
                 "hindered" if isinstance(error, Hindered) else "failed",
                 error.sentence,
@@ -254,7 +251,9 @@ class LoadProcess:
                 dict(error.details),
                 broken=dict(error.broken) if isinstance(error, RulesBroken) else {},
                 is_held_back=isinstance(error, HeldBack),
-                needed=needed,
+                needed=(str(error.directory), error.needed_bytes)
+                if isinstance(error, TooLittleSpace)
+                else None,
             )
         except Exception as error:
             # SEC: only the stack is logged, because the message can quote a record.

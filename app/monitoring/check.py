@@ -201,11 +201,7 @@ def _nearest_existing(path: Path) -> Path:
 
 def host_warnings(config: Config) -> list[str]:
     """Return the warnings that need no database."""
-    return [
-        *data_warnings(config),
-        *audit_warnings(config),
-        *destination_warnings(config),
-    ]
+    return [*data_warnings(config), *audit_warnings(config), *destination_warnings(config)]
 
 
 def database_warnings(engine: Engine, config: Config) -> list[str]:

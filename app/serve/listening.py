@@ -145,7 +145,9 @@ def _is_in_use(name: str, bind: str) -> bool:
     family, target = socket_address(bind)
     with closing(socket.socket(family)) as probe:
         if family == socket.AF_UNIX:
-            return probe.connect_ex(target) == 0
+            # NOTE: otherwise this would wait for room in the queue of a program that hangs.
+            probe.setblocking(False)
+            return probe.connect_ex(target) in (0, errno.EAGAIN)
         # gunicorn sets this, too: otherwise connections that were closed lately are in the way.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

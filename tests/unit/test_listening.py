@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.config import Config
+from app.errors import OperatorError
 from app.monitoring import check
 from app.monitoring.check import socket_faults
 from app.serve import listening, service_lock
@@ -86,6 +87,18 @@ def test_a_socket_may_be_left_or_missing(tmp_path):
 def test_an_address_has_no_group():
     """Without a Unix socket the group has no effect."""
     assert group_fault(config("127.0.0.1:8000", 30)) is None
+
+
+@pytest.mark.timeout(30)
+def test_a_program_that_hangs_uses_its_socket(tmp_path, monkeypatch):
+    """The queue of its socket can be full; a start is refused, and does not wait for room."""
+    monkeypatch.chdir(tmp_path)  # The path of a socket must be short.
+    with socket.socket(socket.AF_UNIX) as hanging, socket.socket(socket.AF_UNIX) as queued:
+        hanging.bind("socket")
+        hanging.listen(0)
+        queued.connect("socket")
+        with pytest.raises(OperatorError, match="another program listens at unix:socket;"):
+            listening.require_free(config("unix:socket", None))
 
 
 @each_row(

@@ -23,7 +23,7 @@ LAST_REQUESTS_NS = 1_500_000_000
 """How long the workers of a killed master may finish requests in flight."""
 _PAUSE_SECONDS = 0.1
 _UNPRIVILEGED, _PORT_MAX = 1024, 65_535
-_ANY_HOST = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - compared, not bound
+_ANY_IPV4 = "0.0.0.0"  # noqa: S104 - compared, not bound
 
 
 def console_address(config: Config) -> str | None:
@@ -131,12 +131,16 @@ def chosen_by_systemd(config: Config) -> list[str]:
 
 def _overlap(one: str, other: str) -> bool:
     """Tell whether two sockets cannot listen at these addresses at the same time."""
-    if one.startswith("unix:") and other.startswith("unix:"):
+    if one.startswith("unix:") != other.startswith("unix:"):
+        return False
+    if one.startswith("unix:"):
         # Different texts can name one path: the second listener would replace the socket.
         one, other = map(os.path.realpath, (one.removeprefix("unix:"), other.removeprefix("unix:")))
         return one == other
     (host, _, port), (other_host, _, other_port) = one.rpartition(":"), other.rpartition(":")
-    is_any = not _ANY_HOST.isdisjoint({host, other_host})
+    hosts = {host, other_host}
+    # A socket at [::] also accepts connections over IPv4, one at 0.0.0.0 no others.
+    is_any = "[::]" in hosts or (_ANY_IPV4 in hosts and not any("[" in each for each in hosts))
     return port == other_port and (host == other_host or is_any)
 
 

@@ -108,6 +108,7 @@ def test_a_program_that_hangs_uses_its_socket(tmp_path, monkeypatch):
         ("127.0.0.1:8000", "localhost:8000"),
         ("0.0.0.0:8000", "127.0.0.1:8000"),
         ("127.0.0.1:8000", "[::]:8000"),
+        ("0.0.0.0:8000", "[::]:8000"),
         ("[0:0::1]:8000", "[::1]:8000"),
         ("unix:/run/x", "unix:/run/x"),
     ],
@@ -136,6 +137,9 @@ def test_the_console_may_be_at_any_other_address():
     for console_bind in ("127.0.0.1:8001", "127.0.0.2:8000", "unix:/run/x", ""):
         assert console_fault(with_console("127.0.0.1:8000", console_bind), []) is None
     assert console_fault(with_console("unix:/run/x", "unix:/run/y"), []) is None
+    # Neither the end of a path nor IPv6 is an IPv4 address of this host.
+    for console_bind in ("unix:/run/x:8000", "[::1]:8000"):
+        assert console_fault(with_console("0.0.0.0:8000", console_bind), []) is None
 
 
 def test_systemd_must_pass_a_socket_for_the_api():

@@ -125,12 +125,8 @@ class RegisterFiles(RegisterStore):
 
     def _generations(self) -> set[int]:
         """Return the generations that have files, complete or not."""
-        pattern = re.compile(
-            re.escape(f"{self._database.stem}.register_{self._name}.")
-            + "([0-9]+)"
-            + re.escape(self._database.suffix)
-            + f"(?:{_PART})?(?:{'|'.join(SUFFIXES)})"
-        )
+        files = _files_of(self._database, self._name)
+        pattern = re.compile(f"{files}(?:{_PART})?(?:{'|'.join(SUFFIXES)})")
         found = (pattern.fullmatch(entry.name) for entry in os.scandir(self._database.parent))
         return {int(match[1]) for match in found if match}
 
@@ -175,8 +171,15 @@ class _NextFile(NextGeneration):
 
 def other_files(database: Path, used: Iterable[Path]) -> list[Path]:
     """Return the files of registers beside a database that are not in use, ordered by name."""
-    found = database.parent.glob(f"{database.stem}.register_*{database.suffix}")
-    return sorted(set(found).difference(used))
+    pattern = re.compile(_files_of(database, "[a-z0-9_]+"))
+    found = {path for path in database.parent.iterdir() if pattern.fullmatch(path.name)}
+    return sorted(found.difference(used))
+
+
+def _files_of(database: Path, register: str) -> str:
+    """Return a pattern for the names that `register_file` makes; its group is the generation."""
+    stem, suffix = re.escape(database.stem), re.escape(database.suffix)
+    return rf"{stem}\.register_{register}\.([0-9]+){suffix}"
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from app.accounts.authentication import Authenticator
 from app.registers.undo import drop_register, purge_register, roll_back, undrop_register
 from app.storage import registers
 from app.storage.files import register_file
+from app.storage.register_files import other_files
 from app.storage.registers import REGISTERS_MAX, Register, in_precedence
 from app.storage.stores import store_of
 from app.storage.tables import Kind, RegisterRef, Vehicle
@@ -67,6 +68,18 @@ class TestState:
         """The file lies next to the main database, named after register and generation (D25)."""
         path = register_file(tmp_path / "verifyd.db", "rdw", 3)
         assert path == tmp_path / "verifyd.register_rdw.3.db"
+
+    @pytest.mark.parametrize("name", ["verifyd.db", "verifyd", "[a]*.db"])
+    def test_other_files_are_those_of_registers(self, tmp_path, name):
+        """A restore puts them aside; logs and locks of those that stay are not among them."""
+        database = tmp_path / name
+        current, former = (register_file(database, "rdw", number) for number in (3, 2))
+        lock = database.with_name(f"{database.stem}.register_rdw.lock")
+        log = current.with_name(f"{current.name}-wal")
+        others = register_file(tmp_path / "others.db", "rdw", 1)
+        for path in (database, current, former, lock, log, others):
+            path.touch()
+        assert other_files(database, [current]) == [former]
 
 
 class TestFollowing:

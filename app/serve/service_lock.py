@@ -11,7 +11,7 @@ from pathlib import Path
 
 from app.errors import OperatorError
 from app.storage.file_lock import hold_until_exit, make_directory, tried
-from app.storage.files import opened, read_bytes
+from app.storage.files import read_bytes, replace
 
 _FILE_NAME = "serving"
 _TRAIL = "audit-trail"
@@ -53,7 +53,7 @@ def note_trail(state_dir: Path, trail: Path | None) -> None:
         if trail is None:
             (state_dir / _TRAIL).unlink(missing_ok=True)
         else:
-            _write(state_dir / _TRAIL, os.fsencode(trail))
+            replace(state_dir / _TRAIL, os.fsencode(trail), _MODE)
     except OSError as error:
         raise _unusable(error) from error
 
@@ -61,14 +61,9 @@ def note_trail(state_dir: Path, trail: Path | None) -> None:
 def note_listeners(state_dir: Path, addresses: Sequence[str]) -> None:
     """Note where the service that starts listens, for commands; systemd can decide it."""
     with suppress(OSError):
-        _write(state_dir / _LISTENERS, os.fsencode("\n".join(addresses)))
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that other users cannot read, whatever the umask."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK  # No wait for a pipe.
-    with opened(path, flags, _MODE) as descriptor:
-        os.write(descriptor, data)
+        # If the disk is full, no addresses are known, rather than those of a former service.
+        (state_dir / _LISTENERS).unlink(missing_ok=True)
+        replace(state_dir / _LISTENERS, os.fsencode("\n".join(addresses)), _MODE)
 
 
 def listeners(state_dir: Path) -> list[str]:

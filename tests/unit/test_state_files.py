@@ -1,6 +1,7 @@
 """Small files that the service keeps for itself, and what may stand in their place."""
 
 import os
+import resource
 import signal
 from contextlib import suppress
 
@@ -8,8 +9,10 @@ import pytest
 
 from app import clock_steps
 from app.audit.verified import Verified
+from app.errors import OperatorError
 from app.registers.dropped import kept
 from app.serve import service_lock
+from app.storage.file_lock import locked
 from app.storage.files import read_bytes
 from tests.rows import each_row
 
@@ -57,3 +60,18 @@ def test_no_state_is_waited_for(tmp_path, name, read):
     signal.alarm(_SECONDS_MAX)
     with suppress(OSError):
         read(tmp_path)
+
+
+def test_a_start_that_fails_leaves_the_note_of_the_trail(tmp_path):
+    """The service that runs still records there; the disk has no room for another note."""
+    service_lock.note_trail(tmp_path, tmp_path / "audit")
+    limit, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(OperatorError, match="the state directory cannot be used"):
+            service_lock.note_trail(tmp_path, tmp_path / "elsewhere")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    with locked(tmp_path / "serving", shared=True):
+        assert service_lock.records_in(tmp_path, tmp_path / "audit")
+    assert {path.name for path in tmp_path.iterdir()} == {"audit-trail", "serving"}

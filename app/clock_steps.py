@@ -2,7 +2,7 @@
 
 `clock.json` in VERIFYD_DATA_DIR says what the clock said in this boot, and when it was last
 trusted. Each host has its own file. It is replaced by a rename, so a killed process leaves the
-former one. All users can read it, so that it does not matter who wrote it.
+former one. Only the user who wrote it can read it.
 """
 
 import socket

@@ -41,8 +41,12 @@ class SqliteDialect(Engine, APSWDatabase):  # type: ignore[misc]
         """Begin a transaction during which no other process can write, so none can migrate."""
         # Replacing a table must not delete the rows that refer to it.
         self.execute_sql("PRAGMA foreign_keys = 0")
-        with self.atomic():
-            yield
+        try:
+            with self.atomic():
+                yield
+        finally:
+            # Within another migration this does nothing: its transaction goes on.
+            self.execute_sql("PRAGMA foreign_keys = 1")
 
     def take_advisory_lock(self, *numbers: int) -> None:
         """Do nothing: only one transaction at a time can write."""

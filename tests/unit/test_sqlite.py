@@ -75,6 +75,18 @@ def test_dates_and_times_are_stored_as_texts(tmp_path):
     engine.close()
 
 
+def test_references_are_checked_again_after_a_migration(tmp_path):
+    """A command migrates and then writes on the same connection; migrations are nested, too."""
+    engine = SqliteEngine(tmp_path / "migrated.db", create=True)
+    with engine.migration(), engine.migration():
+        assert engine.pragma("foreign_keys") == 0
+    assert engine.pragma("foreign_keys") == 1
+    with pytest.raises(KeyError), engine.migration():
+        raise KeyError
+    assert engine.pragma("foreign_keys") == 1
+    engine.close()
+
+
 def test_sorting_needs_no_temporary_files(tmp_path):
     """A full or read-only directory for temporary files stops no statement (D108)."""
     engine = SqliteEngine(tmp_path / "sorted.db", create=True)

@@ -10,6 +10,7 @@ import ipaddress
 import re
 import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import field
 from datetime import date
 from functools import partial
@@ -303,10 +304,13 @@ def sqlite_path(url: str) -> Path | None:
 
 def service_url(text: str) -> str:
     """Return the address under which clients reach the service, without a slash at its end."""
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise ValueError("must be the address of the service: https://HOST")
-    return text.rstrip("/")
+    # A host in brackets that is no IPv6 address, or a port that is no number, raises ValueError.
+    with suppress(ValueError):
+        parts = urlsplit(text)
+        is_address = parts.scheme in ("http", "https") and parts.netloc and parts.port != 0
+        if is_address and not parts.query and not parts.fragment:
+            return text.rstrip("/")
+    raise ValueError("must be the address of the service: https://HOST")
 
 
 def optional_url(text: str) -> str:

@@ -174,6 +174,7 @@ def test_a_value_is_read(name, text, value):
         *(("bind", text) for text in ("unix:", "unix:a.sock", "h:\u0661", f"unix:/{'é' * 54}")),
         *(("console_bind", text) for text in ("8001", "unix:x", "h:0")),
         *(("console_url", text) for text in ("v.example", "https://", "https://v/?a", "ftp://v")),
+        *(("console_url", text) for text in ("https://[v", "https://[v]", "https://v:x")),
         *(("console_idle", text) for text in ("", "1", "599s", "9m", "0m", "1w")),
         *(("console_limits", text) for text in ("500", "*=5", "clerk", "clerk=", "Clerk=5")),
         *(("console_limits", text) for text in ("clerk=0", "clerk=-1", "clerk=1000001", "boss=5")),

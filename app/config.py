@@ -183,7 +183,7 @@ class Config:
     )
     mot_first_years: Mapping[str, int] = setting(
         "0",
-        values.years_by_register(0, 10),
+        values.years_by_register,
         "years after first registration before an MOT is due (D154), 0 (off) to 10: `3` for all, "
         "or by register as in `dvsa=3,*=0`; they count only where no register knows an expiry",
     )

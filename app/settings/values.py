@@ -9,7 +9,7 @@ import grp
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import field
 from datetime import date
@@ -40,6 +40,7 @@ _UNIT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 # The use of a session is noted every five minutes (D132).
 _IDLE_SECONDS_MIN = 600
 _GROUP_MAX = 2**32 - 2
+_YEARS_MAX = 10
 _PLATES_MAX = 1_000_000
 # SEC: proxies join headers that were sent twice by commas, and do not send spaces at the ends.
 _PROXY_SECRET = re.compile(r"[!-+\--~]{32,200}\Z")
@@ -198,77 +199,77 @@ def idle_time(text: str) -> int:
 
 def ages_by_register(text: str) -> dict[str, int]:
     """Return ages such as `7d` or `rdw=2d,mid=36h,*=7d` in seconds, by register; none of them 0."""
-    ages = _by_register(text, age)
-    if ages is None or 0 in ages.values():
-        raise ValueError(
-            "must be an age such as 36h or 7d, or one for each register, as in rdw=2d,*=7d"
-        )
-    return ages
+    rule = "must be an age such as 36h or 7d, or one for each register, as in rdw=2d,*=7d"
+    return _by_name(text, _age_above_0, rule)
 
 
 def ages_or_off_by_register(text: str) -> dict[str, int]:
     """Return ages as `ages_by_register` does, and 0 for `0`."""
-    ages = _by_register(text, age)
-    if not ages:
-        raise ValueError(
-            "must be an age such as 7d, or 0, or one for each register, as in rdw=2d,*=0"
-        )
-    return ages
+    rule = "must be an age such as 7d, or 0, or one for each register, as in rdw=2d,*=0"
+    return _by_name(text, age, rule, is_needed=True)
 
 
-def years_by_register(least: int, most: int) -> Callable[[str], dict[str, int]]:
-    """Return a function that parses years such as `3` or `dvsa=3,native=0`, by register."""
-
-    def parse(text: str) -> dict[str, int]:
-        years = _by_register(text, whole_number(least, most))
-        if not years:
-            raise ValueError(
-                f"must be a whole number from {least:,} to {most:,}, or one for each register, "
-                "as in dvsa=3,native=0"
-            )
-        return years
-
-    return parse
+def years_by_register(text: str) -> dict[str, int]:
+    """Return years such as `3` or `dvsa=3,native=0`, by register."""
+    rule = (
+        f"must be a whole number from 0 to {_YEARS_MAX}, or one for each register, as in "
+        "dvsa=3,native=0"
+    )
+    return _by_name(text, whole_number(0, _YEARS_MAX), rule, is_needed=True)
 
 
-def _by_register(text: str, parse: Callable[[str], int]) -> dict[str, int] | None:
-    """Return the values by register, with EVERY_REGISTER for a value alone; None if one is wrong.
+def ages_by_job(text: str) -> dict[str, int]:
+    """Return ages such as `26h` or `import=26h,backup=8d` in seconds, by nightly job."""
+    rule = "must be an age such as 26h, or one for each job, as in import=26h,backup=8d"
+    return _by_name(text, _age_above_0, rule, {*JOBS, EVERY_REGISTER})
+
+
+def plates_by_role(text: str) -> dict[str, int]:
+    """Return how many plates each role may look up, from a text such as `clerk=500,viewer=50`."""
+    rule = (
+        f"must be a whole number from 1 to {_PLATES_MAX:,} for each role, as in "
+        f"clerk=500,viewer=50; the roles are {', '.join(Role)}"
+    )
+    return _by_name(text, whole_number(1, _PLATES_MAX), rule, {*Role})
+
+
+def _age_above_0(text: str) -> int:
+    if text == "0":
+        raise ValueError
+    return age(text)
+
+
+def _by_name(
+    text: str,
+    parse: Callable[[str], int],
+    rule: str,
+    names: Collection[str] | None = None,
+    *,
+    is_needed: bool = False,
+) -> dict[str, int]:
+    """Return the values by register, job or role, with EVERY_REGISTER for a value alone.
 
     Args:
         parse: returns one value, or raises ValueError.
+        names: those that there are; None for EVERY_REGISTER and all names of registers.
+        is_needed: refuse a text without any value.
+
+    Raises ValueError with the rule if a name or a value is wrong.
     """
     values: dict[str, int] = {}
     for part in words(text):
         name, _, written = part.rpartition("=")
         name = name.strip() if "=" in part else EVERY_REGISTER
-        if name in values or not (name == EVERY_REGISTER or is_register_name(name)):
-            return None
+        is_name = name in names if names else name == EVERY_REGISTER or is_register_name(name)
+        if name in values or not is_name:
+            raise ValueError(rule)
         try:
             values[name] = parse(written.strip())
         except ValueError:
-            return None
+            raise ValueError(rule) from None
+    if is_needed and not values:
+        raise ValueError(rule)
     return values
-
-
-def ages_by_job(text: str) -> dict[str, int]:
-    """Return ages such as `26h` or `import=26h,backup=8d` in seconds, by nightly job."""
-    ages = ages_by_register(text)
-    if not ages.keys() <= {*JOBS, EVERY_REGISTER}:
-        raise ValueError(
-            "must be an age such as 26h, or one for each job, as in import=26h,backup=8d"
-        )
-    return ages
-
-
-def plates_by_role(text: str) -> dict[str, int]:
-    """Return how many plates each role may look up, from a text such as `clerk=500,viewer=50`."""
-    limits = _by_register(text, whole_number(1, _PLATES_MAX))
-    if limits is None or not limits.keys() <= {*Role}:
-        raise ValueError(
-            f"must be a whole number from 1 to {_PLATES_MAX:,} for each role, as in "
-            f"clerk=500,viewer=50; the roles are {', '.join(Role)}"
-        )
-    return limits
 
 
 def calendar_age(text: str) -> str:

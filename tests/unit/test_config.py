@@ -220,6 +220,22 @@ def test_a_bad_value_is_refused_by_name(name, text):
     assert re.search(r"must be|is written", fault)
 
 
+@each_row(
+    ("name", "told"),
+    [
+        ("stale_after", "36h or 7d, or one for each register, as in rdw=2d,*=7d"),
+        ("unchanged_after", "7d, or 0, or one for each register, as in rdw=2d,*=0"),
+        ("missed_after", "26h, or one for each job, as in import=26h,backup=8d"),
+    ],
+)
+def test_the_fault_of_an_age_says_what_ages_are_by(name, told):
+    """Jobs are not registers."""
+    for text in ("2", "rdw=2"):
+        assert faults(**{name: text}) == [
+            f"{SETTINGS[name].variable}: must be an age such as {told}"
+        ]
+
+
 def test_all_faults_are_reported_at_once():
     """All faults are listed at once."""
     told = faults(workers="0", bind="x", no_such="1")

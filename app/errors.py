@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import NamedTuple, TypedDict
 
 
 class Retry(StrEnum):
@@ -224,19 +224,6 @@ class Fault(TypedDict):
     """A sentence."""
 
 
-class ProblemBody(TypedDict):
-    """The members of every problem body (RFC 9457)."""
-
-    type: str
-    """`/docs/errors#CODE`, relative to the service's address."""
-    title: str
-    status: int
-    detail: str
-    code: str
-    request_id: str
-    errors: NotRequired[list[Fault]]
-
-
 RETRY_AFTER_SECONDS = 2
 """How long a client should wait after a 503. Each request tries again to reach the database."""
 
@@ -282,7 +269,7 @@ class Problem(Exception):
 
     def body(self, request_id: str) -> Mapping[str, object]:
         """Return the members of the problem body."""
-        members: ProblemBody = {
+        members: dict[str, object] = {
             "type": f"/docs/errors#{self.code}",
             "title": self.kind.title,
             "status": self.kind.status,

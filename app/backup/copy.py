@@ -247,7 +247,7 @@ def _copied(
                 write_identity(*made.opened, generations.identity(entry.generation, entry.stamp))
         # The index does not name the register yet. Data of that name is from a failed load.
         store.put_aside(None)
-        store.publish_next(register.generation)
+        store.publish_next()
     for name in _NUMBERED:
         target.continue_after(name, source.last_number(name))
     return copied

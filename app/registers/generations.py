@@ -211,7 +211,7 @@ class Generations:
             self._insert(KeptRegister, former)
         self._set_aside(former)
         self._insert(Register, published)
-        self.store.publish_next(published.generation)
+        self.store.publish_next()
 
     def roll_back(self, current: Entry | None, kept: Entry) -> None:
         """Make a snapshot the current generation again; call this within a transaction.

@@ -62,7 +62,7 @@ class RegisterFiles(RegisterStore):
         for synced in (path, path.parent):
             sync(synced)
 
-    def publish_next(self, generation: int) -> None:
+    def publish_next(self) -> None:
         """Do nothing: the register index says which file readers see."""
 
     def put_aside(self, generation: int | None) -> None:

@@ -87,7 +87,7 @@ class RegisterSchemas(RegisterStore):
                 execute(f"ALTER TABLE {_table(schema, kind)} {add}")
                 execute(f"ANALYZE {_table(schema, kind)}")
 
-    def publish_next(self, generation: int) -> None:
+    def publish_next(self) -> None:
         """Rename the schema of the next generation to the name that readers use."""
         self._rename(self._next, self._current)
 

@@ -106,7 +106,7 @@ class RegisterStore(ABC):
         """
 
     @abstractmethod
-    def publish_next(self, generation: int) -> None:
+    def publish_next(self) -> None:
         """Make the new generation current, in the transaction that changes the index."""
 
     @abstractmethod

@@ -105,14 +105,10 @@ def read_bytes(path: Path) -> bytes:
 
     Raises OSError, also if it is no regular file: a pipe in its place would be waited for.
     """
-    with open(path, "rb", opener=_open_without_waiting) as file:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         return file.read()
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def replace(path: Path, data: bytes, mode: int = 0o600) -> None:

@@ -39,7 +39,14 @@ def fill(engine: Engine) -> None:
 def take(path: Path) -> None:
     """Allocate a reserve file, as far as the disk has room."""
     with suppress(OSError), opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
-        _allocate(descriptor)
+        # In small steps, so that a disk that is nearly full gives some of it.
+        for start in range(0, RESERVE_BYTES, _STEP_BYTES):
+            try:
+                os.posix_fallocate(descriptor, start, _STEP_BYTES)
+            except OSError as error:
+                if error.errno == errno.ENOSPC:
+                    os.truncate(descriptor, start)
+                raise
 
 
 def release(path: Path) -> None:
@@ -72,14 +79,3 @@ def with_reserve(
         return access(*args, **options)
     finally:
         fill(engine)
-
-
-def _allocate(descriptor: int) -> None:
-    """Allocate the space in small steps, so that a disk that is nearly full gives some of it."""
-    for start in range(0, RESERVE_BYTES, _STEP_BYTES):
-        try:
-            os.posix_fallocate(descriptor, start, _STEP_BYTES)
-        except OSError as error:
-            if error.errno == errno.ENOSPC:
-                os.truncate(descriptor, start)
-            raise

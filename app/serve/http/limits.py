@@ -52,7 +52,7 @@ class Limits:
             detail = f"The rate limits cannot be kept now. Retry in {RETRY_AFTER_SECONDS} s."
             raise Problem("service_unavailable", detail) from None
         if not share.outcome.admitted:
-            raise _exceeded(share, _whose(context))
+            raise _exceeded(share, context)
         if context.refusal is not None:
             raise context.refusal
 
@@ -93,14 +93,10 @@ class Limits:
         return share
 
 
-def _whose(context: RequestContext) -> str:
-    if context.caller is not None:
-        return ""
-    return " from this address" if context.refused_key else " without a valid key"
-
-
-def _exceeded(share: Share, whose: str) -> Problem:
-    plan, wait = share.rate, share.outcome.retry_after_seconds
+def _exceeded(share: Share, context: RequestContext) -> Problem:
+    plan, wait, whose = share.rate, share.outcome.retry_after_seconds, ""
+    if context.caller is None:
+        whose = " from this address" if context.refused_key else " without a valid key"
     return Problem(
         "rate_limit_exceeded",
         f"The limit of {counted(plan.limit, 'request')}{whose} in {plan.window_seconds:,} s is "

@@ -127,7 +127,6 @@ class Connection:
         "_is_at_end",
         "_is_last",
         "_outgoing",
-        "_rest",
         "_shared",
         "_socket",
         "deadline_ns",
@@ -141,8 +140,6 @@ class Connection:
         self._accepted = idle
         self._shared = shared
         self._intake = Intake(environ | {"REMOTE_ADDR": idle.address})
-        self._rest: Iterator[bytes] | None = None
-        """What follows the answer that is about to be sent."""
         self._discarded_bytes = 0
         self.held_bytes = 0
         """In memory, of incomplete requests and of an answer that is being written."""
@@ -265,13 +262,9 @@ class Connection:
             self.hand_over(shared.lobby)
 
     def _take_answer(self, environ: Environ, answer: bytes, is_last: bool) -> None:
-        """Send the answer to a request."""
-        self._is_last = is_last
-        self._rest = environ.get(REST)
-        self._send(answer)
-
-    def _send(self, answer: bytes) -> None:
         """Send what the client takes of an answer now, and the rest when it has read that."""
+        self._is_last = is_last
+        rest: Iterator[bytes] | None = environ.get(REST)
         try:
             sent = self._socket.send(answer)
         except BlockingIOError:
@@ -279,11 +272,11 @@ class Connection:
         except OSError:
             self.close()
             return
-        if sent == len(answer) and self._rest is None:
+        if sent == len(answer) and rest is None:
             self._is_answered()
             return
         self._enter(Phase.WRITING, self._shared.patience.transfer_ns)
-        self._outgoing, self._rest = Outgoing(answer, sent, self._rest), None
+        self._outgoing = Outgoing(answer, sent, rest)
         self._hold(self._outgoing.held_bytes + self._intake.held_bytes)
         # SEC: nothing is read until the client has read its answer.
         self._shared.epoll.modify(self._socket, select.EPOLLOUT)

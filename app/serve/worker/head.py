@@ -20,7 +20,7 @@ LINE_BYTES_MAX = 8_190
 FIELDS_MAX = 64
 HEAD_BYTES_MAX = (1 + FIELDS_MAX) * (LINE_BYTES_MAX + 2) + 4
 _LENGTH_DIGITS_MAX = 4_300
-"""More digits than int() takes."""
+"""More digits are refused by int()."""
 
 _BYTES_OF_TEXT = bytes([ord("\t"), *range(0x20, 0x7F), *range(0x80, 0x100)])
 _BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
@@ -89,7 +89,8 @@ def read_head(head: bytes, environ: Environ) -> None:
         raise Malformed
     method, target, version = _parts_of_line(line)
     authority, path, environ["QUERY_STRING"] = _parts_of_target(method, target)
-    environ["PATH_INFO"] = _decoded(path) if "%" in path else path
+    # PEP 3333 has each byte of a path as a character.
+    environ["PATH_INFO"] = unquote_to_bytes(path).decode("latin-1") if "%" in path else path
     environ["REQUEST_METHOD"] = method
     # RFC 9110, 2.5: an answer has the highest version that we know, whatever a later one asks for.
     environ["SERVER_PROTOCOL"] = version if version == "HTTP/1.0" else "HTTP/1.1"
@@ -131,11 +132,6 @@ def _parts_of_target(method: str, target: str) -> tuple[str | None, str, str]:
     if not (parts.scheme and parts.hostname and _is_host(parts.netloc)):
         raise Malformed
     return parts.netloc, parts.path, parts.query
-
-
-def _decoded(path: str) -> str:
-    """Return a path without percent signs, in the encoding of PEP 3333."""
-    return unquote_to_bytes(path).decode("latin-1")
 
 
 def _add_fields(fields: list[str], environ: Environ) -> None:

@@ -70,9 +70,15 @@ def tried(
 def hold_until_exit(path: Path, *, shared: bool = False) -> bool:
     """Lock a file until this process and its forked children have ended.
 
-    Returns False at once if another process holds the lock. Raises OSError as `locked` does.
+    Returns False if another process holds the lock for two seconds: one that only looks whether it
+    is free, with `tried`, holds it for a moment. Raises OSError as `locked` does.
     """
-    return _try(path, shared=shared, create=True) is not None
+    ends_at_ns = clock.monotonic_ns() + SOON_NS
+    while _try(path, shared=shared, create=True) is None:
+        if clock.monotonic_ns() > ends_at_ns:
+            return False
+        time.sleep(_PAUSE_SECONDS_MAX)
+    return True
 
 
 def locked_soon(descriptor: int) -> bool:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import threading
+from contextlib import ExitStack
 
 import pytest
 
@@ -136,6 +137,15 @@ def test_a_lock_lives_as_long_as_the_process(path):
     """A lock ends with its process, and another process gets it."""
     assert in_child(lambda: hold_until_exit(path) and not is_free(path))
     assert is_free(path)
+
+
+def test_a_look_at_the_lock_is_outlasted(path, monkeypatch):
+    """A service starts although a command looks at that moment whether one runs."""
+    with ExitStack() as look:
+        look.enter_context(locked(path))
+        monkeypatch.setattr("time.sleep", lambda _: look.close())
+        assert hold_until_exit(path, shared=True)
+    assert is_free(path, shared=True)
 
 
 def test_a_pipe_in_place_of_the_file_is_not_waited_for(path):

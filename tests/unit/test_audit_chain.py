@@ -10,7 +10,7 @@ import pytest
 
 from app.audit import index as indexing
 from app.audit import seal as sealing
-from app.audit.chain import Chain, digest_of, read_chain, seals_of
+from app.audit.chain import Chain, Prune, digest_of, last_digest, read_chain, seals_of, with_digest
 from app.audit.index import list_index_files
 from app.audit.prune import prune
 from app.audit.record import AuditError, time_of
@@ -325,6 +325,16 @@ def test_every_line_of_the_chain_is_read_as_it_was_written(trail):
     for each in read_chain(trail.directory):
         assert each.line is not None
         assert each.digest == each.line.digest == digest_of(each.line)
+
+
+def test_the_latest_digest_is_that_of_a_long_line(trail):
+    """A prune names all that it removes: that of two years is a line of 455 KB."""
+    chain = Chain(trail.directory)
+    old = [f"{number:08}-20241122T15" for number in range(17_500)]
+    time = "2026-11-22T15:00:00.000000Z"
+    line = with_digest(Prune(time=time, before=time, segments=old, previous=chain.digest))
+    chain.add(line)
+    assert last_digest(trail.directory) == line.digest
 
 
 def test_a_read_only_copy_can_be_verified(trail, tmp_path):

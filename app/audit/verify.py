@@ -27,7 +27,7 @@ from app.audit.upkeep import (
     steps_back,
 )
 from app.audit.verified import Verified
-from app.text import counted
+from app.text import counted, printable
 
 KEEP = "24m"
 """The age that is kept by default."""
@@ -151,7 +151,8 @@ def _read_files(directory: Path, kept: Mapping[str, Seal], verified: Verified) -
     files = _Files({}, {})
     for file_name in os.listdir(directory):
         if file_name.endswith(SUFFIX) and file_name != CHAIN:
-            path, name = directory / file_name, file_name.removesuffix(SUFFIX)
+            # SEC: a name that is no UTF-8 must not stop the answer that names it.
+            path, name = directory / file_name, printable(file_name.removesuffix(SUFFIX))
             if obstacle := _obstacle(path):
                 files.obstacles[name] = obstacle
             else:

@@ -34,6 +34,7 @@ def check_found(original: Original, directory: Path, kind: Kind) -> None:
     faults = root.verify_at_night().faults
     assert named(faults) == kind.faults
     assert kind.words in faults[0].sentence
+    assert msgspec.json.encode(faults)
     kept = root.verify_kept().faults
     assert [each for each in kept if each.kind != "digest"] == faults
 
@@ -225,6 +226,7 @@ FILES = [
     Kind("a number of one not sealed", added("00000014-20300101T00"), "added 14", "of another"),
     Kind("number 0", added("00000000-20261106T12"), "added 0"),
     Kind("no number", added("extra"), "added extra"),
+    Kind("a name that is no UTF-8", added(os.fsdecode(b"\xff")), "added \\udcff"),
     Kind("an hour that is none", added("00000016-20261332T25"), "added 16"),
     Kind("a hidden file", added(".00000005"), "added .00000005"),
     Kind("a gap before it", added("00000019-20261108T00"), "removed 19", "follows number 15"),

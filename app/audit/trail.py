@@ -137,9 +137,9 @@ _KEPT_OPEN = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 class Trail:
     """The trail of this host, for all threads of all processes.
 
-    The first record of each process opens the segment of the hour. Each record checks that its path
-    still leads to it, so that a segment that was closed, removed or replaced is never written to;
-    nor is one whose directory no longer has the file of its owner.
+    The first record of each process opens the segment of the hour. A segment that was closed or
+    removed is never written to again. One that was moved away, or whose directory no longer has the
+    file of its owner, is not written to after a tenth of a second.
 
     Args:
         owner: returns the owner that the directory must have. Called each time a segment is opened.
@@ -195,7 +195,6 @@ class Trail:
             if segment is None or now_ns >= segment.ends_at_ns:
                 segment = self._open()
             if segment.append(lines, now_ns):
-                self._syncing.start()
                 return
             if not segment.is_closed():
                 self._least = segment.number + 1
@@ -209,6 +208,8 @@ class Trail:
         segment = open_current(self._directory, self._least, require_owner)
         self._retire()
         self.segment = segment
+        # It also closes what can be opened, but not written to.
+        self._syncing.start()
         return segment
 
     def _retire(self) -> None:

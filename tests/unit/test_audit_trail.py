@@ -374,6 +374,22 @@ class TestSyncing:
         assert second.number == first.number + 1
         assert not list(directory.glob(".probe*"))
 
+    def test_a_disk_that_takes_no_record_takes_no_files_either(self, trail, monkeypatch):
+        """Each attempt opens a segment, and the process may open some thousand files."""
+
+        def files() -> int:
+            return len(os.listdir("/proc/self/fd"))
+
+        def fail(*_args: object) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        before = files()
+        monkeypatch.setattr("app.audit.open_segment.write_whole", fail)
+        for _ in range(20):
+            with pytest.raises(AuditError, match="Input/output error"):
+                trail.append(look_up())
+        until(lambda: files() <= before + 1)  # The thread closes them each second.
+
     def test_the_thread_ends_with_the_trail(self, directory):
         """A closed trail leaves no thread and no open file."""
         before, others = len(os.listdir("/proc/self/fd")), set(threading.enumerate())

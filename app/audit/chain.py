@@ -172,8 +172,15 @@ def readable_lines(directory: Path) -> list[Line]:
 
 
 def seals_of(lines: Sequence[Line]) -> dict[str, Seal]:
-    """Return the lines of sealed segments by the name of the segment, oldest first."""
-    return {line.segment: line for line in lines if isinstance(line, Seal)}
+    """Return the lines of sealed segments by the name of the segment, oldest first.
+
+    SEC: if a segment has several, the first counts. `seal` never adds another one, so it is forged.
+    """
+    seals: dict[str, Seal] = {}
+    for line in lines:
+        if isinstance(line, Seal):
+            seals.setdefault(line.segment, line)
+    return seals
 
 
 def pruned_of(lines: Sequence[Line]) -> set[str]:

@@ -5,7 +5,15 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from app.audit.chain import NO_DIGEST, ChainLine, Line, Prune, Seal, newest_number
+from app.audit.chain import (
+    NO_DIGEST,
+    ChainLine,
+    Line,
+    Prune,
+    Seal,
+    newest_number,
+    seals_of,
+)
 
 FaultKind = Literal[
     "changed",
@@ -57,7 +65,7 @@ class CheckedChain(NamedTuple):
 
     faults: list[Fault]
     seals: dict[str, Seal]
-    """By name of the segment. If a segment has several, the first counts."""
+    """By name of the segment."""
     pruned: dict[str, Prune]
     """By name of the segment."""
     digests: list[str]
@@ -77,15 +85,12 @@ class CheckedChain(NamedTuple):
 def check_chain(lines: Sequence[ChainLine]) -> CheckedChain:
     """Return the content of a chain, and which lines were changed, removed, added or moved."""
     readable = [each.line for each in lines if each.line is not None]
-    seals: dict[str, Seal] = {}
-    pruned: dict[str, Prune] = {}
-    for line in readable:
-        if isinstance(line, Seal):
-            seals.setdefault(line.segment, line)
-        else:
-            pruned |= dict.fromkeys(line.segments, line)
+    prunes = (line for line in readable if isinstance(line, Prune))
     return CheckedChain(
-        list(_line_faults(lines)), seals, pruned, [line.digest for line in readable]
+        faults=list(_line_faults(lines)),
+        seals=seals_of(readable),
+        pruned={name: line for line in prunes for name in line.segments},
+        digests=[line.digest for line in readable],
     )
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 
 from app.audit import index as indexing
@@ -15,7 +16,7 @@ from app.audit.index import list_index_files
 from app.audit.prune import prune
 from app.audit.record import AuditError, time_of
 from app.audit.seal import seal
-from app.audit.search import Query, first_moment, search
+from app.audit.search import Query, TimeSpan, first_moment, search
 from app.audit.verify import verify
 from app.audit.view import view_of
 from tests.unit.audit_trails import HOUR_NS, Clock, look_up, names, opened, plates
@@ -335,6 +336,15 @@ def test_the_latest_digest_is_that_of_a_long_line(trail):
     line = with_digest(Prune(time=time, before=time, segments=old, previous=chain.digest))
     chain.add(line)
     assert last_digest(trail.directory) == line.digest
+
+
+def test_a_second_seal_of_a_segment_hides_nothing(trail):
+    """A search by time trusts the same line as `verify`, which is the first one."""
+    chain = Chain(trail.directory)
+    forged = msgspec.structs.replace(chain.lines[0], first="", last="", previous=chain.digest)
+    chain.add(with_digest(forged))
+    query = Query("plate", "H0N0", TimeSpan(since=first_moment("2000-01-01")))
+    assert len(list(search(view_of(trail.directory), query))) == 1
 
 
 def test_a_read_only_copy_can_be_verified(trail, tmp_path):

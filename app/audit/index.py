@@ -334,7 +334,7 @@ def _is_sound(path: Path) -> bool:
     try:
         with IndexReader(path):
             return True
-    except ValueError:
+    except (OSError, ValueError):  # Also a pipe or a link, which would stop each seal.
         return False
 
 

@@ -141,6 +141,18 @@ class TestIndex:
             path.write_bytes(data)
         assert trail.faults() == []
 
+    def test_what_is_no_file_does_not_stop_a_seal(self, trail):
+        """The index is no evidence: it is built again, and what was recorded is sealed."""
+        index = trail.directory / "index"
+        (first, second, *_) = sorted(index.iterdir())
+        first.unlink()
+        os.mkfifo(first)
+        second.rename(index / "elsewhere")
+        second.symlink_to(index / "elsewhere")
+        seal(trail.directory, current=True)
+        assert trail.faults() == []
+        assert len(list(search(view_of(trail.directory), Query("plate", "H0N0")))) == 1
+
 
 def test_an_older_digest_proves_the_trail_until_then(trail, hours):
     """A digest stays valid when more is sealed."""

@@ -57,6 +57,10 @@ class Criteria(msgspec.Struct, omit_defaults=True):
     since: str | None = msgspec.field(default=None, name="from")
     until: str | None = msgspec.field(default=None, name="to")
 
+    def __post_init__(self) -> None:
+        """Escape bytes of arguments that are not UTF-8, which a record cannot hold."""
+        self.account, self.user = (each and _encodable(each) for each in (self.account, self.user))
+
 
 class Upkeep(msgspec.Struct, omit_defaults=True, kw_only=True):
     """What a record says about the trail itself: a prune, or an accepted fault."""
@@ -142,9 +146,12 @@ def time_of_moment(moment: datetime) -> str:
 
 def invalid_plate(text: str) -> Plate:
     """Return the entry of a text that is no registration: its first 32 characters."""
-    # An argument of a command can hold bytes that are not UTF-8.
-    shown = text[:INVALID_CHARACTERS_MAX].encode(errors="backslashreplace").decode()
-    return Plate(shown, invalid=True)
+    return Plate(_encodable(text[:INVALID_CHARACTERS_MAX]), invalid=True)
+
+
+def _encodable(text: str) -> str:
+    """Return a text that a record can hold: arguments of commands may have bytes of no UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 class Row(NamedTuple):

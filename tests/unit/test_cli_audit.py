@@ -313,6 +313,11 @@ class TestSearching:
         assert [record["plates"] for record in records] == [[{"plate": "ZZ99ZZZ", "found": False}]]
         assert cli.json("audit", "search", "--user", "nobody") == []
 
+    def test_bytes_that_are_no_text_find_nothing(self, cli, trail, directory):
+        """An argument can have any bytes; the record of the search has them escaped."""
+        assert cli.json("audit", "search", "--user", "\udcff") == []
+        assert last(directory)["criteria"] == {"user": "\\udcff"}
+
     def test_the_newest_come_first(self, cli, trail):
         """A table has the newest 100, or as many as asked for; JSON has all as before."""
         for number in range(120):

@@ -38,7 +38,7 @@ def records_in(view: View, period: TimeSpan) -> Iterator[tuple[bytes, Record | N
     Raises AuditError if a segment was removed meanwhile, and OSError.
     """
     for stretch in view.stretches:
-        if stretch.seal is None or period.overlaps(stretch.seal):
+        if period.overlaps(stretch.seal):
             for line in stretch.lines():
                 record = find_record(line)
                 if record is None or period.has(record.time):

@@ -70,12 +70,12 @@ def _find(engine: Engine, name: str) -> AuditHost | None:
 
 def off_fault(engine: Engine) -> str:
     """Return why this host must not answer with VERIFYD_AUDIT=off; empty if it may."""
-    hosts = list_hosts(engine)
-    own = [each for each in hosts if each.machine == machine()]
+    hosts, this = list_hosts(engine), machine()
+    own = [each for each in hosts if each.machine == this]
     on = next((each for each in own or hosts if each.is_on), None)
     if on is None:
         return ""
-    whose = "this host" if on.machine == machine() else on.name
+    whose = "this host" if own else on.name
     return (
         f"the audit trail of {whose} is on, so look-ups must be recorded: set VERIFYD_AUDIT=on, or "
         'run "verifyd audit off --reason TEXT" to switch it off on this host'

@@ -201,16 +201,13 @@ def _days(record: Record) -> str:
 def _told(record: Record) -> tuple[str, str]:
     asked = [each for each in record.plates if not each.suggested] or record.plates
     if len(asked) == 1:
+        (plate,) = asked
+        answer = ": ".join(filter(None, [", ".join(plate.events), _verdicts(plate)]))
         suggested = len(record.plates) - 1
-        return asked[0].plate, _answer(asked[0]) + f", {suggested} suggested" * bool(suggested)
+        return plate.plate, answer + f", {suggested} suggested" * bool(suggested)
     if asked:
         return f"{len(asked):,} plates", ""
     return (record.criteria.plate or "" if record.criteria else ""), ""
-
-
-def _answer(plate: Plate) -> str:
-    """Return what the client was told about the plate, after the events that it was told."""
-    return ": ".join(filter(None, [", ".join(plate.events), _verdicts(plate)]))
 
 
 def _verdicts(plate: Plate) -> str:

@@ -77,9 +77,6 @@ class Tallies:
         """Return all values, those with most look-ups first."""
         return [Tally(name, n, self._plates[name]) for name, n in self._look_ups.most_common()]
 
-    def by_name(self) -> list[Tally]:
-        return sorted(self.most())
-
 
 class Frequent:
     """Counts many different values, and forgets those that are rare.
@@ -261,7 +258,7 @@ def report(
         by_account=counts.accounts.most(),
         by_reason=counts.reasons.most(),
         by_operation=counts.operations.most(),
-        by_day=counts.days.by_name(),
+        by_day=sorted(counts.days.most()),
         top_plates=_top_plates(counts, views, period),
         users_above_usual=counts.users.peaks()[:_PEAKS_SHOWN],
         are_all_users_compared=counts.users.are_all,
@@ -316,18 +313,10 @@ def _top_plates(counts: _Counts, views: Sequence[View], period: TimeSpan) -> lis
     if not counts.plates.is_exact:
         for each in top:
             query = Query("plate", each.plate, period)
-            each.times = sum(_times(view, query) for view in views)
+            found = chain.from_iterable(search(view, query) for view in views)
+            look_ups = (record for record in found if record.operation not in _NO_LOOK_UPS)
+            each.times = sum(not its.suggested for record in look_ups for its in record.plates)
     return sorted(top, key=lambda each: -each.times)
-
-
-def _times(view: View, query: Query) -> int:
-    found = search(view, query)
-    return sum(
-        not each.suggested
-        for record in found
-        if record.operation not in _NO_LOOK_UPS
-        for each in record.plates
-    )
 
 
 def _held(directory: Path, keep: str) -> TrailContents:

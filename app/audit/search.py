@@ -35,9 +35,9 @@ class TimeSpan(NamedTuple):
         """Tell whether a record of this time is in the period."""
         return self.since <= time <= self.until
 
-    def overlaps(self, seal: Seal) -> bool:
-        """Tell whether a sealed segment can have records of the period."""
-        return seal.first <= self.until and seal.last >= self.since
+    def overlaps(self, seal: Seal | None) -> bool:
+        """Tell whether a segment can have records of the period; it can if it is not sealed."""
+        return seal is None or (seal.first <= self.until and seal.last >= self.since)
 
 
 def first_moment(text: str) -> str:
@@ -122,8 +122,12 @@ def _found_in(
     # As it is in a record. PERF: decoding a line takes ten times as long as finding this in it.
     needle = msgspec.json.encode(query.value.encode(errors="replace").decode())
     for line in part.stretch.lines(blocks, needle, newest_first=newest_first):
-        record = _matching(line, query)
-        if record is not None:
+        record = find_record(line)
+        if record is None or not query.period.has(record.time):
+            continue
+        if (query.kind, query.value) in keys_in(record):
+            if query.kind == "plate":
+                record.plates = [each for each in record.plates if each.plate == query.value]
             yield record
 
 
@@ -178,11 +182,7 @@ def operations(view: View, name: str) -> Iterator[tuple[int, Record]]:
 
 def plan(view: View, query: Query, *, scan: bool) -> list[SegmentPart]:
     """Return the segments to read, oldest first. Raises AuditError, OSError."""
-    stretches = [
-        stretch
-        for stretch in view.stretches
-        if stretch.seal is None or query.period.overlaps(stretch.seal)
-    ]
+    stretches = [each for each in view.stretches if query.period.overlaps(each.seal)]
     for _ in range(_PLANS_MAX):
         try:
             blocks = {} if scan else _indexed(view.directory, query, stretches)
@@ -217,14 +217,3 @@ def _indexed(directory: Path, query: Query, stretches: Iterable[Stretch]) -> dic
             continue  # It is damaged, or no file: the segments are read.
         blocks |= found
     return blocks
-
-
-def _matching(line: bytes, query: Query) -> Record | None:
-    record = find_record(line)
-    if record is None or not query.period.has(record.time):
-        return None
-    if (query.kind, query.value) not in keys_in(record):
-        return None
-    if query.kind == "plate":
-        record.plates = [each for each in record.plates if each.plate == query.value]
-    return record

@@ -64,7 +64,6 @@ class AnswerComparer:
         self._engine, self._register, self._kind = engine, register, kind
         self._basis, self._counts = basis, counts
         self._judge = Judge(basis.day, basis.mot_first_years)
-        self._key_columns = order_of(kind).key_columns
         self._attached_state: str | None = None
         self._registers: tuple[RegisterRef, ...] = ()
         """The registers of the state that is attached."""
@@ -143,25 +142,20 @@ class AnswerComparer:
         """Return by plate all rows of the loaded register, before and after the load."""
         if self._kind == Kind.VEHICLES:  # A vehicle has one row, which is in the change.
             return changes
-        own = [each for each in registers if each.name == self._register]
-        held = self._rows(own, self._kind, list(changes)).get(self._register)
+        loaded = [each for each in registers if each.name == self._register]
+        held = self._rows(loaded, self._kind, list(changes)).get(self._register)
         if held is None:
             return changes
-        return {
-            plate: self._applied(held.get(plate, ()), *its_changes)
-            for plate, its_changes in changes.items()
-        }
-
-    def _applied(
-        self, held: Sequence[Columns], before: Sequence[Columns], after: Sequence[Columns]
-    ) -> OwnRows:
-        """Return the rows of a plate, and those that changes make of them."""
-        size = self._key_columns
-        rows = {row[:size]: row for row in held}
-        for row in before:
-            rows.pop(row[:size], None)
-        rows |= {row[:size]: row for row in after}
-        return held, list(rows.values())
+        own: dict[str, OwnRows] = {}
+        size = order_of(self._kind).key_columns
+        for plate, (removed, added) in changes.items():
+            before = held.get(plate, ())
+            rows = {row[:size]: row for row in before}
+            for row in removed:
+                rows.pop(row[:size], None)
+            rows |= {row[:size]: row for row in added}
+            own[plate] = before, list(rows.values())
+        return own
 
     def compared(
         self, state: str, own: Mapping[str, OwnRows]

@@ -155,7 +155,7 @@ class StoredRows:
     """The rows that a register holds, taken in the order of their keys.
 
     Args:
-        pages: all rows in this order, from `Table.pages`.
+        pages: all rows in this order, from `RegisterTable.pages`.
     """
 
     def __init__(self, kind: Kind, pages: Iterator[list[Columns]]) -> None:
@@ -165,8 +165,8 @@ class StoredRows:
 
     def take(self, last: str | None = None) -> Iterator[list[Columns]]:
         """Yield the rows up to a key that are left, in lists; all of them by default."""
-        while self._page or self._read():
-            page, self._page = self._page, []
+        while page := self._page or next(self._pages, []):
+            self._page = []
             if last is not None and self._key_of(page[-1]) > last:
                 end = bisect_right(page, last, key=self._key_of)
                 page, self._page = page[:end], page[end:]
@@ -174,7 +174,3 @@ class StoredRows:
                 yield page
             if self._page:
                 return
-
-    def _read(self) -> bool:
-        self._page = next(self._pages, [])
-        return bool(self._page)

@@ -233,29 +233,17 @@ def judged_plate(found: FoundPlate, day: str, period: Period | None = None) -> P
     record = found.record
     if record is None:
         return unanswered_plate(found)
-
-    if period is None:
+    if period is not None:
+        insured, _, is_known = judge_period(record, period, judge_insurance)
+        compliant, _, is_compliance_known = judge_period(record, period, judge)
+        unknown: tuple[str, ...] = () if is_compliance_known else ("compliant",)
+    else:
         judgement = judge(record, day)
-        unknown = unknown_checks(judgement) or ()
-        if not judgement.insurance.is_known:
-            unknown = ("insured", *unknown)
-        return Plate(
-            record.registration,
-            found=True,
-            insured=judgement.insurance.is_good,
-            compliant=judgement.is_compliant,
-            unknown=unknown,
-        )
-    insured = judge_period(record, period, judge_insurance)
-    compliant = judge_period(record, period, judge)
-    names = (("insured", insured.is_known), ("compliant", compliant.is_known))
-    return Plate(
-        record.registration,
-        found=True,
-        insured=insured.is_valid,
-        compliant=compliant.is_valid,
-        unknown=tuple(name for name, is_known in names if not is_known),
-    )
+        insured, compliant = judgement.insurance.is_good, judgement.is_compliant
+        is_known, unknown = judgement.insurance.is_known, unknown_checks(judgement) or ()
+    if not is_known:
+        unknown = ("insured", *unknown)
+    return Plate(record.registration, True, insured, compliant, unknown)
 
 
 def shown_plates(explained: Explained, day: str, period: Period | None) -> Iterator[Plate]:

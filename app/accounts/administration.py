@@ -17,10 +17,13 @@ from app.accounts.models import (
     Enquiry,
     OnOff,
     Plan,
+    account_state,
+    key_state,
+    plan_state,
     require_text,
+    subject_of,
 )
 from app.accounts.restrictions import UNRESTRICTED, Restrictions, hash_columns
-from app.accounts.states import account_state, key_state, plan_state, subject_of
 from app.accounts.tokens import TAG_CHARACTERS, Token, is_key_id, new_token, random_base62
 from app.accounts.usage.counts import CONSOLE
 from app.actions import Actor, Name, Subject, changing, record

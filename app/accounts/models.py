@@ -1,4 +1,4 @@
-"""The tables of accounts, plans and keys."""
+"""The tables of accounts, plans and keys, and what the record of actions has of them (D130)."""
 
 from typing import Final, Literal
 
@@ -6,8 +6,9 @@ import peewee
 
 from app import clock
 from app.accounts.restrictions import Restrictions
+from app.actions import State, Subject
 from app.errors import OperatorError
-from app.settings.enquiries import text_fault
+from app.settings.enquiries import split_reasons, text_fault
 
 BULK_MAX = 10_000
 """The most registrations in one bulk request that any plan may allow (D12)."""
@@ -107,6 +108,55 @@ class ApiKey(peewee.Model):
     def restrictions(self) -> Restrictions:
         """What it is restricted to."""
         return Restrictions.of(self.only, self.networks)
+
+
+def account_state(account: Account) -> State:
+    """Return the members of an account that an action can change, as commands print them."""
+    return {
+        "plan": account.plan_id,
+        "status": account.status,
+        "suspended_at": _time(account.suspended_at),
+    }
+
+
+def plan_state(plan: Plan) -> State:
+    """Return everything of a plan but its name."""
+    return {
+        "requests": plan.requests,
+        "window_seconds": plan.window_seconds,
+        "bulk_max": plan.bulk_max,
+        "domains_max": plan.domains_max,
+        "watches_max": plan.watches_max,
+        "enquiry": plan.enquiry,
+        "enquiry_reasons": split_reasons(plan.enquiry_reasons),
+        "suggest": plan.suggest,
+        "sandbox": plan.sandbox,
+    }
+
+
+def key_state(key: ApiKey) -> State:
+    """Return the members of a key that an action can change, its label and its restrictions.
+
+    SEC: the secret and its hash are not among them.
+    """
+    return {
+        "label": key.label,
+        **key.restrictions._asdict(),
+        "expires_at": _time(key.expires_at),
+        "revoked_at": _time(key.revoked_at),
+        "replaced_by": key.replaced_by,
+    }
+
+
+def subject_of(changed: Account | ApiKey) -> Subject:
+    """Return an account, or a key that was read with its account, as the subject of an action."""
+    if isinstance(changed, ApiKey):
+        return Subject("key", changed.id, changed.account.name)
+    return Subject("account", changed.name, changed.name)
+
+
+def _time(epoch_seconds: int | None) -> str | None:
+    return None if epoch_seconds is None else clock.iso_utc(epoch_seconds)
 
 
 def require_text(what: str, text: str, characters_max: int = NAME_CHARACTERS_MAX) -> str:

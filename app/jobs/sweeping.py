@@ -10,7 +10,7 @@ from typing import Any
 import peewee
 
 from app.accounts.administration import require_account
-from app.accounts.states import subject_of
+from app.accounts.models import subject_of
 from app.accounts.usage.store import add_events
 from app.actions import Actor, changing, record
 from app.audit.record import Plate

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple, TextIO
 import peewee
 
 from app.accounts.administration import require_account, require_plan
-from app.accounts.states import subject_of
+from app.accounts.models import subject_of
 from app.actions import changing, complete, record
 from app.audit.record import AuditError
 from app.audit.recording import recording, said_by_command

@@ -112,7 +112,10 @@ def write(
     is_complete = False
     try:
         with engine.atomic():
-            _add(engine, changes, zone)
+            accounts = sorted({each.counted.caller[:2] for each in changes})
+            hours = _summed(changes, lambda began_at: began_at - began_at % HOUR_SECONDS)
+            days = _summed(changes, lambda began_at: clock.day_of(began_at, zone).isoformat())
+            _upsert(engine, accounts, hours, days)
             if old is not None:
                 _prune(engine, zone, old)
             is_complete = True
@@ -138,13 +141,6 @@ def add_events(engine: Engine, account_id: int, account: str, events: int, zone:
     _upsert(
         engine, [(account_id, account)], [(account_id, hour, *which)], [(account_id, day, *which)]
     )
-
-
-def _add(engine: Engine, changes: Sequence[CountIncrease], zone: tzinfo) -> None:
-    accounts = sorted({each.counted.caller[:2] for each in changes})
-    hours = _summed(changes, lambda began_at: began_at - began_at % HOUR_SECONDS)
-    days = _summed(changes, lambda began_at: clock.day_of(began_at, zone).isoformat())
-    _upsert(engine, accounts, hours, days)
 
 
 def _upsert(

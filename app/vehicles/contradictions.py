@@ -7,10 +7,12 @@ The rules decide between registers, and an answer does not show that another one
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from app.storage.engine import Engine
 from app.storage.registers import with_current_registers
 from app.vehicles.compliance import judge, judge_mot, judge_tax
-from app.vehicles.facts import Basis, PlateFacts, Record, VehicleFacts
+from app.vehicles.facts import PlateFacts, Record
 from app.vehicles.reader import FoundPlate, VehicleReader
 from app.vehicles.records import Read
 
@@ -72,28 +74,20 @@ def _sayings(
     ((_, vehicle),) = held.vehicles
     if vehicle.insured is not None and (basis is None or basis.was_known(vehicle.updated, day)):
         insured.add(vehicle.insured)
-    alone = _alone(vehicle, basis)
+    alone = msgspec.structs.replace(
+        record,
+        mot_expiry=vehicle.mot_expiry,
+        mot_exempt=vehicle.mot_exempt,
+        mot_first_years=0,
+        tax_status=vehicle.tax_status,
+        tax_due=vehicle.tax_due,
+        held=PlateFacts([("", vehicle)], [], []),
+    )
     papers = (judge_paper(alone, day) for judge_paper in (judge_mot, judge_tax))
     mot, tax = (
         {each.is_good} if each.is_known and each.reason != "unknown" else set() for each in papers
     )
     return insured, mot, tax, fines
-
-
-def _alone(vehicle: VehicleFacts, basis: Basis | None) -> Record:
-    """Return the papers of a vehicle as one register knows them."""
-    return Record(
-        registration="",
-        insured=None,
-        updated=vehicle.updated,
-        policy=None,
-        mot_expiry=vehicle.mot_expiry,
-        mot_exempt=vehicle.mot_exempt,
-        tax_status=vehicle.tax_status,
-        tax_due=vehicle.tax_due,
-        basis=basis,
-        held=PlateFacts([("", vehicle)], [], []),
-    )
 
 
 def look_up_contradicted(

@@ -161,9 +161,13 @@ def open_current(directory: Path, least: int, require_owner: Check) -> OpenSegme
             return open_segment(directory, newest, require_owner)
         number = max(newest.number, sealed) + 1
         segment = Segment(max(number, least), hour)
-        descriptor = os.open(
-            directory / segment.file_name, _FLAGS | os.O_CREAT | os.O_EXCL, OPEN_MODE
-        )
-        # A power cut must not take the name, and with it all records.
-        sync(directory)
+        path = directory / segment.file_name
+        descriptor = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, OPEN_MODE)
+        try:
+            # A power cut must not take the name, and with it all records.
+            sync(directory)
+        except OSError:
+            os.close(descriptor)
+            path.unlink()
+            raise
         return OpenSegment(directory, segment, descriptor, require_owner)

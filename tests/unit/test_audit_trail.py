@@ -103,6 +103,22 @@ class TestAppending:
         assert plates(directory) == ["A1", "B2", "C3", "D4"]
         assert len(names(directory)) == 2
 
+    def test_a_segment_whose_name_is_not_on_disk_is_not_used(self, trail, directory, monkeypatch):
+        """A power cut would take it with all its records, so the next attempt makes another one."""
+
+        def fail(_path: object) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        before = len(os.listdir("/proc/self/fd"))
+        with monkeypatch.context() as patched:
+            patched.setattr("app.audit.open_segment.sync", fail)
+            with pytest.raises(AuditError, match="Input/output error"):
+                trail.append(look_up("A1"))
+        assert names(directory) == []
+        assert len(os.listdir("/proc/self/fd")) == before
+        trail.append(look_up("B2"))
+        assert plates(directory) == ["B2"]
+
     def test_processes_share_the_segment_of_the_hour(self, trail, directory):
         """A second process continues in the segment that is there."""
         trail.append(look_up("A1"))

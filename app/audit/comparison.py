@@ -5,7 +5,7 @@ that lost records. More plates are no finding: a killed process loses counts, bu
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from pathlib import Path
@@ -131,11 +131,15 @@ def comparison_of(
     cannot be read.
     """
     hosts, today = list_hosts(engine), clock.today(zone)
+    # Those that began switched off have recorded nothing.
+    recording = [host for host in hosts if host.is_on or (host.off_at or 0) > host.since]
     trails = _trails(views)
-    fault = _hosts_fault(hosts, trails)
-    if fault:
+    if not recording:
+        return Comparison([], zone, {}, "the database knows no host whose trail is on")
+    if absent := [host.name for host in recording if host.machine not in trails]:
+        fault = f"the trails of these hosts are not given: {', '.join(absent)}"
         return Comparison([], zone, {}, fault)
-    begun = [local_day(_begin(each, trails[each.machine]), zone) for each in _with_trail(hosts)]
+    begun = [local_day(_begin(each, trails[each.machine]), zone) for each in recording]
     # SEC: a forged time can be after all days.
     begin = min(max(begun), today) + _DAY
     first = max(local_day(period.since, zone), today - KEPT_DAYS * _DAY, begin)
@@ -154,28 +158,13 @@ def comparison_of(
     return Comparison(days, zone, vehicles)
 
 
-_Trails = Mapping[str, Sequence[View]]
-"""A trail and its copies, by the machine of its host."""
-
-
-def _trails(views: Iterable[View]) -> _Trails:
+def _trails(views: Iterable[View]) -> Mapping[str, Sequence[View]]:
+    """Return each trail and its copies, by the machine of its host."""
     found: dict[str, list[View]] = {}
     for view in views:
         if owner := find_owner(view.directory):
             found.setdefault(owner.machine, []).append(view)
     return found
-
-
-def _with_trail(hosts: Iterable[AuditHost]) -> Iterator[AuditHost]:
-    """Yield the hosts that have recorded anything: those that began switched off have not."""
-    return (host for host in hosts if host.is_on or (host.off_at or 0) > host.since)
-
-
-def _hosts_fault(hosts: Collection[AuditHost], trails: _Trails) -> str:
-    if not any(_with_trail(hosts)):
-        return "the database knows no host whose trail is on"
-    absent = [host.name for host in _with_trail(hosts) if host.machine not in trails]
-    return f"the trails of these hosts are not given: {', '.join(absent)}" if absent else ""
 
 
 def _begin(host: AuditHost, views: Iterable[View]) -> str:

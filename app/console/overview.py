@@ -96,7 +96,11 @@ def disks(engine: Engine, config: Config) -> list[Disk]:
 
 
 def loads_by_day(engine: Engine, zone: tzinfo) -> tuple[list[str], list[Series]]:
-    """Return the last days, and how many loads were done and failed on each."""
+    """Return the last days, and how many loads were done and failed on each.
+
+    Those that run or were killed have not ended yet. One that is held or was accepted has not
+    failed, and changed nothing itself.
+    """
     today = clock.today(zone)
     days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     counts = {day: [0, 0] for day in days}
@@ -105,10 +109,8 @@ def loads_by_day(engine: Engine, zone: tzinfo) -> tuple[list[str], list[Series]]
     states = states_of_loads(engine)
     for number, started_at, status in query.tuples().execute(engine):
         day = clock.day_of(started_at, zone)
-        is_failed = status == "failed"
-        # One that is held or was accepted has not failed, and changed nothing itself.
-        if day in counts and not (is_failed and number in states):
-            counts[day][is_failed] += 1
+        if day in counts and number not in states and status != "running":
+            counts[day][status == "failed"] += 1
     return [f"{day.day} {day:%b}" for day in days], [
         Series("done", "good", [counts[day][0] for day in days]),
         Series("failed", "bad", [counts[day][1] for day in days]),

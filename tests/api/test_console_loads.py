@@ -102,6 +102,15 @@ class TestList:
         assert "sudo" not in page.text  # Nothing is installed here.
 
 
+def test_the_chart_counts_loads_that_have_ended(world, several, browser):
+    """A load that runs is not done yet, and nobody knows yet what became of a killed one."""
+    for _ in range(2):
+        assert "2 loads done and 1 failed in the last 14 days" in browser.get(ROOT).text
+        with locked(world.engine, "native"):
+            assert "2 loads done and 1 failed in the last 14 days" in browser.get(ROOT).text
+        begun(world.engine, "other")
+
+
 class TestDetail:
     def facts(self, page):
         return {row.dt.text: row.dd.text.strip() for row in page.html.select(".facts > div")}

@@ -16,7 +16,8 @@ from app.storage.engine import Engine
 
 ROWS_PER_PAGE = 50
 _PAGE_DIGITS_MAX = 9
-_FILTER_CHARACTERS_MAX = 100
+# The names of domains, which actions can have as subjects, are the longest.
+_FILTER_CHARACTERS_MAX = 255
 Permitted = Sequence[str] | Callable[[str], bool]
 """The values that a filter can have; empty for any text. Or a function that checks a value."""
 Condition = Callable[[str], peewee.Expression]

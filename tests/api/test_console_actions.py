@@ -203,6 +203,15 @@ class TestFilters:
             assert [row["Action"] for row in rows_of(page)] == expected
 
     @ON_SQLITE  # The database decides nothing here.
+    def test_the_longest_subject_is_found(self, world, browser):
+        """The name of a domain can be longer than those of people and accounts."""
+        name = ".".join(["a" * 61] * 4 + ["com"])
+        record(world.engine, ANN, "domains.suspend", Subject("domain", name), {}, {"status": "x"})
+        assert listed(browser, subject=name) == ["domains.suspend"]
+        field = browser.get(ACTIONS).html.select_one("input[name=subject]")
+        assert int(field["maxlength"]) >= len(name)
+
+    @ON_SQLITE  # The database decides nothing here.
     @pytest.mark.parametrize("name", ["by", "subject", "account"])
     def test_no_link_holds_a_key(self, world, browser, name):
         """A key that is searched for is left out of the page, as it is out of the record."""

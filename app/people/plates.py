@@ -68,7 +68,8 @@ class PlateLimits:
         """Count the plates of a look-up, which is done in this context.
 
         They are counted before it, so that a killed process gives nothing away, and given back if
-        it fails. Raises LimitReached; peewee.PeeweeException if they cannot be counted.
+        it fails or is given up (D45). Raises LimitReached; peewee.PeeweeException if they cannot be
+        counted.
         """
         limit = self._limits.get(session.role)
         if limit is None:
@@ -86,7 +87,7 @@ class PlateLimits:
         # A full disk must not cost a day.
         try:
             yield
-        except Exception:
+        except BaseException:
             self._give_back(row, plates)
             raise
 

@@ -20,6 +20,7 @@ from app.audit.view import views_of
 from app.console.rendering import ROOT
 from app.people.plates import LimitReached, PersonDay, PlateLimits
 from app.people.sessions import Session
+from app.serve.http.envelope import Deadline, GivenUp
 from app.settings.roles import Role
 from app.storage.engine import close_quietly
 from tests.api.console import signed_in
@@ -282,22 +283,26 @@ class Test503:
         assert console.counted() == {("22", "ann"): 2}
         assert console.used() == [("console", "", "console", (1, 0, 0, 5), 2)]
 
+    def test_plates_are_given_back_if_the_look_up_is_given_up(self, console, monkeypatch):
+        """Its time was up (D45), so the person got no answer for them."""
+
+        def give_up(self, *records):
+            raise GivenUp
+
+        clerk = signed_in(console.world, Deadline(console.application), Role.CLERK)
+        ask(clerk, 2)
+        with monkeypatch.context() as patched:
+            patched.setattr(Trail, "append", give_up)
+            assert ask(clerk, 3).status_int == 500
+        assert console.counted() == {("22", "ann"): 2}
+
     def test_a_killed_process_gives_nothing_away(self, console, monkeypatch):
         """Plates are counted before the answer is recorded."""
-
-        class Killed(BaseException):
-            pass
-
-        def killed(self, *records):
-            raise Killed
-
+        counted = []
         clerk = console.person()
-        monkeypatch.setattr(Trail, "append", killed)
-        with pytest.raises(Killed):
-            ask(clerk, 5)
-        monkeypatch.undo()
-        console.__init__(console.world, monkeypatch)
-        assert ask(console.person()).status_int == 429
+        monkeypatch.setattr(Trail, "append", lambda *_: counted.append(console.counted()))
+        ask(clerk, 5)
+        assert counted == [{("22", "ann"): 5}]
 
 
 class TestUsage:

@@ -64,47 +64,7 @@ _CONDITIONS = {
     "account": lambda tag: Account.tag == tag,
     "status": _has_status,
 }
-_AT_HAND = Field(
-    "key",
-    "Key, or its id",
-    f"A whole key, or the {KEY_ID_CHARACTERS} characters of an id.",
-)
 _EVERYTHING = "everything"
-_CREATION = (
-    Field("label", "Label", "Tells keys apart, such as billing or test.", is_required=False),
-    Field(
-        "expires",
-        "Last day",
-        "The key works until the end of this day in UTC. Without a day it does not expire.",
-        is_required=False,
-        kind="date",
-    ),
-    Field(
-        "only",
-        "Operations",
-        "What the key may be used for.",
-        is_required=False,
-        choices=(_EVERYTHING, *AREAS),
-    ),
-    Field(
-        "networks",
-        "Networks",
-        f"Where the key may be used from, such as 203.0.113.0/24: up to {NETWORKS_MAX}, each on a "
-        f"line of its own. All addresses if empty. With networks, {NO_ADDRESS}.",
-        NETWORKS_MAX * (NETWORK_CHARACTERS_MAX + len("\r\n")),
-        is_required=False,
-        kind="lines",
-    ),
-)
-_ROTATION = (
-    Field(
-        "grace",
-        "Hours",
-        "How long the old key still works, so that the new one can be put in place. 0 ends it now.",
-        kind="number",
-        most=GRACE_SECONDS_MAX // _HOUR_SECONDS,
-    ),
-)
 _SENT_BEFORE = (
     "The keys have changed meanwhile",
     "No key was created by this form. If you have sent it before, as by reloading the page with "
@@ -170,7 +130,11 @@ class KeySearch(RowlessForm):
     """
 
     template = "keys/find.html"
-    fields = (_AT_HAND,)
+    fields = (
+        Field(
+            "key", "Key, or its id", f"A whole key, or the {KEY_ID_CHARACTERS} characters of an id."
+        ),
+    )
 
     def _accept(self, req: ConsoleRequest, resp: falcon.Response, row: None, form: Form) -> None:
         # Whether the secret is right does not matter, as for `verifyd keys revoke`.
@@ -190,7 +154,32 @@ class KeyCreation(FormPage[Account]):
     """GET, POST /console/accounts/{tag}/keys/new. Creates a key, and shows it once."""
 
     entity, template = ACCOUNTS, "keys/new.html"
-    fields = _CREATION
+    fields = (
+        Field("label", "Label", "Tells keys apart, such as billing or test.", is_required=False),
+        Field(
+            "expires",
+            "Last day",
+            "The key works until the end of this day in UTC. Without a day it does not expire.",
+            is_required=False,
+            kind="date",
+        ),
+        Field(
+            "only",
+            "Operations",
+            "What the key may be used for.",
+            is_required=False,
+            choices=(_EVERYTHING, *AREAS),
+        ),
+        Field(
+            "networks",
+            "Networks",
+            f"Where the key may be used from, such as 203.0.113.0/24: up to {NETWORKS_MAX}, each "
+            f"on a line of its own. All addresses if empty. With networks, {NO_ADDRESS}.",
+            NETWORKS_MAX * (NETWORK_CHARACTERS_MAX + len("\r\n")),
+            is_required=False,
+            kind="lines",
+        ),
+    )
 
     def _values(self, req: ConsoleRequest, row: Account) -> Values:
         return {"account": row, "version": self._version(row)}
@@ -233,7 +222,16 @@ class KeyRotation(FormPage[ApiKey]):
     """GET, POST /console/keys/{key_id}/rotate. Creates a key's successor, and shows it once."""
 
     entity, template = _KEYS, "keys/rotate.html"
-    fields = _ROTATION
+    fields = (
+        Field(
+            "grace",
+            "Hours",
+            "How long the old key still works, so that the new one can be put in place. 0 ends it "
+            "now.",
+            kind="number",
+            most=GRACE_SECONDS_MAX // _HOUR_SECONDS,
+        ),
+    )
 
     def _initial(self, row: ApiKey) -> Mapping[str, str]:
         _require_rotatable(row)

@@ -50,17 +50,15 @@ _LOOK_UP: Rights = {"GET": Right.LOOK_UP, "POST": Right.LOOK_UP}
 _ASK: Rights = {"GET": Right.READ, "POST": Right.READ}
 """A form that changes nothing, sent with POST to keep its values out of URLs."""
 _CHANGE: Rights = {"GET": Right.CHANGE, "POST": Right.CHANGE}
+_RESULT: Rights = {"GET": Right.CHANGE}
+"""Plates and answers that an operator has asked for."""
 _AUDIT: Rights = {"GET": Right.AUDIT, "POST": Right.AUDIT}
 
 PAGES: tuple[Page, ...] = (
     Page("", overview.Overview, _READ, "Overview"),
     Page("/registers", registers.RegisterList, _READ, "Registers"),
     Page("/registers/{name}", registers.RegisterPage, _READ),
-    Page(
-        "/registers/{name}/rollback/{load_id}",
-        register_changes.RegisterRollback,
-        _CHANGE,
-    ),
+    Page("/registers/{name}/rollback/{load_id}", register_changes.RegisterRollback, _CHANGE),
     Page("/registers/{name}/accept/{load_id}", register_changes.RegisterAcceptance, _CHANGE),
     Page("/registers/{name}/reject/{load_id}", register_changes.RegisterRejection, _CHANGE),
     Page("/registers/{name}/drop", register_changes.RegisterDrop, _CHANGE),
@@ -71,12 +69,8 @@ PAGES: tuple[Page, ...] = (
     Page("/loads/{load_id}", loads.LoadPage, _READ),
     Page("/loads/{load_id}/changed", changed_answers.ChangedAnswers, _CHANGE),
     # NOTE: no load has this number.
-    Page("/loads/changed/{audit_task}", changed_answers.ChangedAnswersList, {"GET": Right.CHANGE}),
-    Page(
-        "/loads/changed/{audit_task}/{file}",
-        changed_answers.ChangedAnswersFile,
-        {"GET": Right.CHANGE},
-    ),
+    Page("/loads/changed/{audit_task}", changed_answers.ChangedAnswersList, _RESULT),
+    Page("/loads/changed/{audit_task}/{file}", changed_answers.ChangedAnswersFile, _RESULT),
     Page("/look-up", look_up_page.LookUpPage, _LOOK_UP, "Look up"),
     Page("/accounts", accounts.AccountList, _READ, "Accounts"),
     # NOTE: before the page of an account, whose tag always has six characters.
@@ -109,8 +103,8 @@ PAGES: tuple[Page, ...] = (
     Page("/watches/{tag}/events", watches.AccountEvents, _CHANGE),
     Page("/watches/{tag}/accept", watches.HeldAcceptance, _CHANGE),
     # NOTE: no account has this tag.
-    Page("/watches/files/{audit_task}", watches.WatchFilePage, {"GET": Right.CHANGE}),
-    Page("/watches/files/{audit_task}/{file}", watches.WatchFile, {"GET": Right.CHANGE}),
+    Page("/watches/files/{audit_task}", watches.WatchFilePage, _RESULT),
+    Page("/watches/files/{audit_task}/{file}", watches.WatchFile, _RESULT),
     Page("/usage", usage.UsagePage, _READ, "Usage"),
     Page("/audit", audit.AuditPage, _AUDIT, "Audit"),
     Page("/audit/export", audit.AuditExport, _AUDIT),

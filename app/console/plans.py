@@ -8,14 +8,7 @@ import peewee
 
 from app.accounts import administration
 from app.accounts.administration import DEFAULT_PLAN, PLAN_LIMITS, PLAN_NAME_CHARACTERS_MAX
-from app.accounts.models import (
-    ENQUIRIES,
-    ON_OFF,
-    Account,
-    Enquiry,
-    OnOff,
-    Plan,
-)
+from app.accounts.models import ENQUIRIES, ON_OFF, Account, Enquiry, OnOff, Plan
 from app.actions import Actor, changing
 from app.console.form_pages import Confirmation, ConfirmationText, Entity, FormPage, RowlessForm
 from app.console.forms import Field, Form, version_of
@@ -34,11 +27,11 @@ _LABELS: Mapping[str, tuple[str, str]] = {
     "domains_max": ("Domains", "The most domains that an account may have."),
     "watches_max": ("Watches", "The most vehicles that an account may watch for changes."),
 }
-_LIMITS = tuple(
-    Field(name, label, hint, kind="number", least=PLAN_LIMITS[name][0], most=PLAN_LIMITS[name][1])
-    for name, (label, hint) in _LABELS.items()
-)
-_ENQUIRY = (
+_FIELDS = (
+    *(
+        Field(name, *texts, kind="number", least=PLAN_LIMITS[name][0], most=PLAN_LIMITS[name][1])
+        for name, texts in _LABELS.items()
+    ),
     Field(
         "enquiry",
         "Enquiry",
@@ -53,26 +46,13 @@ _ENQUIRY = (
         REASONS_MAX * (ENQUIRY_CHARACTERS_MAX + len(", ")),
         is_required=False,
     ),
-)
-_SUGGEST = Field(
-    "suggest",
-    "Suggestions",
-    "Whether the 404 of a look-up shows known plates that look like the one asked for. This "
-    "tells clients that they exist.",
-    choices=ON_OFF,
-)
-_SANDBOX = Field(
-    "sandbox",
-    "Sandbox",
-    "Whether its accounts get invented answers, for tests. This can never be changed.",
-    choices=ON_OFF,
-)
-_FIELDS = (*_LIMITS, *_ENQUIRY, _SUGGEST)
-_NAME = Field(
-    "name",
-    "Name",
-    "Accounts are on a plan by its name, which cannot be changed later.",
-    PLAN_NAME_CHARACTERS_MAX,
+    Field(
+        "suggest",
+        "Suggestions",
+        "Whether the 404 of a look-up shows known plates that look like the one asked for. This "
+        "tells clients that they exist.",
+        choices=ON_OFF,
+    ),
 )
 
 
@@ -166,7 +146,21 @@ class PlanCreation(RowlessForm):
     """
 
     template = "plans/new.html"
-    fields = (_NAME, *_FIELDS, _SANDBOX)
+    fields = (
+        Field(
+            "name",
+            "Name",
+            "Accounts are on a plan by its name, which cannot be changed later.",
+            PLAN_NAME_CHARACTERS_MAX,
+        ),
+        *_FIELDS,
+        Field(
+            "sandbox",
+            "Sandbox",
+            "Whether its accounts get invented answers, for tests. This can never be changed.",
+            choices=ON_OFF,
+        ),
+    )
 
     def _initial(self, row: None) -> Mapping[str, str]:
         default = _PLANS.find(self.engine, DEFAULT_PLAN)

@@ -4,7 +4,6 @@ It shows recorded counts, and counts no rows of registers.
 """
 
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta, tzinfo
 from typing import NamedTuple
@@ -15,7 +14,6 @@ from app import clock
 from app.alerts.conditions import REFUSED, conditions_of
 from app.alerts.disk import free_bytes_by_directory, write_fault
 from app.alerts.loads import Freshness, freshness
-from app.alerts.message import Condition
 from app.config import Config
 from app.console.charts import Series, chart_of_hours
 from app.console.registers import latest_loads
@@ -34,22 +32,6 @@ LATEST = 8
 DAYS = 14
 
 
-class Health(NamedTuple):
-    """What is wrong, as `verifyd check` and `/readyz` say it."""
-
-    faults: list[str]
-    """Sentences: why the service is not ready, or will not start again."""
-    conditions: Sequence[tuple[Condition, RegisterLoad | None]]
-    """Problems that do not stop look-ups; each with the load concerned."""
-    warnings: list[str]
-    """Further sentences of `verifyd check`."""
-
-    @property
-    def is_well(self) -> bool:
-        """Whether nothing was found."""
-        return not (self.faults or self.conditions or self.warnings)
-
-
 class Disk(NamedTuple):
     """The file system of one or more directories."""
 
@@ -63,10 +45,14 @@ class Disk(NamedTuple):
         return round(100 * (1 - self.free_bytes / self.total_bytes)) if self.total_bytes else 100
 
 
-def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Health:
-    """Return what is wrong. Raises peewee.PeeweeException if the database cannot be read.
+def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshness]) -> Values:
+    """Return what is wrong, as `verifyd check` and `/readyz` say it.
 
-    Only `verifyd check` looks for what is wrong with listeners and time zones.
+    `faults` are sentences: why the service is not ready, or will not start again. `conditions` do
+    not stop look-ups; each comes with the load concerned. `warnings` are further sentences of
+    `verifyd check`, which alone looks for what is wrong with listeners and time zones.
+
+    Raises peewee.PeeweeException if the database cannot be read.
     """
     faults = [each.sentence for each in obstacles(engine, config, limits, versions(engine))]
     fault = write_fault(engine)
@@ -79,7 +65,8 @@ def health(engine: Engine, config: Config, limits: LimitStore, ages: list[Freshn
         each for each in conditions_of(engine, config, ages=ages).conditions if each.key != REFUSED
     ]
     loads = [find_load(engine, each.load) if each.load else None for each in conditions]
-    return Health(faults, list(zip(conditions, loads, strict=True)), warnings)
+    with_loads = list(zip(conditions, loads, strict=True))
+    return {"faults": faults, "conditions": with_loads, "warnings": warnings}
 
 
 def disks(engine: Engine, config: Config) -> list[Disk]:

@@ -207,14 +207,10 @@ def chart_of_hours(engine: Engine, zone: tzinfo) -> UsageChart:
     """
     used = usage_of_hours(engine, (By.HOUR,), hours=HOURS)
     counts = {each.hour: each.by_class for each in used}
-    begun = [first_hour(HOURS) + number * HOUR_SECONDS for number in range(HOURS)]
+    first, nothing = first_hour(HOURS), (0,) * len(CLASSES)
     columns = [
-        ChartColumn(
-            f"{datetime.fromtimestamp(hour, zone):%H:%M}",
-            counts.get(hour, (0,) * len(CLASSES)),
-            hour,
-        )
-        for hour in begun
+        ChartColumn(f"{datetime.fromtimestamp(hour, zone):%H:%M}", counts.get(hour, nothing), hour)
+        for hour in range(first, first + HOURS * HOUR_SECONDS, HOUR_SECONDS)
     ]
     return UsageChart(columns, "hour")
 

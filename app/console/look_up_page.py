@@ -49,7 +49,6 @@ _FIELDS = (
     Field("to", texts.TO, texts.TO_HINT, 10, False, kind="date"),
 )
 _DAYS = ("day", "from", "to")
-_DELIMITER = ","
 
 
 def enquiry_fields(config: Config) -> tuple[Field, ...]:
@@ -69,17 +68,6 @@ def note_enquiry_faults(form: Form) -> None:
         fault = enquiry_text_fault(form[name]) if form[name] else None
         if fault:
             form.faults.setdefault(name, f"{label} {fault}.")
-
-
-def _note_fault_of_days(form: Form) -> None:
-    """Note what is wrong with the days of a form, if each of them exists."""
-    if not form.faults.keys() & _DAYS:
-        as_of, first, last = (form[name] or None for name in _DAYS)
-        fault = period_fault(as_of, first, last, (texts.DAY, texts.FROM, texts.TO))
-        if fault:
-            label, text = fault
-            name = next(each.name for each in form.fields if each.label == label)
-            form.faults[name] = f"{label} {text}."
 
 
 class LookUpForm(Form):
@@ -120,7 +108,13 @@ class LookUpForm(Form):
         elif not self.needs_choice and len(self.plates) > BATCH_PLATES:
             self.faults["plates"] = texts.TOO_MANY.format(len(self.plates))
         note_enquiry_faults(self)
-        _note_fault_of_days(self)
+        if not self.faults.keys() & _DAYS:  # Each of them exists.
+            as_of, first, last = (self[name] or None for name in _DAYS)
+            fault = period_fault(as_of, first, last, (texts.DAY, texts.FROM, texts.TO))
+            if fault:
+                label, text = fault
+                name = next(each.name for each in self.fields if each.label == label)
+                self.faults[name] = f"{label} {text}."
 
     def next(self) -> Self:
         """Return the form for the next look-up.
@@ -285,7 +279,7 @@ class LookUpPage(Resource):
         if is_csv:
             days = "-to-".join(period or [day])
             ordered = [found[row.place - 1] for row in rows]
-            cells = Cells(_DELIMITER, day, period, tells_unknown=tells)
+            cells = Cells(",", day, period, tells_unknown=tells)
             send_csv(resp, f"look-up-{days}", _csv_lines(ordered, against, cells))
             return
         zone = self.config.timezone

@@ -117,7 +117,8 @@ def _text(req: falcon.Request, name: str, faults: list[str]) -> str:
 
 def _whose(given: Mapping[str, str], engine: Engine, faults: list[str]) -> Whose:
     account, key_id = given["account"], given["key"]
-    if account and not _is_account(engine, account):
+    named = Account.select().where(Account.name == account)
+    if account and not (is_known(engine, account) or named.exists(engine)):
         faults.append(
             f"No account is named “{account}”, and none that was deleted in the last {KEPT_DAYS} "
             "days was."
@@ -129,10 +130,6 @@ def _whose(given: Mapping[str, str], engine: Engine, faults: list[str]) -> Whose
     # was deleted with its account may still have usage.
     key = find_key(engine, key_id) if key_id else None
     return Whose(key.account.id if key else None, account or None, key_id or None)
-
-
-def _is_account(engine: Engine, name: str) -> bool:
-    return is_known(engine, name) or Account.select().where(Account.name == name).exists(engine)
 
 
 def _period(given: Mapping[str, str], today: date, faults: list[str]) -> Period:

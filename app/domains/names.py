@@ -55,8 +55,11 @@ def require_domain_name(text: str) -> str:
     if len(text) > _TEXT_CHARACTERS_MAX:
         raise _too_long(len(text))
     foreign = _FOREIGN.search(text)
+    if foreign and text.startswith(IDENTIFIER_PREFIX):
+        raise InvalidDomainName("Give the name of the domain, not its id.")
     if foreign:
-        raise InvalidDomainName(_foreign_fault(text, foreign[0]))
+        fault = _FOREIGN_FAULTS.get(foreign[0], "A domain name has no spaces or line ends.")
+        raise InvalidDomainName(fault)
     name = text.lower() if text.isascii() else _to_a_labels(text)
     name = name.removesuffix(".")
     labels = name.split(".")
@@ -86,13 +89,6 @@ def _length(label: str) -> str:
 
 def _too_long(characters: int) -> InvalidDomainName:
     return InvalidDomainName(f"{_LENGTH_RULE}; got {characters:,}.")
-
-
-def _foreign_fault(text: str, character: str) -> str:
-    """Return a sentence about a character that no domain name has; it quotes nothing else."""
-    if text.startswith(IDENTIFIER_PREFIX):
-        return "Give the name of the domain, not its id."
-    return _FOREIGN_FAULTS.get(character, "A domain name has no spaces or line ends.")
 
 
 def _to_a_labels(text: str) -> str:

@@ -68,24 +68,17 @@ def _curl(url: str, method: str, path: str, body: object) -> str:
 
 def _python(method: str, path: str, body: object, verdict: str | None) -> str:
     lines = [f"from verifyd import Client{', verdict' if verdict else ''}", "", "client = Client()"]
-    given = ""
+    asked = f'client.ask("{method}", "{path}")'
     if body is not None:
         lines.append(f"body = {_python_literal(body)}")
-        given = ", body"
-    asked = f'client.ask("{method}", "{path}"{given})'
+        asked = f'client.ask("{method}", "{path}", body)'
     if verdict is None:
-        lines.append(f"print({asked})")
-    else:
-        lines += [f"answer = {asked}", "print(answer)"]
-        lines += (
-            [f'print(verdict(answer, "{verdict}"))']
-            if body is None
-            else [
-                'for item in answer["results"]:',
-                f'    print(item["registration"], verdict(item, "{verdict}"))',
-            ]
-        )
-    return "\n".join(lines)
+        return "\n".join([*lines, f"print({asked})"])
+    lines += [f"answer = {asked}", "print(answer)"]
+    if body is None:
+        return "\n".join([*lines, f'print(verdict(answer, "{verdict}"))'])
+    each = f'    print(item["registration"], verdict(item, "{verdict}"))'
+    return "\n".join([*lines, 'for item in answer["results"]:', each])
 
 
 def _python_literal(value: object) -> str:
@@ -103,25 +96,17 @@ def _python_literal(value: object) -> str:
 def _typescript(method: str, path: str, body: object, verdict: str | None) -> str:
     imported = "Client, verdict" if verdict else "Client"
     lines = [f'import {{ {imported} }} from "./verifyd.ts";', "", "const client = new Client();"]
-    given = ""
+    asked = f'await client.ask("{method}", "{path}")'
     if body is not None:
         lines.append(f"const body = {json.dumps(body, ensure_ascii=False)};")
-        given = ", body"
-    asked = f'await client.ask("{method}", "{path}"{given})'
+        asked = f'await client.ask("{method}", "{path}", body)'
     if verdict is None:
-        lines.append(f"console.log({asked});")
-    else:
-        lines += [f"const answer = {asked};", "console.log(answer);"]
-        lines += (
-            [f'console.log(verdict(answer, "{verdict}"));']
-            if body is None
-            else [
-                "for (const item of answer.results) {",
-                f'  console.log(item.registration, verdict(item, "{verdict}"));',
-                "}",
-            ]
-        )
-    return "\n".join(lines)
+        return "\n".join([*lines, f"console.log({asked});"])
+    lines += [f"const answer = {asked};", "console.log(answer);"]
+    if body is None:
+        return "\n".join([*lines, f'console.log(verdict(answer, "{verdict}"));'])
+    each = f'  console.log(item.registration, verdict(item, "{verdict}"));'
+    return "\n".join([*lines, "for (const item of answer.results) {", each, "}"])
 
 
 Node = Mapping[str, Any]
@@ -174,7 +159,11 @@ class Operation(NamedTuple):
 
 
 class Reference:
-    """The operations of an OpenAPI 3.1 document, by tag and in its order."""
+    """The operations of the OpenAPI document, by tag and in its order.
+
+    Args:
+        document: has the parameters and responses in its operations, as `read_document` returns it.
+    """
 
     def __init__(self, document: Node) -> None:
         self._document = document
@@ -211,7 +200,7 @@ class Reference:
     def headers(self) -> list[DocumentedMember]:
         """The headers that some operations take; they all take the same."""
         given = [
-            [self._parameter(each) for each in self._parameters(node) if each["in"] == "header"]
+            [self._parameter(each) for each in node.get("parameters", ()) if each["in"] == "header"]
             for _, _, node in self._nodes()
         ]
         return max(given, key=len)
@@ -233,7 +222,7 @@ class Reference:
                     yield path, method.upper(), node
 
     def _operation(self, path: str, method: str, node: Node) -> Operation:
-        parameters = self._parameters(node)
+        parameters = node.get("parameters", ())
         body_schema, body = self._content(self._resolved(node.get("requestBody", {})))
         in_path = {each["name"]: each["example"] for each in parameters if each["in"] == "path"}
         url = self._document["servers"][0]["url"]
@@ -259,16 +248,13 @@ class Reference:
             },
         )
 
-    def _parameters(self, node: Node) -> list[Node]:
-        return [self._resolved(each) for each in node.get("parameters", [])]
-
     def _parameter(self, node: Node) -> DocumentedMember:
         text = node["description"]
         return DocumentedMember(node["name"], self._type(node["schema"]), node["required"], text)
 
     def _answer(self, node: Node) -> DocumentedAnswer:
         status = min(node["responses"])
-        response = self._resolved(node["responses"][status])
+        response = node["responses"][status]
         schema, body = self._content(response)
         shown = None if body is None else _indented(body)
         return DocumentedAnswer(status, response["description"], shown, list(self._members(schema)))
@@ -284,7 +270,7 @@ class Reference:
         """Return the codes of an operation's errors by status, from their examples."""
         codes: dict[str, list[str]] = {}
         for status, response in node["responses"].items():
-            content = self._resolved(response).get("content", {}).get(_PROBLEM, {})
+            content = response.get("content", {}).get(_PROBLEM, {})
             for example in content.get("examples", {}).values():
                 code = self._resolved(example)["value"]["code"]
                 if code not in codes.setdefault(status, []):

@@ -73,7 +73,7 @@ class Prune(
 
 
 Line = Seal | Prune
-_L = TypeVar("_L", bound=Line)
+_L = TypeVar("_L", Seal, Prune)
 _decode = msgspec.json.Decoder(Line).decode
 
 

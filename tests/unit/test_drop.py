@@ -1,5 +1,6 @@
 """`verifyd import --drop`, one quick test of each rule that tests/system tries at length (D60)."""
 
+import errno
 import fcntl
 import json
 import os
@@ -7,6 +8,7 @@ import os
 import pytest
 
 from app import clock
+from app.registers.dropped import directory, uploads
 from app.registers.dropped.directory import File, state_of
 from tests.conftest import ON_SQLITE
 
@@ -182,3 +184,20 @@ def test_a_file_that_was_taken_away_has_changed(drop):
     assert file.is_unchanged()
     path.unlink()
     assert not file.is_unchanged()
+
+
+def test_a_directory_whose_files_cannot_be_examined_is_skipped(drop, monkeypatch):
+    """Its names can be read without the right to search it; the other files are loaded."""
+
+    def lstat_if_exists(path):
+        if path.parent.name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return lstat(path)
+
+    lstat = uploads.lstat_if_exists
+    monkeypatch.setattr(directory, "lstat_if_exists", lstat_if_exists)
+    drop.put("closed/a.csv")
+    drop.put("fleet/a.csv")
+    status, told = drop.run()
+    assert (status, f"{drop.root}/closed: skipped: Permission denied" in told) == (1, True)
+    assert drop.files() == ["closed/a.csv", "fleet/loaded/a.csv"]

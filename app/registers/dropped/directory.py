@@ -263,11 +263,10 @@ class _Finder:
         """Return the batch of all files in a register's directory, None if they must stay."""
         directory = self._drop / register
         try:
-            names = sorted(os.listdir(directory))
+            return self._batch(register, sorted(os.listdir(directory)))
         except OSError as error:
             self._warn(f"{directory}: skipped: {error.strerror}")
             return None
-        return self._batch(register, names)
 
     def _batch(self, register: str | None, names: Sequence[str]) -> Batch | None:
         """Return the batch of these files, None if one of them cannot be loaded yet."""

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from app import clock
-from app.registers.dropped import directory, uploads
+from app.registers.dropped import directory, kept, uploads
 from app.registers.dropped.directory import File, state_of
 from tests.conftest import ON_SQLITE
 
@@ -201,3 +201,12 @@ def test_a_directory_whose_files_cannot_be_examined_is_skipped(drop, monkeypatch
     status, told = drop.run()
     assert (status, f"{drop.root}/closed: skipped: Permission denied" in told) == (1, True)
     assert drop.files() == ["closed/a.csv", "fleet/loaded/a.csv"]
+
+
+def test_a_marker_whose_file_is_gone_is_kept_too(drop):
+    """Somebody can remove a held file while it is loaded; no other marker is overwritten."""
+    drop.put("failed/a.csv.sha256", "new")
+    drop.put("loaded/a.csv.sha256", "old")
+    kept.move(drop.root, [], kept.LOADED, ["a.csv.sha256"], of=[kept.FAILED])
+    assert drop.files() == ["loaded/a.csv.sha256", "loaded/a.csv.sha256.1"]
+    assert (drop.root / "loaded/a.csv.sha256").read_text() == "old"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app import clock
-from app.registers.dropped.uploads import MARKER_SUFFIX, is_marker, marked_name
+from app.registers.dropped.uploads import MARKER_SUFFIX, marked_name
 from app.settings.values import is_register_name
 from app.storage.file_lock import make_directory
 from app.storage.files import free_bytes_of, read_bytes, replace
@@ -123,7 +123,8 @@ def move(
             there = os.listdir(target)
             numbers: dict[str, str] = {}
             for name in names:
-                if not is_marker(name):
+                # The file of a marker may be gone.
+                if marked_name(name, names) is None:
                     numbers[name] = _next_number(name, there)
                     # A later file of this load may already be called `a.csv.1`.
                     there.append(f"{name}{numbers[name]}")

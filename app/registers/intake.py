@@ -177,7 +177,7 @@ class Intake:
 
     def _check_end(self, file: InputFile, baseline: Baseline) -> None:
         """Note a last line without a line end. Raise FileFault if it should have one."""
-        if not self.format.ends_with_line(file.head):
+        if not file.head or not self.format.ends_with_line(file.head):
             return
         is_terminated = file.is_terminated()
         self._are_terminated.append(is_terminated)

@@ -13,6 +13,7 @@ from app.registers.history import list_loads
 from app.registers.reading import reader
 from app.registers.undo import roll_back
 from app.storage.registers import Register
+from app.storage.tables import Kind
 from tests.conftest import ON_SQLITE
 from tests.rows import each_row
 
@@ -108,6 +109,14 @@ def test_every_file_of_a_load_is_looked_at(load):
     """A file that others follow is checked, too."""
     with pytest.raises(OperatorError, match=r"0\.csv: The last record, in line 4, " + INCOMPLETE):
         load(WHOLE + "AB14", WHOLE)
+
+
+def test_an_empty_file_has_no_last_record(load):
+    """One that is allowed to be empty is loaded, also after a file whose last line has an end."""
+    load('{"registration": "AB12CDE"}\n')
+    told = {"format": "native-ndjson", "kind": Kind.VEHICLES, "empty_ok": True}
+    result = load("", **told)
+    assert (result.loaded, result.notes) == (0, [])
 
 
 @pytest.mark.system_long

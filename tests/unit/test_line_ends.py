@@ -119,6 +119,14 @@ def test_an_empty_file_has_no_last_record(load):
     assert (result.loaded, result.notes) == (0, [])
 
 
+def test_a_header_that_a_carriage_return_ends_is_read_once(load, monkeypatch):
+    """The row behind it is in no other piece of a large file, so that a later row of it counts."""
+    monkeypatch.setattr(reader, "PIECE_BYTES", 64)
+    rows = "".join(f"AB{n}CDE,FORD\n" for n in range(10, 60))
+    result = load(f"registration,make\rAB10CDE,SEAT\n{rows}")
+    assert (result.loaded, result.held) == (51, 50)
+
+
 @pytest.mark.system_long
 def test_the_last_piece_of_a_large_file_counts(load, monkeypatch):
     """Child processes read whole lines; the rest of the file is checked as its end."""

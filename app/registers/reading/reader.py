@@ -78,7 +78,9 @@ class PieceCutter:
             if self._header_lines:
                 self.header = header_of(data)
                 # A file is not cut if its header has several lines or comes after blank lines.
-                if not self.header or self.header.count(b'"') % 2:
+                # Nor if a CR alone ends the header: rows would follow it up to the first LF.
+                is_mixed = len(self.header.splitlines()) > self.header.count(b"\n")
+                if not self.header or is_mixed or self.header.count(b'"') % 2:
                     return None
         end = data.rfind(b"\n") + 1
         while data.count(b"\n", 0, end) > PIECE_LINES_MAX:

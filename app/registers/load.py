@@ -120,7 +120,11 @@ def _begin(work: Work, data_dir: Path, attempt: Attempt) -> None:
     load_id = reserve.with_reserve(work.engine, insert_line, work.engine, **columns)
     work.load_id = attempt.load_id = load_id
     rejects = work.intake.rejects
-    rejects.path = rejects.path or rejects_path(data_dir, work.register, load_id)
+    if rejects.path is None:
+        rejects.path = rejects_path(data_dir, work.register, load_id)
+        # After a restore, an earlier load can have had this number.
+        with suppress(OSError):
+            rejects.path.unlink()
 
 
 @contextmanager

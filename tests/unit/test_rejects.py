@@ -288,3 +288,19 @@ def test_a_failed_load_forgets_old_rejects_too(world):
             world.load_files(path, max_rejects=RejectLimit.parse("1%"))
     names = sorted(each.name for each in (world.directory / "rejects").iterdir())
     assert names == sorted(f"native-{load}.csv" for load in range(3, 13))
+
+
+def test_rejects_of_numbers_that_are_used_again_are_those_of_the_last_load(world):
+    """After a restore, the numbers of loads begin again below those of the files that are there."""
+    for load in (1, *range(90, 100)):
+        path = rejects_path(world.directory, "native", load)
+        rejected(path, "of an earlier load")
+        os.utime(path, (load, load))
+    good, bad = world.directory / "good.csv", world.directory / "bad.csv"
+    good.write_text("registration\nA1\n")
+    bad.write_text("registration\nA1\n-\n")
+    assert world.load_files(good).rejects is None
+    result = world.load_files(bad, max_rejects=ANY_NUMBER)
+    assert result.rejects == str(rejects_path(world.directory, "native", 2))
+    names = {each.name for each in (world.directory / "rejects").iterdir()}
+    assert names == {f"native-{load}.csv" for load in (2, *range(91, 100))}

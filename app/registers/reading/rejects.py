@@ -262,11 +262,16 @@ def rejects_path(data_dir: Path, register: str, load_id: int) -> Path:
 
 def keep_newest(data_dir: Path) -> None:
     """Remove all but the newest rejects files. Raises OSError."""
+    found = []
     with os.scandir(data_dir / _DIRECTORY) as entries:
-        found = [(_FILE_NAME.fullmatch(each.name), each.path) for each in entries if each.is_file()]
-    numbered = sorted((int(match["load"]), path) for match, path in found if match)
-    for _, path in numbered[:-FILES_KEPT]:
-        with suppress(FileNotFoundError):  # Another load removed it at the same time.
+        for each in entries:
+            match = _FILE_NAME.fullmatch(each.name)
+            with suppress(FileNotFoundError):  # Another load removed it at the same time.
+                if match and each.is_file():
+                    # After a restore, the numbers of loads begin again below those of former files.
+                    found.append((each.stat().st_mtime_ns, int(match["load"]), each.path))
+    for *_, path in sorted(found)[:-FILES_KEPT]:
+        with suppress(FileNotFoundError):
             os.unlink(path)
 
 

@@ -8,6 +8,7 @@ from app.registers.formats.mapped import MappedCsv
 from app.registers.formats.mapping_file import read_mapping
 from app.registers.reading import reader
 from tests.conftest import ON_SQLITE
+from tests.rows import each_row
 from tests.unit.register_files import read
 from tests.unit.test_load import files
 
@@ -257,6 +258,15 @@ class TestMost:
         lines = [f"AB{n}CD,X,Y,0,ROOD,Ja,13.05.2027,\n" for n in range(3)]
         told = cli.json("import", cli.file("rdw.csv", RDW + "".join(lines)))
         assert (told["loaded"], len(told["notes"])) == (3, 1)
+
+    @each_row("make", ["FORD", '"FORD"'], ids=["a block", "one by one"])
+    def test_what_is_missing_is_not_readable(self, cli, make):
+        """Only values count, however the records are read: neither empty cells nor placeholders."""
+        days = ("13.05.2027", "20270513", "20270514", "", "00000000", "Niet geregistreerd")
+        lines = [f"AB{n}CD,{make},Y,0,ROOD,Ja,{day},\n" for n, day in enumerate(days)]
+        path = cli.file("rdw.csv", RDW + "".join(lines))
+        (note,) = cli.json("import", path, "--dry-run")["notes"]
+        assert note.startswith("Vervaldatum APK: 1 of 3 values could not be read")
 
     def test_the_history_says_why(self, cli):
         """The reason in the history has the column and the form on one line."""

@@ -89,6 +89,8 @@ class IgnoringReport:
 class UnreadableValues:
     """Counts the unreadable values of one file, by column.
 
+    An empty text as a value means that there is none, as None does.
+
     Args:
         columns: the columns of a layout.
         lacking: the positions of the columns that the file lacks.
@@ -122,9 +124,9 @@ class UnreadableValues:
         for position, column in self._columns:
             text = texts[position]
             # PERF: the parsers cache what they return, so this takes 0.1 us per column.
-            if not text:
+            if not text or (value := column.parse(text)) == "":
                 continue
-            if column.parse(text) is not None:
+            if value is not None:
                 self._readable[position] += 1
             elif (word := text.strip().lower()) in column.nothing:
                 self._nothing[position] += 1
@@ -146,6 +148,8 @@ class UnreadableValues:
                 self._altered[column.key] += sum(map(is_altered, texts[position]))
         for position, column in self._columns:
             missing = values[position].count(None)
+            if column.parse("") == "":
+                missing += values[position].count("")
             self._readable[position] += len(values[position]) - missing
             # PERF: in many files a column is empty; that shows in 8 ns per value.
             if not missing or not any(texts[position]):

@@ -31,7 +31,7 @@ from app.registers.dropped.uploads import (
     upload_of,
 )
 from app.registers.formats import FileFault
-from app.registers.reading.sources import is_dated, sorted_by_date
+from app.registers.reading.sources import date_of, sorted_by_date
 from app.settings.values import REGISTER_NAME_RULE, is_register_name
 from app.storage.file_lock import user_name
 
@@ -250,23 +250,17 @@ class _Finder:
             return self._batch(None, [name])
         if partial := _partial_end(name):
             self.postpone(path, found, f"its name ends in {partial}")
-        elif is_register_name(name):
-            return self._register_batch(name)
-        else:
+        elif not is_register_name(name):
             self._warn(
                 f"{shown(path)}: skipped: its name is not a register name, which has "
                 f"{REGISTER_NAME_RULE}"
             )
+        else:
+            try:
+                return self._batch(name, sorted(os.listdir(path)))
+            except OSError as error:
+                self._warn(f"{path}: skipped: {error.strerror}")
         return None
-
-    def _register_batch(self, register: str) -> Batch | None:
-        """Return the batch of all files in a register's directory, None if they must stay."""
-        directory = self._drop / register
-        try:
-            return self._batch(register, sorted(os.listdir(directory)))
-        except OSError as error:
-            self._warn(f"{directory}: skipped: {error.strerror}")
-            return None
 
     def _batch(self, register: str | None, names: Sequence[str]) -> Batch | None:
         """Return the batch of these files, None if one of them cannot be loaded yet."""
@@ -313,25 +307,27 @@ class _Finder:
             beside: the names in its directory.
             is_alone: whether the load has no other files.
         """
-        refusal = _refusal(path.name, found)
+        refusal = ""
+        if not stat.S_ISREG(found.st_mode):
+            refusal = "it is not a regular file"
+        elif not path.name.isprintable():
+            # The history and the log could not show which file it is.
+            refusal = "its name has control characters, or is not UTF-8"
         if refusal:
             others = "" if is_alone else "; the files beside it are skipped, too"
             self._warn(f"{shown(path)}: skipped: {refusal}{others}")
             return None
-        upload = self._upload_of(path, found, beside)
+        if partial := _partial_end(path.name):
+            upload = Upload({}, f"its name ends in {partial}")
+        else:
+            try:
+                upload = upload_of(path, found, self._wait, beside)
+            except OSError as error:
+                upload = Upload({}, f"it cannot be compared with its checksum: {error.strerror}")
         if upload.waits_for:
             self.postpone(path, found, upload.waits_for, is_overdue=upload.is_overdue)
             return None
         return upload
-
-    def _upload_of(self, path: Path, found: os.stat_result, beside: Sequence[str]) -> Upload:
-        """Return whether a file is complete; a file that cannot be read counts as incomplete."""
-        if partial := _partial_end(path.name):
-            return Upload({}, f"its name ends in {partial}")
-        try:
-            return upload_of(path, found, self._wait, beside)
-        except OSError as error:
-            return Upload({}, f"it cannot be compared with its checksum: {error.strerror}")
 
     def postpone(
         self, path: Path, found: os.stat_result, reason: str, *, is_overdue: bool = False
@@ -397,17 +393,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 def _is_dated(name: str) -> bool:
     """Tell whether a name has a DVSA date, so that files of earlier dates must be loaded first."""
-    return is_dated(name) and not is_marker(name)
-
-
-def _refusal(name: str, found: os.stat_result) -> str:
-    """Return why a file can never be loaded; empty if it can."""
-    if not stat.S_ISREG(found.st_mode):
-        return "it is not a regular file"
-    if not name.isprintable():
-        # The history and the log could not show which file it is.
-        return "its name has control characters, or is not UTF-8"
-    return ""
+    return date_of(name) is not None and not is_marker(name)
 
 
 def _is_ignored(name: str) -> bool:

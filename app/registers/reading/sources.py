@@ -40,17 +40,12 @@ _DATED_NAME = re.compile(
 T = TypeVar("T")
 
 
-def is_dated(name: str) -> bool:
-    """Return whether a name is one that the DVSA gives to its files, with a date."""
-    return date_of(name) is not None
-
-
 def sorted_by_date(files: Sequence[T], name_of: Callable[[T], str]) -> list[T]:
     """Return files sorted by the date in their names, with a bulk file before deltas of its day.
 
     If any name has no such date, the files keep their order.
     """
-    if not all(is_dated(name_of(file)) for file in files):
+    if not all(date_of(name_of(file)) for file in files):
         return list(files)
     return sorted(files, key=lambda file: date_of(name_of(file)) or ())
 

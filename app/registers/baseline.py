@@ -57,7 +57,12 @@ def baseline_of(
     loads = last_loads(engine, register, kind)
     in_force, load_id = _largest(loads)
     is_terminated = previous is not None and bool(previous.is_terminated)
-    alike = _merges(loads) if mode == MERGE else [each for each in loads if each.mode == REPLACE]
+    since = clock.now() - _ADDED_UP_SECONDS
+    alike = (
+        takewhile(lambda each: each.mode == MERGE and each.started_at >= since, loads)
+        if mode == MERGE
+        else (each for each in loads if each.mode == REPLACE)
+    )
     former = ((json_list(each.accepted, str), change_of(each)) for each in alike)
     counted = tuple(
         (accepted, change) for accepted, change in former if change is not None and change.held[0]
@@ -97,9 +102,3 @@ def _largest(loads: list[Any]) -> tuple[int, int]:
         if may_shrink:
             break
     return in_force, load_id
-
-
-def _merges(loads: list[Any]) -> list[Any]:
-    """Return the merges of the last 30 days since the last replace, latest first."""
-    since = clock.now() - _ADDED_UP_SECONDS
-    return list(takewhile(lambda each: each.mode == MERGE and each.started_at >= since, loads))

@@ -51,7 +51,6 @@ class ContentDigest:
         self.bytes = 0
 
     def add(self, data: bytes) -> None:
-        """Add the next bytes."""
         self.sha256.update(data)
         self.bytes += len(data)
 
@@ -231,8 +230,13 @@ def detect(file: InputFile, request: LoadRequest) -> tuple[Format, Kind]:
         hint = ", also if its name ends in .xls" if what == "HTML" else ""
         raise FileFault(f"The file is {what}{hint}; save it as CSV.", file.name)
     try:
-        format_, detected_kind = _format_of(file.head, request)
-        kind = _kind_of(file.head, request, format_, detected_kind)
+        detected: Kind | None
+        if request.format is None:
+            format_, detected = recognise(file.head, request.formats)
+        else:
+            format_ = request.formats[request.format]
+            detected = format_.recognise(file.head)
+        kind = _kind_of(file.head, request, format_, detected)
         _require_options(format_, request)
         if isinstance(format_, CsvFormat):
             require_encoding(file.head, format_.encoding)
@@ -254,14 +258,6 @@ def _require_options(format_: Format, request: LoadRequest) -> None:
         refused = "--timezone is only for native and mapped files"
     if refused:
         raise FileFault(f"The file is read as {format_.name}; {refused}.")
-
-
-def _format_of(head: bytes, request: LoadRequest) -> tuple[Format, Kind | None]:
-    """Return the format, and the kind if the head shows it, else None."""
-    if request.format is None:
-        return recognise(head, request.formats)
-    format_ = request.formats[request.format]
-    return format_, format_.recognise(head)
 
 
 def _kind_of(head: bytes, request: LoadRequest, format_: Format, detected: Kind | None) -> Kind:

@@ -70,7 +70,12 @@ def _dry_run(work: Work) -> LoadResult:
     work.generations.require_room(work.entry)
     work.generations.require_data(work.entry)
     _read(work)
-    _compare(work)
+    with work.generations.opened_unchanged(work.entry) as opened:
+        # A load recovers killed loads first; a dry run does not.
+        work.begin_counts(opened, is_recovered=not list_running(work.engine, work.register))
+        table = RegisterTable(opened, work.kind) if opened else None
+        for _ in work.effects(table, work.counts):
+            pass
     work.require_rules()
     return work.result()
 
@@ -163,16 +168,6 @@ def _read(work: Work) -> None:
     intake.rejects.notes += work.request.option_notes
     with intake.rejects:
         intake.read(space, baseline)
-
-
-def _compare(work: Work) -> None:
-    """Count the rows that a dry run would change."""
-    with work.generations.opened_unchanged(work.entry) as opened:
-        # A load recovers killed loads first; a dry run does not.
-        work.begin_counts(opened, is_recovered=not list_running(work.engine, work.register))
-        table = RegisterTable(opened, work.kind) if opened else None
-        for _ in work.effects(table, work.counts):
-            pass
 
 
 def _clean_up(work: Work, data_dir: Path) -> None:

@@ -318,10 +318,7 @@ def _of_rows(
     """Return an explanation if one of the members is wrong in too many of the rows that had one."""
 
     def count(name: str) -> int:
-        def counts_of(change: LoadChange) -> tuple[int, int]:
-            return count_of(change.member(name)), 0
-
-        return facts.lost(rule, counts_of)
+        return facts.lost(rule, lambda change: (count_of(change.member(name)), 0))
 
     many, name = max(((count(name), name) for name in names), default=(0, ""))
     members = facts.change.members.values()

@@ -243,20 +243,25 @@ class Work:
         known, counts = self.intake.known, self.counts
         facts = self._facts(self.change)
         files = len(self.request.files)
+        are_first_policies = self.kind == Kind.POLICIES and not counts.held_before
+        # No register is said to hold every policy.
+        is_untold = self.tells_unknown and self.request.complete_registers == ()
+        # Rows of native and mapped files, without those that remove one.
+        rows = self.loaded - (0 if self.is_replace else counts.removed)
         self.intake.rejects.notes += [
             *require_rules(facts),
-            *(altered_by_spreadsheet(facts) if self.counts.held_before else ()),
+            *(altered_by_spreadsheet(facts) if counts.held_before else ()),
             *unnamed_insurer_notes(self._count_unnamed(facts)),
-            *page_notes(self.intake, self.counts.held_before),
-            *(completeness_notes(self.register) if self._asks_for_completeness() else ()),
+            *page_notes(self.intake, counts.held_before),
+            *(completeness_notes(self.register) if are_first_policies and is_untold else ()),
             *other_letters_notes(self._count_in_latin()),
             *unread_notes(counts.answers.unread),
             *uniform_notes(self.request, counts),
             *calendar_notes(counts),
             *day_sooner_notes(counts),
-            *(late_end_notes(self.sample, known) if self._are_first_policies() else ()),
+            *(late_end_notes(self.sample, known) if are_first_policies else ()),
             *exchanged_notes(self.change),
-            *repeat_notes(self.kind, known, self._rows_read(), counts.known.rows, files),
+            *repeat_notes(self.kind, known, rows, counts.known.rows, files),
             *shared_date_notes(known),
             *repeated_notes(
                 self.engine, self.register, self.kind, self.intake.format.name, self.intake.checksum
@@ -269,18 +274,6 @@ class Work:
         if self.is_replace or not has_word:
             return 0
         return sum(facts.insured_by([r"\N"]).values())
-
-    def _asks_for_completeness(self) -> bool:
-        """Tell whether these are first policies, and no register is said to hold every policy."""
-        is_told = self.request.complete_registers != ()
-        return self._are_first_policies() and self.tells_unknown and not is_told
-
-    def _are_first_policies(self) -> bool:
-        return self.kind == Kind.POLICIES and not self.counts.held_before
-
-    def _rows_read(self) -> int:
-        """Return how many rows of native and mapped files were read that remove no row."""
-        return self.loaded - (0 if self.is_replace else self.counts.removed)
 
     def _facts(self, change: LoadChange) -> Facts:
         """Return what the rules judge; the register is read only if a rule needs more."""

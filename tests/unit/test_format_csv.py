@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from app.registers.formats import FORMATS, FileFault
 from app.registers.formats.changes import Change
 from app.registers.formats.columns import Layout
-from app.registers.formats.csv_format import csv_rows
-from app.registers.formats.native import vehicle_layout
+from app.registers.formats.native import NativeCsv, vehicle_layout
 from app.storage.tables import Kind, VehicleRow
 from tests.rows import each_row
 
@@ -410,11 +409,20 @@ def test_blocks_read_at_once_are_what_their_lines_are(
     assert outcome(Trickle(data), layout) == line_by_line
 
 
+class WithLayout(NativeCsv):
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    def layout(self, _kind: Kind) -> Layout:
+        return self._layout
+
+
 def outcome(stream: io.BytesIO, layout: Layout) -> tuple[Any, list[Any]]:
     """Return everything that is read from a file."""
     heard = Heard()
     try:
-        rows = [tuple(row) for row in csv_rows(stream, layout, heard)]
+        found = WithLayout(layout).rows(stream, Kind.VEHICLES, heard)
+        rows = [tuple(row) for row in found]
     except FileFault as error:
         return str(error), heard.rejects
     return rows, heard.rejects

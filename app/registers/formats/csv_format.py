@@ -322,11 +322,29 @@ class CsvFormat(NamedFormat):
     """None: UTF-8, and Windows-1252 for each record that is not UTF-8."""
 
     def names_in(self, head: bytes) -> frozenset[str]:
-        """Return the normalised names of the columns in the header."""
         return frozenset(map(normalised, _header(head)))
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row | RowDeletion]:
-        return csv_rows(stream, self.layout(kind), report, self.separator, self.encoding)
+        """Yield one row or deletion per valid record; report all other records."""
+        layout = self.layout(kind)
+        records = DelimitedRecords(stream, report, self.separator, self.encoding)
+        report.columns(records.header)
+        positions = layout.positions(records.header)
+        lacking = [at for at, position in enumerate(positions) if position < 0]
+        unreadable = UnreadableValues(layout.columns, lacking)
+        records.fields_wanted = max(positions) + 1
+        if layout.build_many is not None:
+            records.read_block = partial(
+                _rows_of_block, layout, positions, layout.build_many, unreadable
+            )
+        pick = itemgetter(*positions)
+
+        def texts_of(fields: list[str]) -> Sequence[str]:
+            # A column that the file lacks has position -1. So an empty field is appended.
+            fields.append("")
+            return pick(fields)  # type: ignore[no-any-return] # a tuple of fields
+
+        yield from rows_of(records, texts_of, layout, report, unreadable)
 
     def record_bytes_min(self, head: bytes) -> int:
         """Return the size of a record with empty fields only: its separators and line end.
@@ -342,41 +360,6 @@ def _header(head: bytes, separator: str | None = None) -> list[str]:
         return DelimitedRecords(io.BytesIO(head), IgnoringReport(), separator).header
     except FileFault:
         return []
-
-
-def csv_rows(
-    stream: BinaryIO,
-    layout: Layout,
-    report: Report,
-    separator: str | None = None,
-    encoding: str | None = None,
-) -> Iterator[Row | RowDeletion]:
-    """Yield one row or deletion per valid record of a CSV file; report all other records.
-
-    Args:
-        separator: the character between fields. None: it is detected.
-        encoding: None: UTF-8, and Windows-1252 for each record that is not UTF-8.
-
-    Raises FileFault if the header or the file cannot be read.
-    """
-    records = DelimitedRecords(stream, report, separator, encoding)
-    report.columns(records.header)
-    positions = layout.positions(records.header)
-    lacking = [at for at, position in enumerate(positions) if position < 0]
-    unreadable = UnreadableValues(layout.columns, lacking)
-    records.fields_wanted = max(positions) + 1
-    if layout.build_many is not None:
-        records.read_block = partial(
-            _rows_of_block, layout, positions, layout.build_many, unreadable
-        )
-    pick = itemgetter(*positions)
-
-    def texts_of(fields: list[str]) -> Sequence[str]:
-        # A column that the file lacks has position -1. So an empty field is appended.
-        fields.append("")
-        return pick(fields)  # type: ignore[no-any-return] # a tuple of fields
-
-    yield from rows_of(records, texts_of, layout, report, unreadable)
 
 
 def _rows_of_block(

@@ -72,7 +72,8 @@ class FileMapping:
             )
         if native.label not in self.columns:
             return Column(native.label, frozenset(), native.parse)
-        name = self.columns[native.label]
+        name, words = self.columns[native.label], self.words.get(native.label, {})
+        empty = [word for word, text in words.items() if not text.strip()]
         names, parse = frozenset([folded_name(name)]), self._parser(native)
         is_key = native.presence == Presence.REQUIRED
         presence = Presence.REQUIRED if is_key else Presence.EXPECTED
@@ -82,8 +83,8 @@ class FileMapping:
             parse,
             presence,
             native.parse_many if parse is native.parse else None,
-            blanks=self._blanks_of(native),
-            nothing=native.nothing.difference(self.words.get(native.label, ())),
+            blanks=native.blanks and native.blanks.union(empty),
+            nothing=native.nothing.difference(words),
             member=native.label,
             date_form=self._form_of(native.label) if native.date_form else "",
             is_altered=native.is_altered,
@@ -106,12 +107,6 @@ class FileMapping:
         if words:
             parse = _with_words(words, native.parse, parse)
         return parse
-
-    def _blanks_of(self, native: Column) -> frozenset[str]:
-        """Return the texts that mean no value, with those that the mapping adds."""
-        words = self.words.get(native.label, {}).items()
-        empty = (word for word, text in words if not text.strip())
-        return native.blanks.union(empty) if native.blanks else native.blanks
 
     def _form_of(self, member: str) -> str:
         return self.date_formats.get(member, self.date_format)
@@ -188,13 +183,11 @@ class MappedCsv(CsvFormat):
         return self._mapping.kind
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the columns that the mapping file names."""
         native = with_zone(native_layout(kind, self._mapping.columns), self._timezone)
         columns = tuple(map(self._mapping.column, native.columns))
         return replace(native, columns=columns, fold=folded_name)
 
     def known_columns(self, kind: Kind) -> KnownColumns:
-        """Return the columns that the mapping file names."""
         return replace(super().known_columns(kind), is_mapped=True)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Row | RowDeletion]:

@@ -48,7 +48,6 @@ class Dvla(JsonFormat):
         return Kind.VEHICLES if is_dvla else None
 
     def layout(self, kind: Kind) -> Layout:
-        """Return the members that are read."""
         tax_status = values.known_word("taxStatus", _TAX_STATUSES)
         columns = (
             (_KEY, values.registration, Presence.REQUIRED),

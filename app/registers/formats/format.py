@@ -134,11 +134,9 @@ class NamedFormat(Format):
         """Return how the records of one file become rows. Each file needs a new layout."""
 
     def recognise(self, head: bytes) -> Kind | None:
-        """Return the kind of a file by the names in its head, or None."""
         return self.kind_of(self.names_in(head))
 
     def known_columns(self, kind: Kind) -> KnownColumns:
-        """Return the columns of the layout and the ignored names."""
         layout = self.layout(kind)
         return KnownColumns(
             layout.columns,

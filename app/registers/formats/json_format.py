@@ -43,7 +43,6 @@ class JsonFormat(NamedFormat):
     """JSON objects. A subclass declares their members."""
 
     def names_in(self, head: bytes) -> frozenset[str]:
-        """Return the normalised names of the members of all objects in the head."""
         return member_names(head)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:

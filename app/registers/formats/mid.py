@@ -71,7 +71,6 @@ class Mid(Format):
         return False
 
     def record_bytes_min(self, head: bytes) -> int:
-        """Return the size of the shortest policy."""
         return _POLICY_CHARACTERS_MIN
 
     def known_columns(self, kind: Kind) -> KnownColumns:

@@ -47,7 +47,6 @@ class _Nyc(NamedFormat):
         self._state = state
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Return fines if plate, state and summons number are among the names, else None."""
         return Kind.FINES if names >= _KEYS else None
 
     def layout(self, kind: Kind) -> Layout:

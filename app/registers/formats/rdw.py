@@ -75,7 +75,6 @@ class _Rdw(NamedFormat):
     page_rows = SOCRATA_PAGES
 
     def kind_of(self, names: frozenset[str]) -> Kind | None:
-        """Return vehicles if Kenteken is among the names, else None."""
         return Kind.VEHICLES if normalised(_KEY) in names else None
 
     def layout(self, kind: Kind) -> Layout:

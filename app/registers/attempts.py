@@ -247,13 +247,15 @@ def past_load(load: RegisterLoad, states: Mapping[int, AttemptState]) -> PastLoa
     state = states.get(load.id, AttemptState(load.status))
     names = set(PastLoad._fields) - set(AttemptState._fields)
     stored: dict[str, Any] = {name: getattr(load, name) for name in names}
-    files = load.files.split("\n") if load.files else []
+    sizes = json_list(load.sizes, int | None)
+    # The name of a file can be empty, as that of an unset variable in a script.
+    files = load.files.split("\n") if load.files or sizes else []
     empty_if_unknown = ("register", "kind", "mode", "format")
     decoded = {
         **{name: stored[name] or None for name in empty_if_unknown},
         **state._asdict(),
         "files": files,
-        "sizes": json_list(load.sizes, int | None) or [None] * len(files),
+        "sizes": sizes or [None] * len(files),
         "reasons": json_list(load.reasons, Reason),
         "notes": json_list(load.notes, str),
         "accepted": json_list(load.accepted, str),

@@ -376,6 +376,14 @@ def test_an_empty_file_is_loaded_if_the_operator_says_what_it_is(cli):
     assert "The file is empty." in refused["reason"]
 
 
+@ON_SQLITE
+def test_a_file_with_an_empty_name_is_a_file(cli):
+    """A script can name an unset variable; the page of the load needs a size for each file."""
+    failed(cli, "import", "")
+    line = cli.json("imports", "show", 1)
+    assert (line["files"], line["sizes"]) == ([""], [None])
+
+
 @ON_POSTGRES
 def test_a_reason_of_the_database_quotes_no_row(cli, world):
     """Postgres quotes refused rows; neither the history nor a message repeats them."""

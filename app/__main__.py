@@ -12,9 +12,11 @@ if _IS_CTRL_C_ENABLED:
 
 def run() -> None:
     """Run the command that the arguments name, and exit with its status."""
+    from app.processes import keep_unpacked_files, open_standard_streams  # noqa: PLC0415
+
+    open_standard_streams()  # Before anything opens a file.
     from app.cli import main  # noqa: PLC0415 - slow: Ctrl-C must work meanwhile
     from app.logs import log_unexpected  # noqa: PLC0415
-    from app.processes import keep_unpacked_files  # noqa: PLC0415
 
     keep_unpacked_files()
     log_unexpected()

@@ -44,6 +44,21 @@ def end_with_bootloader() -> None:
     end_with_parent(parent_id)
 
 
+def open_standard_streams() -> None:
+    """Open /dev/null as stdin, stdout and stderr if they are closed.
+
+    Otherwise another file would get their number, and output would be written to it; and Python has
+    None in place of a stream that a command reads or prints to.
+    """
+    for descriptor, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # It gets the lowest free number, which is this one.
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115
+
+
 def keep_unpacked_files() -> None:
     """Lock the directory that the binary has unpacked itself into, as long as it is in use.
 

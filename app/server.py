@@ -29,7 +29,7 @@ from app.jobs import hourly
 from app.logs import LOGGING, log_everything
 from app.main import create_app
 from app.people.directory import directory_fault
-from app.processes import end_with_bootloader
+from app.processes import end_with_bootloader, open_standard_streams
 from app.registers.identities import stamp_registers
 from app.serve import listening, service_lock
 from app.serve.http import metrics_files
@@ -115,18 +115,6 @@ def prepare_state(config: Config) -> None:
         metrics_files.prepare(config.state_dir)
     except OSError as error:
         raise OperatorError(f"the metrics cannot be kept: {error}") from error
-
-
-def open_standard_streams() -> None:
-    """Open /dev/null as stdin, stdout and stderr if they are closed.
-
-    Otherwise another file would get their number, and log lines would be written to it.
-    """
-    for descriptor in (0, 1, 2):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # It gets the lowest free number, which is this one.
 
 
 _config = Config.from_env()
@@ -222,7 +210,6 @@ def serve(*, is_quiet: bool = False, announce: Callable[[], None] | None = None)
 
     Raises OperatorError if the database cannot be used, or if another server uses the address.
     """
-    open_standard_streams()
     end_with_bootloader()
     if is_quiet:
         LOGGING["loggers"]["gunicorn.error"]["level"] = "WARNING"

@@ -59,7 +59,6 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
         catch_ctrl_c: let the command clean up on Ctrl-C; before and after, Ctrl-C ends the
             process at once.
     """
-    _open_closed_streams()
     args = argparse.Namespace(is_job=False)
     with command_log(lambda: args.is_job):
         try:
@@ -85,13 +84,6 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
             _log.exception("unexpected %s", type(error).__name__)
             return _FAILED
     return 0
-
-
-def _open_closed_streams() -> None:
-    """Open /dev/null for each standard stream that is closed, so that a command need not ask."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _run(args: argparse.Namespace) -> None:

@@ -5,15 +5,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from app.audit.chain import (
-    NO_DIGEST,
-    ChainLine,
-    Line,
-    Prune,
-    Seal,
-    newest_number,
-    seals_of,
-)
+from app.audit.chain import NO_DIGEST, ChainLine, Line, Prune, Seal, newest_number, seals_of
 
 FaultKind = Literal[
     "changed",

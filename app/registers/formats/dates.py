@@ -25,12 +25,7 @@ from app.registers.formats.date_forms import (
     no_such_day,
     time_fault,
 )
-from app.registers.formats.values import (
-    DAY_NOTHING,
-    MISSING,
-    quoted,
-    stored_text,
-)
+from app.registers.formats.values import DAY_NOTHING, MISSING, quoted, stored_text
 
 _TIMES_OF_DAY_MAX = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,8 +4,9 @@
 dates are ISO texts (YYYY-MM-DD).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import UTC, date, timedelta, tzinfo
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -32,14 +33,17 @@ the day; the day on which it ends, which a cancellation is; whether that day is 
 day of a cancellation is not; its first day; its number."""
 
 
-def ranks(terms: Iterable[Terms], day: str) -> list[Rank]:
-    """Return the rank of each policy on a day (ISO date)."""
-    return [
-        (valid_from <= day <= valid_to, valid_to, True, valid_from, number)
-        if cancelled_on is None or cancelled_on > valid_to
-        else (valid_from <= day < cancelled_on, cancelled_on, False, valid_from, number)
-        for valid_from, valid_to, cancelled_on, number in terms
-    ]
+def covers(terms: Terms, day: str) -> bool:
+    """Tell whether a policy is in force on a day (ISO date)."""
+    valid_from, valid_to, cancelled_on, _ = terms
+    return valid_from <= day <= valid_to and (cancelled_on is None or day < cancelled_on)
+
+
+def rank(terms: Terms, day: str) -> Rank:
+    valid_from, valid_to, cancelled_on, number = terms
+    if cancelled_on is None or cancelled_on > valid_to:
+        return covers(terms, day), valid_to, True, valid_from, number
+    return covers(terms, day), cancelled_on, False, valid_from, number
 
 
 class VehicleFacts(NamedTuple):
@@ -70,17 +74,12 @@ class PolicyFacts(NamedTuple):
     cancelled_on: str | None
     updated: int
 
-    @property
-    def terms(self) -> Terms:
-        """What decides about it."""
-        return self.valid_from, self.valid_to, self.cancelled_on, self.number
-
-    def rank(self, day: str) -> Rank:
-        return ranks((self.terms,), day)[0]
-
     def is_in_force(self, day: str) -> bool:
         """Tell whether the policy covers the day."""
-        return self.rank(day)[0]
+        return covers(terms_of(self), day)
+
+    def rank(self, day: str) -> Rank:
+        return rank(terms_of(self), day)
 
     @property
     def end(self) -> str:
@@ -96,6 +95,10 @@ class PolicyFacts(NamedTuple):
     def identity(self) -> tuple[str, str, str]:
         """What makes it the same policy in two registers, which overlap."""
         return self.insurer, self.number, self.valid_from
+
+
+terms_of = attrgetter("valid_from", "valid_to", "cancelled_on", "number")
+"""Return the terms of a policy."""
 
 
 class FineFacts(NamedTuple):

@@ -1,6 +1,6 @@
 """Makes the records of plates from their rows in all registers: the rules of D20 to D22 and D26."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from operator import attrgetter, itemgetter
@@ -18,6 +18,7 @@ from app.vehicles.facts import (
     PolicyFacts,
     Record,
     WantedFields,
+    covers,
 )
 from app.vehicles.policies import choose_policy
 from app.vehicles.rows import PLACES, REGISTRATION, Rows, held_of, policy_in
@@ -28,10 +29,9 @@ _NO_VEHICLE: Row = (None,) * (REGISTRATION + len(_MEMBERS))
 _TAX_STATUS, _TAX_DUE, _FIRST_REGISTERED = map(
     PLACES[Kind.VEHICLES].__getitem__, ("tax_status", "tax_due", "first_registered")
 )
-_BEGIN, _END, _CANCELLED, _NUMBER = map(
-    PLACES[Kind.POLICIES].__getitem__, ("valid_from", "valid_to", "cancelled_on", "number")
+_terms_of = itemgetter(
+    *map(PLACES[Kind.POLICIES].get, ("valid_from", "valid_to", "cancelled_on", "number"))
 )
-_terms_of = itemgetter(_BEGIN, _END, _CANCELLED, _NUMBER)
 _begin_of = attrgetter("valid_from")
 _reference_of, _is_settled, _time_of_fine = (
     itemgetter(PLACES[Kind.FINES][name]) for name in ("reference", "settled", "updated")
@@ -75,8 +75,11 @@ def records_of(
             due = None
         owed = count = None
         if wanted.papers:
-            unpaid = {_reference_of(fine) for fine in its_fines if not _is_settled(fine)}
-            owed, count = bool(unpaid), min(len(unpaid), FINES_MAX)
+            unpaid: Collection[str] = ()
+            if its_fines:  # PERF: most plates have none.
+                unpaid = {_reference_of(fine) for fine in its_fines if not _is_settled(fine)}
+            owed = bool(unpaid)
+            count = min(len(unpaid), FINES_MAX) if wanted.dates else None
         records[plate] = Record(
             plate,
             insured,
@@ -94,7 +97,7 @@ def records_of(
             owed,
             years.get(plate, 0),
             _later(its_policies, day) if wanted.dates else (),
-            count if wanted.dates else None,
+            count,
             basis,
             held.get(plate),
         )
@@ -213,14 +216,11 @@ def needed(rows: Rows, day: str) -> Rows:
 
 
 def insured_by_policy(rows: Rows, day: str) -> set[str]:
-    """Return the plates that a policy among the rows covers on the day (ISO date).
-
-    PERF: a test compares it with `ranks`, which takes five times as long.
-    """
+    """Return the plates that a policy among the rows covers on the day (ISO date)."""
     return {
         row[REGISTRATION]
         for part, its in rows
         if part.kind is _POLICIES
         for row in its
-        if row[_BEGIN] <= day <= row[_END] and (row[_CANCELLED] is None or day < row[_CANCELLED])
+        if covers(_terms_of(row), day)
     }

@@ -1,13 +1,11 @@
 """Chooses the policy to answer with, and says why (D20)."""
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Literal, NamedTuple, TypeVar
 
-from app.vehicles.facts import PolicyFacts, Terms, ranks
+from app.vehicles.facts import PolicyFacts, Terms, rank, terms_of
 
 _P = TypeVar("_P")
-_terms = attrgetter("terms")
 PolicyState = Literal["valid", "expired", "cancelled", "future"]
 
 
@@ -33,7 +31,9 @@ class Choice(NamedTuple):
     """The rule as a sentence for a person."""
 
 
-def choose_policy(policies: Sequence[_P], day: str, terms_of: Callable[[_P], Terms] = _terms) -> _P:
+def choose_policy(
+    policies: Sequence[_P], day: str, terms_of: Callable[[_P], Terms] = terms_of
+) -> _P:
     """Return the policy to answer with on the day (ISO date); the only place that chooses (D20).
 
     Policies in force come first, then those that end later, begin later, and have the greater
@@ -46,8 +46,12 @@ def choose_policy(policies: Sequence[_P], day: str, terms_of: Callable[[_P], Ter
     """
     if len(policies) == 1:  # PERF: most plates have one.
         return policies[0]
-    its_ranks = ranks(map(terms_of, policies), day)
-    return policies[its_ranks.index(max(its_ranks))]
+    best, *others = policies
+    greatest = rank(terms_of(best), day)
+    for each in others:  # PERF: max() takes a sixth longer.
+        if (its := rank(terms_of(each), day)) > greatest:
+            best, greatest = each, its
+    return best
 
 
 def explain_choice(policies: Sequence[tuple[str, PolicyFacts]], day: str) -> Choice | None:

@@ -154,6 +154,9 @@ class PlateRows:
                 return
             if rows:
                 found = self._by_part(rows)
+                if many is self._many[-1]:  # PERF: nobody need know which plates are left.
+                    yield found
+                    return
                 known: Collection[str] = set(map(_registration_of, rows))
                 if is_in_part and self._settled is not None:
                     mentioned, known = known, self._settled(found, day)

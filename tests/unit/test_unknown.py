@@ -11,7 +11,7 @@ from app.storage.tables import Kind
 from app.vehicles.compliance import Verdict, judge, judge_insurance
 from app.vehicles.contradictions import contradicted
 from app.vehicles.facts import EXPLAINED, Basis, FineFacts, PolicyFacts, Record, VehicleFacts
-from app.vehicles.merging import insured_by_policy, records_of
+from app.vehicles.merging import records_of
 from app.vehicles.periods import Period, good_until, judge_period
 from app.vehicles.rows import Part, row_of
 
@@ -365,12 +365,3 @@ def test_without_a_basis_what_is_not_known_fails():
     found = record(("r", SILENT), has_fines=False).without_basis()
     unknown, none = Verdict(False, "unknown"), Verdict(True, "none")
     assert judge(found, LONG_AGO) == (unknown, unknown, unknown, none)
-
-
-@pytest.mark.parametrize("cancelled", [None, *(f"2026-06-{day}" for day in range(12, 19))])
-def test_cover_is_that_of_the_rank(cancelled):
-    """What a bulk need not read again is what ranks as in force."""
-    its = policy("2026-06-14", "2026-06-16", cancelled)
-    rows = [(Part("r", Kind.POLICIES), [row_of(Kind.POLICIES, "P", its)])]
-    for day in (f"2026-06-{day}" for day in range(12, 19)):
-        assert insured_by_policy(rows, day) == ({"P"} if its.is_in_force(day) else set())

@@ -17,7 +17,7 @@ from app.registers.bounded_cache import BoundedCache
 from app.storage.engine import Row
 from app.storage.tables import FineRow, Kind, PolicyRow, VehicleRow
 from app.vehicles.compliance import judge_insurance, judge_mot, judge_tax
-from app.vehicles.facts import Record, ranks
+from app.vehicles.facts import Record, covers
 from app.vehicles.merging import first, first_pair, greatest, years_of
 from app.vehicles.policies import choose_policy
 
@@ -157,9 +157,10 @@ class Judge:
             choose_policy(rows, self._day, _terms_of) if rows else None
             for rows in _of_plates(in_order)
         ]
-        in_force = iter(ranks(map(_terms_of, filter(None, chosen)), self._day))
         return [
-            _part_of_policy(policy[_INSURER] if next(in_force)[0] else None) if policy else NOTHING
+            _part_of_policy(policy[_INSURER] if covers(_terms_of(policy), self._day) else None)
+            if policy
+            else NOTHING
             for policy in chosen
         ]
 

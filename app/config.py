@@ -204,7 +204,8 @@ class Config:
         "8d",
         values.ages_by_register,
         "age of a register's last load from which it is reported as stale (D51): `36h` or `7d` for "
-        "all, or by register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d",
+        "all, or by register as in `rdw=2d,mid=36h,*=7d`; s, m, h or d; without `*`, a register "
+        "that is not named is never stale",
     )
     """Seconds by register. The key EVERY_REGISTER is for all others."""
     unchanged_after: Mapping[str, int] = setting(

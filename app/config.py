@@ -57,13 +57,14 @@ class Config:
     workers: int = setting(
         str(min(os.cpu_count() or 1, 16) + 1),
         values.whole_number(1, 64),
-        "worker processes, 1 to 64; by default one more than there are cores",
+        "worker processes, 1 to 64; by default one more than there are cores, at most 17",
     )
     state_dir: Path = setting(
         "",
         values.directory,
         "directory for rate limits and metrics, on this host and for one database, a tmpfs in "
-        "production; by default `state/` beside the SQLite database",
+        "production; by default `state/` beside the SQLite database, with Postgres in the current "
+        "directory",
     )
     data_dir: Path = setting(
         "",

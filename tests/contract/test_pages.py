@@ -21,8 +21,8 @@ from tests.contract.pages import PAGES, ROOT, decisions, files, quoted, table
 from tests.rows import each_row
 
 TOLD_IN_WORDS = {
-    "workers": "cores + 1",
-    "state_dir": "`state/` beside the SQLite database",
+    "workers": "cores + 1, at most 17",
+    "state_dir": "`state/` beside the SQLite database, with Postgres in the current directory",
     "data_dir": "the directory of the SQLite database, with Postgres `VERIFYD_STATE_DIR`",
     "trusted_proxies": "none",
     "socket_group": "none",

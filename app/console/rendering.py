@@ -100,7 +100,7 @@ class View:
 
     def __init__(self, req: ConsoleRequest, menu: Iterable[MenuItem]) -> None:
         # Falcon drops a slash at the end of `req.path`; the browser does not.
-        self.root = "../" * (req.env["PATH_INFO"].count("/") - 1)
+        self.root = documentation.way_to_root(req.env["PATH_INFO"].count("/") - 1)
         self.path = req.path
         self.is_read = req.method in ("GET", "HEAD")
         self.session = req.context.session

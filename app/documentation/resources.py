@@ -69,6 +69,7 @@ ASSETS: Mapping[str, Asset] = {
 
 BY_SERVED_NAME: Mapping[str, Asset] = {asset.served_name: asset for asset in ASSETS.values()}
 
+_DEPTH_MAX = 20
 _CODE = re.compile(r"`([^`]+)`")
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
 
@@ -83,8 +84,17 @@ def _rendered(template: str, here: str, **values: object) -> bytes:
         here: the path of the page without its first slash, which menus mark.
         values: the values of the template.
     """
-    root = "../" * here.count("/")
-    return _environment().get_template(template).render(values, here=here, root=root).encode()
+    values |= {"here": here, "root": way_to_root(here.count("/"))}
+    return _environment().get_template(template).render(values).encode()
+
+
+def way_to_root(depth: int) -> str:
+    """Return how the links of a page at this depth begin, 0 for one at the root.
+
+    SEC: each link repeats it, so a path of 8,000 slashes would get an answer thirty times its size.
+    No page is that deep, so the links of a page about such a path need not know a path prefix.
+    """
+    return "../" * depth if depth <= _DEPTH_MAX else "/"
 
 
 def prose(text: str) -> Markup:

@@ -257,6 +257,12 @@ class TestErrors:
         line = json.loads(capfd.readouterr().out.splitlines()[0])
         assert line["request_id"] == answers[0].headers["X-Request-ID"]
 
+    def test_many_slashes_make_no_large_page(self, application):
+        """No link repeats the way out of thousands of segments."""
+        page = Browser(application).get(f"{ROOT}{'/' * 8_000}")
+        assert page.status_int == 401
+        assert len(page.body) < 4_000
+
     @pytest.mark.parametrize("path", ["/nothing", "/accounts//x", "/a/b/c/d", "/%3Cscript%3E"])
     def test_an_unknown_page_is_a_page(self, browser, path):
         """404 is HTML, keeps the navigation, and quotes nothing of the path."""

@@ -208,6 +208,13 @@ class TestPeople:
         assert f'href="{up}docs"' in response.text
         assert client.get(path).content_type == "application/problem+json"
 
+    def test_many_slashes_make_no_large_page(self, stranger):
+        """No link repeats the way out of thousands of segments."""
+        page = stranger.get(f"/x{'/' * 8_000}", headers=self.BROWSER)
+        assert (page.status_int, page.content_type) == (404, "text/html")
+        assert 'href="/docs"' in page.text
+        assert len(page.body) < 4_000
+
     @pytest.mark.parametrize("path", ["/v1/nothing", "/API/nothing", "//v1/x", "/metrics"])
     def test_the_api_answers_json(self, stranger, path):
         """What programs ask for stays as it was, whatever they accept, and known paths do."""

@@ -80,6 +80,11 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
             _report(args, *_message_of(error))
             return _FAILED
         except Exception as error:
+            if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
+                # Only names of files may be so, and not all of them.
+                reason = "an argument has bytes that are not UTF-8"
+                _report(args, reason, {"reason": reason})
+                return _FAILED
             # SEC: only the stack is logged, because the message can quote a record.
             _log.exception("unexpected %s", type(error).__name__)
             return _FAILED

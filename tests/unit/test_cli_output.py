@@ -165,6 +165,15 @@ def test_a_job_that_a_person_starts_prints_why_it_fails(filled):
         assert f"{nowhere} does not exist" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    "words", [("accounts", "show", "M\udcfc"), ("lookup", "--json", "M\udcfc")]
+)
+def test_an_argument_that_is_not_utf_8_is_told(cli, words):
+    """As from a terminal in Latin-1: it is no failure of the program."""
+    ended = cli.run(*words)
+    assert (ended.status, ended.stderr) == (1, "an argument has bytes that are not UTF-8\n")
+
+
 def test_a_directory_that_cannot_be_created_is_named(filled):
     """An errno is no reason: the sentence says what could not be done, to what, and why."""
     ended = filled.run("backup", "/proc/x")

@@ -264,7 +264,7 @@ def fines_owed(plate: AnswerObject) -> list[str]:
     owed = [
         ", ".join(
             [
-                f"{fine['amount']} {fine['currency']}",
+                amount(fine),
                 fine["reference"],
                 *([texts.in_words(fine["issuedOn"])] if fine["issuedOn"] else []),
             ]
@@ -276,6 +276,11 @@ def fines_owed(plate: AnswerObject) -> list[str]:
     found = list(dict.fromkeys(owed))
     more = len(found) - _FINES_SHOWN_MAX
     return found[:_FINES_SHOWN_MAX] + ([f"and {more:,} more"] if more > 0 else [])
+
+
+def amount(fine: AnswerObject) -> str:
+    """Return the amount of a fine, with its currency if a register knows it."""
+    return f"{fine['amount']} {fine['currency'] or ''}".rstrip()
 
 
 def depends_on(check: str, plate: AnswerObject, day: str) -> str:

@@ -168,6 +168,15 @@ class TestOne:
             assert (words[0] == "Insured") == answer["insured"]
         assert page.html.find(id="answers").text == "Answer for Wednesday, 1 July 2026"
 
+    def test_a_fine_without_a_currency_has_its_amount(self, world, browser):
+        """Its currency is optional in a file."""
+        unknown = {**FINE, "registration": "EV1L"}
+        del unknown["currency"]
+        world.load([unknown], register="fines")
+        page = ask(browser, "EV1L")
+        assert [each.text for each in page.html.select("article td.number")] == ["35.50"]
+        assert "35.50, PCN-1, 1 July 2025" in page.text
+
     def test_without_a_day_it_is_today(self, world, browser):
         """The page names the day."""
         page = ask(browser, "AB12CDE", day="")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, tzinfo
 
+from app.clock import parse_iso_date
 from app.text import counted as counted_noun
 from app.vehicles.facts import POLICIES_MAX
 from app.vehicles.periods import DAYS_MAX, Period
@@ -91,6 +92,8 @@ MEMBERS = {
     "taxStatus": "Tax status",
     "taxDue": "Tax paid until",
 }
+DAYS = ("motExpiry", "firstRegistered", "taxDue")
+"""Those of them that are ISO dates."""
 CHECKS = {
     "insuranceValid": "Insurance",
     "motValid": "MOT",
@@ -143,7 +146,8 @@ _REASONS = {"future": "not begun", "sorn": "SORN", "flag": "a register says insu
 _MONTHS = (
     "January February March April May June July August September October November December".split()
 )
-_ISO_DAY = re.compile(r"\b\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])\b(?!T)")
+_ISO_DAY = re.compile(r"(?<!policy )(?<![^ (])\d{4}-\d\d-\d\d(?![^ ,:;)])", re.ASCII)
+"""An ISO date in a sentence. The number of a policy can look like one, or have one in it."""
 _ENTRY_CHARACTERS_MAX = 60
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 
@@ -157,7 +161,9 @@ def in_words(text: str, *, with_weekday: bool = False) -> str:
 
 def with_days_in_words(text: str) -> str:
     """Return a text in which ISO dates are written as people write them."""
-    return _ISO_DAY.sub(lambda found: in_words(found[0]), text)
+    return _ISO_DAY.sub(
+        lambda found: in_words(found[0]) if parse_iso_date(found[0]) else found[0], text
+    )
 
 
 def recorded(time: str, zone: tzinfo) -> str:

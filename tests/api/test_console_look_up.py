@@ -177,6 +177,16 @@ class TestOne:
         assert [each.text for each in page.html.select("article td.number")] == ["35.50"]
         assert "35.50, PCN-1, 1 July 2025" in page.text
 
+    @pytest.mark.parametrize("number", ["2025-02-30", "2025-07-01", "7-2025-07-01/3"])
+    def test_a_policy_number_is_no_day(self, world, browser, number):
+        """What looks like a day in it stays as it is, also if there is no such day."""
+        world.load([{**POLICY, "registration": "EV1L", "number": number}], register="native")
+        page = ask(browser, "EV1L")
+        assert page.status_int == 200
+        decided = {row.th.text: row.select("td") for row in page.html.select("table tr:has(td)")}
+        assert decided["Policy"][0].text == number
+        assert f"policy {number} of native is in force on 1 July 2025" in decided["Insured"][2].text
+
     def test_without_a_day_it_is_today(self, world, browser):
         """The page names the day."""
         page = ask(browser, "AB12CDE", day="")

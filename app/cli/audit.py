@@ -20,7 +20,7 @@ from app.audit.segments import BLOCK_BYTES
 from app.audit.upkeep import acknowledge
 from app.audit.verify import Verdict, verify
 from app.cli import audit_search
-from app.cli.audit_search import DIRECTORIES, directories_of
+from app.cli.audit_search import DIRECTORIES, directories_of, not_empty
 from app.cli.output import Table, item_lines, print_item, print_lines, utc, waiting_for
 from app.cli.parser import PARENT, Group
 from app.config import Config
@@ -90,6 +90,7 @@ def _seal(args: argparse.Namespace) -> None:
     Argument(
         "--digests FILE",
         "a text with the digests that left the host, such as a mailbox; - is standard input",
+        type=not_empty,
     ),
     DIRECTORIES,
     examples=[
@@ -194,7 +195,7 @@ def _off(args: argparse.Namespace) -> None:
 @commands.command(
     "hosts",
     "list the hosts that must record what they answer, or forget one that is gone for good",
-    Argument("--forget HOST", "machine of a host, which needs --reason"),
+    Argument("--forget HOST", "machine of a host, which needs --reason", type=not_empty),
     Argument("--reason TEXT", "why it is forgotten, for the record"),
     examples=[
         "audit hosts",

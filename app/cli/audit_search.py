@@ -66,7 +66,7 @@ def _moment(text: str, *, is_end: bool) -> str:
         raise ValueError(clock.day_fault(text[: len("YYYY-MM-DD")], rule)) from None
 
 
-def _text(text: str) -> str:
+def not_empty(text: str) -> str:
     """Return an argument that is not empty, as a variable of a shell that is not set."""
     if not text.strip():
         raise ValueError("must not be empty")
@@ -148,9 +148,9 @@ def _owner(config: Config) -> Owner | None:
     "search",
     "list who asked about a plate, or what an account or a user asked",
     OneOf(
-        Argument("--plate PLATE", "look-ups of this plate; - is stdin", type=_text),
-        Argument("--account ACCOUNT", "look-ups of this account", type=_text),
-        Argument("--user USER", "look-ups with this Enquiry-User", type=_text),
+        Argument("--plate PLATE", "look-ups of this plate; - is stdin", type=not_empty),
+        Argument("--account ACCOUNT", "look-ups of this account", type=not_empty),
+        Argument("--user USER", "look-ups with this Enquiry-User", type=not_empty),
         required=True,
     ),
     _from("all"),
@@ -300,7 +300,7 @@ def _export(args: argparse.Namespace) -> None:
     Argument(
         "--plate PLATE",
         "report who asked about this plate, its watches and events; - is stdin",
-        type=_text,
+        type=not_empty,
     ),
     _from(f"the last {REPORTED_DAYS} days; all with --plate"),
     _TO,

@@ -505,3 +505,9 @@ class TestReporting:
         ended = cli.run("audit", "report", "--plate", "AB12CDE")
         assert ended.stderr == "1 record, 0 watches, 0 events reported\n"
         assert "audit search --plate - --all" in ended.stdout
+
+
+@pytest.mark.parametrize("words", [("verify", "--digests"), ("hosts", "--reason", "x", "--forget")])
+def test_an_option_that_is_empty_is_no_absent_one(cli, trail, words):
+    """A variable of a shell that is not set must not leave out what was asked for."""
+    assert "must not be empty" in cli.misuse("audit", *words, "")

@@ -1,6 +1,7 @@
 """Entry point of every command: `verifyd`, `python -m app`, and the binary."""
 
 import gc
+import io
 import signal
 import sys
 
@@ -15,6 +16,9 @@ def run() -> None:
     from app.processes import keep_unpacked_files, open_standard_streams  # noqa: PLC0415
 
     open_standard_streams()  # Before anything opens a file.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Letters that a locale without UTF-8 lacks are escaped, as Python does on stderr.
+        sys.stdout.reconfigure(errors="backslashreplace")
     from app.cli import main  # noqa: PLC0415 - slow: Ctrl-C must work meanwhile
     from app.logs import log_unexpected  # noqa: PLC0415
 

@@ -75,6 +75,21 @@ def test_a_closed_stream_fails_no_command(cli, closed, words, status, told):
     assert (ended.returncode, ended.stderr) == (status, told)
 
 
+@ON_SQLITE  # The database decides nothing here.
+def test_letters_that_the_terminal_lacks_are_escaped(cli, monkeypatch):
+    """As in a locale with Latin-1, where a plate can have other letters all the same."""
+    cli.run("migrate")
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    ended = subprocess.run(
+        [sys.executable, "-m", "app", "lookup", "ЖÄ 1"],
+        capture_output=True,
+        encoding="latin-1",
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("\\u0416Ä1 (asked for as")
+
+
 LAST_LINES = {
     "check": r"all settings are right; the database can be used",
     "migrate": r"the database is at schema \d+",

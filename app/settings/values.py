@@ -56,13 +56,9 @@ class Setting(NamedTuple):
     """The text that is parsed if the variable is not set."""
     parse: Callable[[str], Any]
     """Returns the value, or raises ValueError with what it must be."""
-    meaning: str
-    """Describes the setting, as the table of settings in deploy/docs/settings.md does."""
 
 
-def setting(
-    default: str, parse: Callable[[str], _T], meaning: str, *, is_secret: bool = False
-) -> _T:
+def setting(default: str, parse: Callable[[str], _T], *, is_secret: bool = False) -> _T:
     """Declare a setting as a field of `Config`, like `dataclasses.field`.
 
     Args:
@@ -73,7 +69,7 @@ def setting(
     declared: _T = field(
         default_factory=partial(parse, default),
         repr=not is_secret,
-        metadata={"default": default, "parse": parse, "meaning": meaning},
+        metadata={"default": default, "parse": parse},
     )
     return declared
 

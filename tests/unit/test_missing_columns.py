@@ -221,6 +221,16 @@ class TestJson:
             assert world.load_files(*path).loaded == rows
 
     @ON_SQLITE
+    def test_fines_without_any_amount_are_not_all_written_off(self, world):
+        """A query that leaves the amounts out would settle all fines, so it is refused."""
+        fine = {"plate": "A1", "state": "NY", "issue_date": "01/02/2026"}
+        fines = [fine | {"summons_number": f"{n}"} for n in range(3)]
+        path = files(world, a=json.dumps(fines))
+        with pytest.raises(OperatorError, match="no row has the member Amount Due; if"):
+            world.load_files(*path)
+        assert world.load_files(*path, allow_missing=["Amount Due"]).loaded == 3
+
+    @ON_SQLITE
     def test_deletions_lack_nothing(self, world):
         """A delta of deletions needs only plates."""
         gone = '{"registration": "QQ%d", "modification": "DELETED"}\n'

@@ -67,12 +67,14 @@ class _Nyc(NamedFormat):
             return FineRow(_plate(plate), reference, issued_on, due, _CURRENCY, due <= 0)
 
         issued_on = values.parser("Issue Date", _date)
+        # Rows of JSON can lack an amount. If all do, they were hardly all written off.
+        due_presence = Presence.REQUIRED if self.header_lines else Presence.EXPECTED
         columns = (
             Column.named("Plate", str, Presence.REQUIRED),
             Column.named("State", str, Presence.REQUIRED),
             Column.named("Summons Number", _reference(), Presence.REQUIRED, is_whole=True),
             Column.named("Issue Date", issued_on, Presence.SPARSE, blanks=values.MISSING),
-            Column.named("Amount Due", _dollars(), Presence.REQUIRED),
+            Column.named("Amount Due", _dollars(), due_presence),
             *(Column.named(label, str) for label in _OTHER_AMOUNTS),
         )
         return Layout(columns, build)

@@ -3,11 +3,13 @@
 Only loads that are done count. Those that were rolled back do not, nor those before a drop (D69).
 """
 
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 from app import clock
 from app.registers.change import LoadChange, change_of
+from app.registers.formats.values import shortened
 from app.registers.history import (
     MERGE,
     REPLACE,
@@ -16,12 +18,14 @@ from app.registers.history import (
     RegisterLoad,
     json_list,
 )
+from app.registers.reading.sources import date_of, sorted_by_date
 from app.registers.request import ACCEPTED, SHRINK
 from app.storage.engine import Engine
 from app.storage.registers import Entry
 from app.storage.tables import Kind
 
 _ADDED_UP_SECONDS = 30 * 86_400
+_NAMED_MAX = 3
 
 
 class Baseline(NamedTuple):
@@ -76,6 +80,28 @@ def last_loads(engine: Engine, register: str, kind: Kind) -> list[Any]:
     replaces = loads.where(RegisterLoad.mode == REPLACE)
     oldest = replaces.offset(REPLACES_COMPARED - 1).limit(1).first(engine)
     return list(loads.where(RegisterLoad.id >= (oldest.id if oldest else 0)).execute(engine))
+
+
+def older_notes(engine: Engine, register: str, kind: Kind, files: Sequence[str]) -> list[str]:
+    """Return a sentence if files of the DVSA of later dates were loaded before these.
+
+    A record replaces what was said about its vehicle, so an older one must not come last.
+    """
+    oldest = min(filter(None, map(date_of, files)), default=None)
+    if oldest is None:
+        return []
+    later = set[str]()
+    for load in last_loads(engine, register, kind):
+        later.update(name for name in load.files.split("\n") if (date_of(name) or oldest) > oldest)
+        if load.mode == REPLACE:
+            break
+    if not later:
+        return []
+    names = shortened(sorted_by_date(sorted(later), str), _NAMED_MAX)
+    return [
+        f"files of later dates were loaded before: {names}; load them again in their order, or "
+        "vehicles in them keep what the older file says"
+    ]
 
 
 def _counted(engine: Engine, register: str, kind: Kind) -> Any:

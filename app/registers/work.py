@@ -15,7 +15,7 @@ from app.registers.applying.apply_changes import Effect, apply_changes
 from app.registers.applying.counts import Counts
 from app.registers.applying.judging import counted_answers
 from app.registers.applying.table import RegisterTable, StoredRows
-from app.registers.baseline import Baseline
+from app.registers.baseline import Baseline, older_notes
 from app.registers.change import LoadChange, change_by
 from app.registers.formats import FileFault
 from app.registers.formats.changes import Columns, RowDeletion, are_complete, order_of
@@ -263,6 +263,7 @@ class Work:
             *exchanged_notes(self.change),
             *repeat_notes(self.kind, known, rows, counts.known.rows, files),
             *shared_date_notes(known),
+            *older_notes(self.engine, self.register, self.kind, self.request.files),
             *repeated_notes(
                 self.engine, self.register, self.kind, self.intake.format.name, self.intake.checksum
             ),

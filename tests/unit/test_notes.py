@@ -283,3 +283,23 @@ class TestDoubts:
         header, row = "registration,number,validFrom,validTo", "A1,P1,2026-01-01,2026-12-31"
         assert notes(f"{header},insurer\n{row},Acme\n{row},Best\n") == []
         assert notes(f"{header},type\n{row},TK\n") == []
+
+
+@ON_SQLITE
+class TestOlderFile:
+    def test_a_delta_after_one_of_a_later_date_is_noted(self, world):
+        """An older record would take the place of a newer one, until that is loaded again."""
+        car = '{"registration": "QQ1", "make": "A", "motTests": [], "modification": "UPDATED"}\n'
+
+        def load(day: str) -> list[str]:
+            path = world.directory / f"delta-light-vehicle_{day}-2026.json"
+            path.write_text(car)
+            return [each for each in world.load_files(path).notes if "later dates" in each]
+
+        july = [f"delta-light-vehicle_0{day}-07-2026.json" for day in (1, 2)]
+        assert load("01-07") + load("02-07") == []
+        told = "files of later dates were loaded before: {}; load them again in their order, or "
+        told += "vehicles in them keep what the older file says"
+        assert load("30-06") == [told.format(", ".join(july))]
+        assert load("01-07") == [told.format(july[1])]
+        assert load("02-07") == []

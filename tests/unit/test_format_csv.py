@@ -200,6 +200,21 @@ def test_malformed_quotes() -> None:
     assert [(line, record) for line, _, record in rejects] == [(2, 'AB1,"F"ORD')]
 
 
+def test_lines_that_are_records_are_not_read_as_one() -> None:
+    """Two stray quotes would give a vehicle the values of another; each line is a reject."""
+    header = b"registration,note,make,model,color,motExpiry\n"
+    first, last = 'AB1,"x,FORD,,BLUE,2026-01-31', b"AB3,,BMW,,,\n"
+    for second in ('AB2,5",OPEL,,RED,2027-01-31', 'AB2,5" x,OPEL,,RED,2027-01-31'):
+        rows, rejects = read(header + f"{first}\n{second}\n".encode() + last)
+        assert rows == [VehicleRow("AB3", "BMW")]
+        assert [(line, record) for line, _, record in rejects] == [(2, first), (3, second)]
+    text = b'AB1,"x, y\nz",FORD,,BLUE,\n'
+    assert read(header + text + last) == (
+        [VehicleRow("AB1", "FORD", None, None, "BLUE"), *rows],
+        [],
+    )
+
+
 def test_quote_never_closed() -> None:
     """A quote that is open at the end of the file fails the load; the error has its line."""
     assert "line 3" in fault(b'registration,make\nAB1,FORD\nAB2,"OPEL\nAB3,BMW\n')

@@ -66,6 +66,12 @@ _ESCAPED = (
     r"values have \t, \n, \r or \\, as some programs write tabs, line ends and backslashes in TSV; "
     "they are stored as written: export CSV with quotes instead"
 )
+_SWALLOWED = (
+    "a quote makes one record of {lines}, each with as many fields as the header: a closing quote "
+    "is missing, or a quote in a value is not doubled"
+)
+_SWALLOWED_FIELDS_MIN = 6
+"""Text in quotes, such as an address, can have the separators of a record with fewer fields."""
 _READ_BLOCK = "\n"
 """Marks a block of lines that was read at once. No line is equal to it."""
 
@@ -277,15 +283,37 @@ class DelimitedRecords:
 
     def _quoted_fields(self) -> list[str] | None:
         """Return the fields of a record with quotes, or None if the record is rejected."""
+        fields: list[str] = []
+        fault = ""
         try:
             fields = self._fields()
         except csv.Error as error:
-            self.reject(f"malformed CSV: {error}")
+            fault = f"malformed CSV: {error}"
+        if self._reject_swallowed():
+            return None
+        if fault:
+            self.reject(fault)
             return None
         if len(fields) != len(self.header):
             self._reject_ragged(len(fields))
             return None
         return fields
+
+    def _reject_swallowed(self) -> bool:
+        """Reject the lines of a record that are records of their own.
+
+        Read as one record, they would give its vehicle values of another one. Return whether they
+        were rejected.
+        """
+        lines, separators = [self._text, *self._continued], len(self.header) - 1
+        if len(lines) < 2 or len(self.header) < _SWALLOWED_FIELDS_MIN:
+            return False
+        if any(text.count(self.separator) != separators for text in lines):
+            return False
+        reason = _SWALLOWED.format(lines=counted(len(lines), "line"))
+        for line, text in enumerate(lines, self._line):
+            self._report.reject(line, reason, self.decoder.fields([text])[0])
+        return True
 
     def _fields(self) -> list[str]:
         """Return the fields of the current line and of the lines that its quoted fields span."""

@@ -18,32 +18,35 @@ from app.registers.formats.report import Report, Unreadable
 from app.storage.tables import Kind, VehicleRow
 
 _MODIFICATION = frozenset({"modification", "last_modification", "lastmodification"})
+
+
+def _column(label: str, presence: Presence = Presence.OPTIONAL, *others: str) -> Column:
+    """Return a column whose names count as they are spelled, because the decoder reads no others.
+
+    Args:
+        others: its other names.
+    """
+    return Column(label, frozenset([label, *others]), str, presence)
+
+
 _COLUMNS = (
-    Column.named("registration", str, Presence.REQUIRED),
-    Column.named("make", str, Presence.SPARSE),
-    Column.named("model", str, Presence.SPARSE),
-    Column.named("primaryColour", str, Presence.SPARSE),
-    Column(
-        "manufactureDate",
-        frozenset({"manufacturedate", "firstuseddate", "registrationdate"}),
-        str,
-        Presence.SPARSE,
-    ),
-    Column.named("motTests", str, Presence.SPARSE),
-    Column.named("motTestDueDate", str),
-    Column(
-        "last_update_date",
-        frozenset({"last_update_date", "lastupdatedate", "lastupdatetimestamp"}),
-        str,
-    ),
+    _column("registration", Presence.REQUIRED),
+    _column("make", Presence.SPARSE),
+    _column("model", Presence.SPARSE),
+    _column("primaryColour", Presence.SPARSE),
+    _column("manufactureDate", Presence.SPARSE, "firstUsedDate", "registrationDate"),
+    _column("motTests", Presence.SPARSE),
+    _column("motTestDueDate"),
+    _column("last_update_date", Presence.OPTIONAL, "lastUpdateDate", "lastUpdateTimestamp"),
 )
 _OWN_MEMBERS = _MODIFICATION.union(
-    {"lastmottestdate", "secondarycolour"}, *(column.names for column in _COLUMNS[3:])
+    {"lastmottestdate", "secondarycolour"},
+    *(map(normalised, column.names) for column in _COLUMNS[3:]),
 )
 """The members that the native layout, which also has `registration`, does not have."""
-_UNREAD_MEMBERS = _MODIFICATION | frozenset(
-    "secondarycolour lastmottestdate fueltype enginesize datasource hasoutstandingrecall "
-    "vehicleid vin".split()
+_UNREAD_MEMBERS = frozenset(
+    "modification last_modification lastModification secondaryColour lastMotTestDate fuelType "
+    "engineSize dataSource hasOutstandingRecall vehicleId vin".split()
 )
 _PLACEHOLDERS = values.MISSING | {"not stated"}
 _CHANGED = frozenset({"", "null", "created", "updated"})
@@ -149,7 +152,7 @@ class Dvsa(Format):
 
     def known_columns(self, kind: Kind) -> KnownColumns:
         """Return the members of a vehicle. A deletion may have only a registration."""
-        return KnownColumns(_COLUMNS, _UNREAD_MEMBERS)
+        return KnownColumns(_COLUMNS, _UNREAD_MEMBERS, str)
 
     def rows(self, stream: BinaryIO, kind: Kind, report: Report) -> Iterator[Change]:
         objects, names = JsonObjects(stream, report, decoded_vehicle), _MemberNames(report)
@@ -192,8 +195,7 @@ class _MemberNames:
         if self._missing or self._vehicles % _VEHICLES_PER_SAMPLE == 0:
             names = list(objects.names)
             self._report.columns(names)
-            folded = set(map(normalised, names))
-            self._missing = [each for each in self._missing if each.isdisjoint(folded)]
+            self._missing = [each for each in self._missing if each.isdisjoint(names)]
         self._vehicles += 1
 
 

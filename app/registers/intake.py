@@ -141,7 +141,7 @@ class Intake:
         try:
             for file in self._files:
                 # The last page of an API is an empty array, which has no kind.
-                if self.loaded and is_empty_array(file.head):
+                if self.records and is_empty_array(file.head):
                     continue
                 self._require_same(file)
                 self._reader.read(file)

@@ -235,6 +235,12 @@ class TestKinds:
         with pytest.raises(OperatorError, match="fits no format"):
             world.load_files(*files(world, a=nothing))
 
+    def test_the_page_after_fines_of_other_states_is_empty(self, world):
+        """Pages whose rows are all skipped are pages, too."""
+        fine = '{"plate": "A1", "state": "NJ", "summons_number": "1", "amount_due": "5", '
+        fines = f'[{fine}"issue_date": "01/02/2026"}}]'
+        assert world.load_files(*files(world, a=fines, b="[]")).skipped == 1
+
 
 class TestAllOrNothing:
     def test_one_bad_file_among_several_changes_nothing(self, world):

@@ -305,9 +305,9 @@ class DelimitedRecords:
         Read as one record, they would give its vehicle values of another one. Return whether they
         were rejected.
         """
-        lines, separators = [self._text, *self._continued], len(self.header) - 1
-        if len(lines) < 2 or len(self.header) < _SWALLOWED_FIELDS_MIN:
+        if not self._continued or len(self.header) < _SWALLOWED_FIELDS_MIN:
             return False
+        lines, separators = [self._text, *self._continued], len(self.header) - 1
         if any(text.count(self.separator) != separators for text in lines):
             return False
         reason = _SWALLOWED.format(lines=counted(len(lines), "line"))

@@ -10,7 +10,7 @@ import pytest
 from app.audit.faults import FaultKind
 from app.audit.record import Plate, Record
 from app.config import Config
-from tests.contract.pages import ROOT, quoted, table
+from tests.contract.pages import PAGES, ROOT, quoted, table
 
 
 def test_the_table_of_members_is_complete():
@@ -73,3 +73,14 @@ def test_the_installer_knows_the_units_of_the_trail():
         assert {f"verifyd-audit-{job}.{kind}" for kind in ("service", "timer")} <= set(
             words["units"]
         )
+
+
+def test_pages_that_edit_all_services_name_those_of_the_trail():
+    """What the other jobs need, such as the database's credential, these two need as well."""
+    lists = re.findall(
+        r"systemctl edit verifyd ((?:verifyd-[a-z-]+[\s\\]*)+)", "\n".join(PAGES.values())
+    )
+    of_all = [set(each.split()) for each in lists if "verifyd-backup" in each]
+    assert len(of_all) >= 5
+    for services in of_all:
+        assert {"verifyd-audit-seal", "verifyd-audit-prune"} <= services

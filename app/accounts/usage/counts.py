@@ -14,7 +14,7 @@ from app import clock
 from app.accounts.authentication import Caller
 
 OTHER = "other"
-"""The operation of a request whose path or method does not exist."""
+"""The operation of OPTIONS, and of a request whose path or method does not exist."""
 CONSOLE = "console"
 """The name under which usage counts look-ups of people in the console, and their operation. No
 account gets this name."""

@@ -634,7 +634,8 @@ class OperationUsage(TypedDict):
     """A date, `YYYY-MM-DD`."""
     operation: str
     """The operation; `events` stands for no request, but for what the account's watches
-    reported, `other` for paths and methods that do not exist. New values may come.
+    reported, `other` for OPTIONS, and for paths and methods that do not exist. New values may
+    come.
     """
     answers: int
     """All answers, the sum of the next four."""

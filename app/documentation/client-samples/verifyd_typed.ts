@@ -710,7 +710,7 @@ export interface OperationUsage {
   day: string;
   /**
    * The operation; `events` stands for no request, but for what the account's watches reported,
-   * `other` for paths and methods that do not exist. New values may come.
+   * `other` for OPTIONS, and for paths and methods that do not exist. New values may come.
    */
   operation: string;
   /** All answers, the sum of the next four. */

@@ -77,6 +77,21 @@ def test_answers_are_counted_if_the_metrics_fail(counts):
     assert told(counts.pending()) == [("alice", "insurance", "2xx", 1, 1)]
 
 
+def test_the_first_answer_after_a_pause_counts_for_its_own_time(counts, now):
+    """An answer belongs to its quarter of an hour, also if none was given in the one before."""
+    context = SimpleNamespace(caller=ALICE, vehicles=1)
+    parts: list[Any] = [SimpleNamespace(count=lambda *_: None), counts, None]
+    answers: list[Any] = [(context, "GET", "/v1/x", INSURANCE, 200)]
+    metrics = Metrics(*parts)
+    for seconds in (0, 10 * QUARTER_SECONDS):
+        now(seconds)
+        metrics.note(answers, (1_000 + seconds) * 10**9)
+    assert [(each.began_at, each.answers) for each in counts.pending().changes] == [
+        (QUARTER, 1),
+        (QUARTER + 10 * QUARTER_SECONDS, 1),
+    ]
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [

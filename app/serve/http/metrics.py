@@ -131,14 +131,15 @@ class Metrics:
 
     def note(self, answers: Sequence[Answered], now_ns: int) -> None:
         """Count answers whose requests end now."""
+        # First, or the answer after a quiet night would count for the day before.
+        if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:
+            self._looked_at_ns = now_ns
+            self._usage.look_at_clock()
         for context, method, path, route, status in answers:
             caller = context.caller
             if caller is not None and not caller.is_sandbox:
                 template = route or self._template_of(path)
                 self._usage.add(caller, template, method, status, context.vehicles)
-        if now_ns - self._looked_at_ns > _LOOK_EVERY_NS:
-            self._looked_at_ns = now_ns
-            self._usage.look_at_clock()
         self._measures.count(answers, now_ns)
 
     def _template_of(self, path: str) -> str:

@@ -36,6 +36,7 @@ from app.serve.http.caching import (
     send_document,
     served_name,
 )
+from app.serve.http.context import Request
 from app.serve.sandbox_errors import ERRORS
 from app.settings.values import Network
 from app.storage.engine import Engine
@@ -248,10 +249,10 @@ class StartPage:
         }
     )
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+    def on_get(self, req: Request, resp: falcon.Response) -> None:
         """GET /. A page if the client prefers HTML, as browsers do; otherwise links as JSON."""
         resp.set_header("Vary", "Accept")
-        if req.client_prefers((falcon.MEDIA_JSON, falcon.MEDIA_HTML)) == falcon.MEDIA_HTML:
+        if req.prefers_html:
             _send_page(req, resp, _page("start.html", ""))
             return
         send_document(req, resp, self._LINKS, falcon.MEDIA_JSON)

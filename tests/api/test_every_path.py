@@ -221,6 +221,16 @@ class TestPeople:
         response = stranger.get(path, headers=self.BROWSER)
         assert (response.status_int, response.content_type) == (401, "application/problem+json")
 
+    def test_a_list_that_no_browser_sends_gets_json(self, stranger):
+        """A very long `Accept` is not read: what was read of it would stay in memory."""
+        of_browser, of_program = (
+            {"Accept": "text/html," + "text/plain," * number + "text/xml"} for number in (89, 90)
+        )
+        assert stranger.get("/", headers=of_browser).content_type == "text/html"
+        assert stranger.get("/", headers=of_program).content_type == "application/json"
+        response = stranger.get("/docs/nothing", headers=of_program)
+        assert response.content_type == "application/problem+json"
+
     def test_only_reading_is_of_people(self, stranger):
         """A form that is sent to an unknown address is refused as before."""
         response = stranger.request("POST", "/nothing", headers=self.BROWSER)

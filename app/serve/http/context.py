@@ -75,12 +75,23 @@ class RequestContext:
         self._request_id = given
 
 
+_ACCEPT_CHARACTERS_MAX = 1_000
+
+
 class Request(falcon.Request):
     """A request whose context has its fields even if no middleware ran."""
 
     context_type: ClassVar[type[RequestContext]] = RequestContext
     # Falcon lets an application choose the type, and declares its own.
     context: RequestContext  # type: ignore[assignment]
+
+    @property
+    def prefers_html(self) -> bool:
+        """Whether the client prefers HTML to JSON, as browsers do."""
+        # SEC: Falcon keeps what it has read of 128 such headers: of the longest ones that is 70 MB.
+        is_short = len(self.accept) <= _ACCEPT_CHARACTERS_MAX
+        accepted = (falcon.MEDIA_JSON, falcon.MEDIA_HTML)
+        return is_short and self.client_prefers(accepted) == falcon.MEDIA_HTML
 
 
 def caller_of(req: falcon.Request) -> Caller:

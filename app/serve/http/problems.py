@@ -102,12 +102,7 @@ def install(
 def _is_of_person(req: Request) -> bool:
     """Tell whether a browser shows the answer, and the path is not one of the API's."""
     base = next(filter(None, req.path.split("/")), "").lower()
-    accepted = (falcon.MEDIA_JSON, falcon.MEDIA_HTML)
-    return (
-        req.method in ("GET", "HEAD")
-        and base not in BASES
-        and req.client_prefers(accepted) == falcon.MEDIA_HTML
-    )
+    return req.method in ("GET", "HEAD") and base not in BASES and req.prefers_html
 
 
 def _framework_error(

@@ -1,5 +1,6 @@
 """In which order a worker serves, takes and closes connections, and how long it waits."""
 
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from copy import copy
@@ -11,7 +12,7 @@ from app import clock
 from app.serve.http.context import Environ
 from app.serve.worker import connection
 from app.serve.worker.connection import HELD_BYTES_MAX, SECOND_NS, Phase
-from app.serve.worker.worker import LINGER_SECONDS
+from app.serve.worker.worker import LINGER_SECONDS, connections_max
 from tests.unit.worker_server import (
     ANSWER,
     CONNECTIONS_MAX,
@@ -358,3 +359,10 @@ def test_connections_are_left_more_seldom_the_more_there_are(servers):
     assert kept() == 3
     worker.shared.now_ns += 1
     assert kept() == 0
+
+
+@pytest.mark.parametrize("files", [64, 256, 1_024, 2_128])
+def test_each_connection_can_have_a_file_open(monkeypatch, files):
+    """Clients that read files slowly, however many, leave others to be opened."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert 2 * connections_max(1_000) <= files - min(files // 3, 128)

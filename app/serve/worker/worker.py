@@ -37,7 +37,7 @@ _HEAD_SECONDS_MAX = 10
 _TRANSFER_SECONDS = 30
 _BEAT_SECONDS = 1.0
 _OTHER_DESCRIPTORS = 128
-"""How many files the application may open besides connections."""
+"""How many files the application may open besides connections and the files that it sends."""
 _SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1})
 """Signals that a master sends to workers, or a terminal to all of them."""
 _log = logging.getLogger("verifyd.server")
@@ -114,7 +114,7 @@ class Worker(Base):
             self.PIPE[0],
             Shared(ReceivedRequests(self._answer, application.unit), patience, lobby),
             [common | _environ_of(each) for each in listeners],
-            connections_max=_connections_max(self.cfg.worker_connections),
+            connections_max=connections_max(self.cfg.worker_connections),
             look_every_seconds=look_every_seconds,
         )
 
@@ -210,11 +210,14 @@ def _deliver_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
-def _connections_max(wanted: int) -> int:
-    """Return how many connections this process may open, after raising its limit if needed."""
+def connections_max(wanted: int) -> int:
+    """Return how many connections this process may open, after raising its limit if needed.
+
+    SEC: an answer can be a file, which is open until a slow client has read it.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + _OTHER_DESCRIPTORS
+    needed = 2 * wanted + _OTHER_DESCRIPTORS
     if soft < needed and hard > soft:
         soft = min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return min(wanted, max(soft - _OTHER_DESCRIPTORS, soft // 2))
+    return min(wanted, max((soft - _OTHER_DESCRIPTORS) // 2, soft // 3))

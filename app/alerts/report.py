@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from app import clock
 from app.alerts.conditions import UNDELIVERED, FoundConditions
+from app.alerts.delivery import is_past
 from app.alerts.message import Alerted, Condition, Message, composed
 from app.alerts.nightly import running_since
 from app.alerts.spool import Spool
@@ -86,9 +86,8 @@ def _due(
 
 def _is_news(condition: Condition, alerted: Mapping[str, Alerted]) -> bool:
     before = alerted.get(condition.key)
-    now = clock.now()
     if before is not None:
-        is_reminded = now - before.told_at >= REMINDED_SECONDS
+        is_reminded = is_past(before.told_at, REMINDED_SECONDS)
         return is_reminded or before.occurrence != condition.occurrence
     if condition.kind in ("stale", "unchanged"):
         # A register that is stale because its load failed is only one problem that night.
@@ -98,7 +97,7 @@ def _is_news(condition: Condition, alerted: Mapping[str, Alerted]) -> bool:
             for key in alerted
             if key.split(":")[:2] in (["load", name], ["held", name])
         ]
-        return all(now - each.told_at >= _SAME_NIGHT_SECONDS for each in failed)
+        return all(is_past(each.told_at, _SAME_NIGHT_SECONDS) for each in failed)
     return True
 
 

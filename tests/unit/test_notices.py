@@ -118,6 +118,15 @@ class TestReport:
         night.tell()
         assert night.queued()[-1].message.solved[0].since == NOW
 
+    def test_a_clock_that_was_ahead_puts_no_reminder_off(self, night):
+        """What was sent at a time that is still to come is sent again, and hides nothing else."""
+        stale = condition("stale:rdw", "")
+        night.now += 365 * DAY
+        night.tell(condition())
+        night.now = NOW
+        assert night.tell(condition(), stale) == "load:rdw is wrong, and 1 more"
+        assert night.tell(condition(), stale) is None
+
     def test_an_unknown_condition_is_not_over(self, night):
         """While the database is down, only conditions that need no database can end."""
         night.tell(condition(), condition("certificate:expiry", ""))

@@ -155,7 +155,7 @@ def last_runs(engine: Engine) -> LastRuns:
         scheduled_at={row.job: row.started_at for row in ours if row.is_scheduled},
         backup_at=backups[-1].finished_at if backups else None,
         backup_bytes=backups[-1].size_bytes if backups else None,
-        swept_at=max(sweeps, default=None),
+        swept_at=sweeps[-1] if sweeps else None,
     )
 
 

@@ -245,6 +245,15 @@ class TestSweeps:
         self.add(world, "OLD", NOW - 4 * 3600)
         assert sorted(found(world)) == ["sweep:late"]
 
+    def test_a_sweep_of_the_future_hides_no_late_sweep(self, world, watch):
+        """The clock may have been ahead for a while; the newest run counts, not the latest time."""
+        for is_scheduled, finished_at in ((False, NOW + DAY), (True, NOW - 4 * 3600)):
+            record(world.engine, world.config.data_dir, Run("sweep", is_scheduled, NOW))
+            newest = JobRun.is_scheduled == is_scheduled
+            JobRun.update(finished_at=finished_at).where(newest).execute(world.engine)
+        Watch.update(created_at=NOW - 9 * 3600).execute(world.engine)
+        assert sorted(found(world)) == ["sweep:late"]
+
     def test_failed_runs_are_the_details_of_late_ones(self, world, watch):
         """An alert each hour for one fault would be too many."""
         failed = Run("sweep", True, NOW - 5, ("It failed: the disk is full.",))

@@ -76,11 +76,15 @@ def lock_warnings(engine: Engine) -> list[str]:
     """
     registers = {each.name for each in list_entries(engine)}
     registers |= {each.register for each in list_running(engine)}
-    locks = {f"the register {name}": name for name in sorted(registers)} | SWEEP_LOCKS
+    stores = {f"the register {name}": store_of(engine, name) for name in sorted(registers)}
+    holders = {what: store.idle_holder() for what, store in stores.items()}
+    # The command that loads a drop directory is idle while a process of its own loads.
+    if not any(store.is_locked() and not holders[what] for what, store in stores.items()):
+        holders |= {
+            what: store_of(engine, name).idle_holder() for what, name in SWEEP_LOCKS.items()
+        }
     return [
-        f"The lock of {what} is held by {holder}."
-        for what, name in locks.items()
-        if (holder := store_of(engine, name).idle_holder())
+        f"The lock of {what} is held by {holder}." for what, holder in holders.items() if holder
     ]
 
 

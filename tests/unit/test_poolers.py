@@ -211,6 +211,21 @@ class TestLock:
         assert f"SELECT pg_terminate_backend({pid})" in warning
         assert cli.json("check")["warnings"] == []
 
+    def test_a_command_that_waits_for_its_load_is_not_named(self, cli, store, monkeypatch):
+        """The lock of the drop directory is idle while a process of its own loads."""
+        monkeypatch.setattr("app.storage.register_schemas.IDLE_SECONDS", 0)
+        cli.run("import", cli.file("rows.csv", ROW))
+        query = "SELECT pg_advisory_lock(hashtext(%s))"
+        with connect(store.url) as command, connect(store.url) as load:
+            command.execute(query, ["verifyd register .drop"])
+            load.execute("BEGIN")
+            load.execute(query, ["verifyd register native"])
+            assert cli.json("check")["warnings"] == []
+            load.execute("COMMIT")
+            registers, drop = cli.json("check")["warnings"]
+        assert "of the register native is held" in registers
+        assert "of the drop directory is held" in drop
+
 
 @ON_POSTGRES
 def test_a_limit_that_holds_no_more_is_named(store, opened):

@@ -127,9 +127,12 @@ def sweep_after_load() -> None:
 
 @contextmanager
 def sweeps_held_off(engine: Engine) -> Iterator[None]:
-    """Let no sweep begin, on any host, because loads follow that belong together."""
+    """Let no sweep begin, on any host, because loads follow that belong together.
+
+    Several hosts can load at the same time.
+    """
     store = store_of(engine, _HOLD_OFF_LOCK)
-    with store.tried_lock():
+    with store.tried_lock(shared=True):
         if store.lock_outlives_connection:
             engine.close()  # NOTE: a load that is forked must not find an open SQLite file.
         yield

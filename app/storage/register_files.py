@@ -95,7 +95,7 @@ class RegisterFiles(RegisterStore):
                 opened.engine.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextmanager
-    def tried_lock(self) -> Iterator[Callable[[Engine], None] | None]:
+    def tried_lock(self, *, shared: bool = False) -> Iterator[Callable[[Engine], None] | None]:
         """Try to lock the lock file of the register without waiting."""
         # `is_locked` holds a shared lock for a moment, which must not keep a load from running.
         with tried(self._lock_file, outlast_shared=True) as is_ours:

@@ -135,17 +135,17 @@ class RegisterSchemas(RegisterStore):
         """Do nothing: the server manages its log."""
 
     @contextmanager
-    def tried_lock(self) -> Iterator[Callable[[Engine], None] | None]:
+    def tried_lock(self, *, shared: bool = False) -> Iterator[Callable[[Engine], None] | None]:
         """Try to take the advisory lock of the register, without waiting.
 
         The lock belongs to the connection. Within this context its engine may take it again.
         """
-        engine, locks = self._engine, self._engine.locks
+        engine, locks, mode = self._engine, self._engine.locks, "_shared" if shared else ""
         # NOTE: a pooler that does not keep sessions gives one backend to several clients. Its lock
         # is only ours if this engine took it there.
         query = (
             f"SELECT pg_backend_pid(), CASE WHEN pg_backend_pid() IN ({_HOLDERS}) "
-            "THEN NULL ELSE pg_try_advisory_lock(hashtext(%s)) END"
+            f"THEN NULL ELSE pg_try_advisory_lock{mode}(hashtext(%s)) END"
         )
         pid, is_taken = engine.execute_sql(query, (self._lock, self._lock)).fetchone()
         is_ours = locks.get(self._lock) == pid if is_taken is None else is_taken
@@ -159,7 +159,7 @@ class RegisterSchemas(RegisterStore):
             locks.pop(self._lock, None)
             # A failure here does not change the result of the load.
             with suppress(peewee.PeeweeException):
-                query = "SELECT pg_advisory_unlock(hashtext(%s))"
+                query = f"SELECT pg_advisory_unlock{mode}(hashtext(%s))"
                 (is_released,) = engine.execute_sql(query, (self._lock,)).fetchone()
                 if not is_released:
                     lost = "the lock of %s was lost: the session %d of the server has ended, or %s"

@@ -141,8 +141,13 @@ class RegisterStore(ABC):
         """Free the disk space of the current generation's write-ahead log, if it has one."""
 
     @abstractmethod
-    def tried_lock(self) -> AbstractContextManager[Callable[[Engine], None] | None]:
+    def tried_lock(
+        self, *, shared: bool = False
+    ) -> AbstractContextManager[Callable[[Engine], None] | None]:
         """Try to take the register's lock without waiting. It ends with the process at the latest.
+
+        Args:
+            shared: let processes of other hosts, which Postgres can have, hold it at the same time.
 
         Yields None if another process holds the lock. Otherwise yields a function that raises
         Hindered if the lock has been lost since. Call it with the engine of the transaction that

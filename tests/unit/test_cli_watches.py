@@ -2,6 +2,7 @@
 
 import io
 import os
+from contextlib import ExitStack
 from datetime import UTC, date, timedelta
 
 import msgspec
@@ -22,7 +23,7 @@ from app.storage.stores import store_of
 from app.watches.feed import Feed
 from app.watches.repository import Watches
 from app.watches.tables import Watch, WatchEvent
-from tests.conftest import ON_SQLITE
+from tests.conftest import ON_POSTGRES, ON_SQLITE
 from tests.rows import each_row
 from tests.unit.audit_trails import lines
 
@@ -207,6 +208,17 @@ class TestSweep:
             assert "a load of the drop directory is running" in watched.cli.refusal("sweep")
         assert watched.runs() == []
         assert watched.cli.json("sweep") == [SWEPT]
+
+    @ON_POSTGRES
+    def test_none_begins_before_each_host_has_loaded_its_drop_directory(self, watched):
+        """Several hosts can load theirs at the same time."""
+        other = open_engine(watched.cli.database_url)
+        with ExitStack() as first:
+            first.enter_context(sweeps_held_off(other))
+            with sweeps_held_off(watched.engine):
+                first.close()
+                assert "a load of the drop directory is running" in watched.cli.refusal("sweep")
+        close_quietly(other)
 
     def test_nothing_is_reported_while_the_clock_is_suspect(self, watched):
         """Nor does anything end or become too old; the run fails with the reason."""

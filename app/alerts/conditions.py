@@ -230,7 +230,7 @@ def conditions_of(
         *certificate,
         *audit_conditions(engine, config),
         *clock_conditions(config),
-        *sweep_conditions(engine, runs),
+        *sweep_conditions(engine, runs, config.state_dir),
         *queue_conditions(config),
         *digest_conditions(config),
     ]

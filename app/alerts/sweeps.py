@@ -1,6 +1,7 @@
 """Sweeps of watches that are late, or that hold back what a load has changed (D185)."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from peewee import fn
@@ -8,7 +9,7 @@ from peewee import fn
 from app import clock
 from app.accounts.models import Account
 from app.alerts.message import Condition
-from app.alerts.nightly import LastRuns, is_catching_up, shortened
+from app.alerts.nightly import LastRuns, is_catching_up, running_since, shortened
 from app.storage.engine import Engine
 from app.text import counted
 from app.watches.tables import Watch, WatchFeed
@@ -45,7 +46,7 @@ def count_watches(engine: Engine) -> int:
     return int(Watch.select(fn.COUNT(Watch.id)).scalar(engine))
 
 
-def sweep_conditions(engine: Engine, runs: LastRuns) -> Iterator[Condition]:
+def sweep_conditions(engine: Engine, runs: LastRuns, state_dir: Path) -> Iterator[Condition]:
     """Yield a condition if no sweep has ended well for a while, and if one holds anything back.
 
     Raises peewee.PeeweeException if the database cannot be read.
@@ -58,6 +59,7 @@ def sweep_conditions(engine: Engine, runs: LastRuns) -> Iterator[Condition]:
         return
     # Before the oldest watch there was nothing to sweep.
     since = max(runs.swept_at or 0, first)
+    since = max(since, _held_off_until(since, runs, state_dir))
     if clock.now() - since <= LATE_SECONDS:
         return
     failed = runs.ended.get("sweep")
@@ -74,6 +76,17 @@ def sweep_conditions(engine: Engine, runs: LastRuns) -> Iterator[Condition]:
         occurrence=str(since),
         details=failed.faults if failed else (),
     )
+
+
+def _held_off_until(since: int, runs: LastRuns, state_dir: Path) -> int:
+    """Return until when the load of a drop directory held sweeps off; 0 if they were late before.
+
+    It can take hours, and a sweep follows it.
+    """
+    began_at, ended_at = running_since(state_dir, "import"), clock.now()
+    if began_at is None and "import" in runs.ended:
+        began_at, ended_at = runs.ended["import"].started_at, runs.finished_at["import"]
+    return 0 if began_at is None or began_at - since > LATE_SECONDS else ended_at
 
 
 def _held(held: list[HeldSweep]) -> Iterator[Condition]:

@@ -254,6 +254,20 @@ class TestSweeps:
         Watch.update(created_at=NOW - 9 * 3600).execute(world.engine)
         assert sorted(found(world)) == ["sweep:late"]
 
+    def test_a_load_of_the_drop_directory_makes_no_sweep_late(self, world, watch):
+        """It can take hours, and its own sweep follows; what was late before it stays late."""
+        Watch.update(created_at=NOW - 9 * 3600).execute(world.engine)
+        record(world.engine, world.config.data_dir, Run("sweep", True, NOW))
+        JobRun.update(finished_at=NOW - 5 * 3600).execute(world.engine)
+        with running(world.config.state_dir, "import"):
+            os.utime(world.config.state_dir / "job-import.lock", (NOW - 4 * 3600,) * 2)
+            assert found(world) == {}
+        assert sorted(found(world)) == ["sweep:late"]
+        record(world.engine, world.config.data_dir, Run("import", True, NOW - 4 * 3600))
+        assert found(world) == {}
+        JobRun.update(started_at=NOW - 1).where(JobRun.job == "import").execute(world.engine)
+        assert sorted(found(world)) == ["sweep:late"]
+
     def test_failed_runs_are_the_details_of_late_ones(self, world, watch):
         """An alert each hour for one fault would be too many."""
         failed = Run("sweep", True, NOW - 5, ("It failed: the disk is full.",))

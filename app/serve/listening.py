@@ -179,6 +179,12 @@ def path_fault(name: str, bind: str) -> str | None:
     path = Path(bind.removeprefix("unix:"))
     if not bind.startswith("unix:"):
         return None
+    try:
+        path.stat()
+    except PermissionError:
+        return setting_fault(name, f"{path.parent} cannot be written to")
+    except OSError:
+        pass  # It does not exist yet.
     if not path.parent.is_dir():
         return setting_fault(name, f"the directory {path.parent} does not exist: create it first")
     if path.exists() and not path.is_socket():

@@ -1,5 +1,6 @@
 """Where the service listens, and which group can connect."""
 
+import errno
 import os
 import socket
 import tempfile
@@ -71,6 +72,18 @@ def test_another_file_than_a_socket_is_refused(tmp_path):
         )
     assert path_fault("console_bind", f"unix:{tmp_path}/run/socket") == (
         f"VERIFYD_CONSOLE_BIND: the directory {tmp_path}/run does not exist: create it first"
+    )
+
+
+def test_a_directory_that_nobody_may_enter_is_named_with_its_setting(tmp_path, monkeypatch):
+    """`verifyd check` goes on to what else is wrong."""
+
+    def refuse(*_args: object, **_options: object) -> os.stat_result:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert path_fault("bind", f"unix:{tmp_path}/run/socket") == (
+        f"VERIFYD_BIND: {tmp_path}/run cannot be written to"
     )
 
 

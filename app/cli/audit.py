@@ -1,7 +1,6 @@
 """`verifyd audit`: seal, verify and prune the audit trail."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,15 @@ from app.audit.upkeep import acknowledge
 from app.audit.verify import Verdict, verify
 from app.cli import audit_search
 from app.cli.audit_search import DIRECTORIES, directories_of, not_empty
-from app.cli.output import Table, item_lines, print_item, print_lines, utc, waiting_for
+from app.cli.output import (
+    Table,
+    item_lines,
+    opened_input,
+    print_item,
+    print_lines,
+    utc,
+    waiting_for,
+)
 from app.cli.parser import PARENT, Group
 from app.config import Config
 from app.errors import OperatorError
@@ -129,13 +136,11 @@ def _verify(args: argparse.Namespace) -> None:
 
 def _kept_digests(name: str) -> KeptDigests:
     """Return the digests in a text file, or in standard input. Raises OperatorError."""
-    try:
-        if name == "-":
-            return find_digests(iter(lambda: sys.stdin.buffer.read(BLOCK_BYTES), b""))
-        with open(name, "rb") as file:
+    with opened_input(name) as (file, named):
+        try:
             return find_digests(iter(lambda: file.read(BLOCK_BYTES), b""))
-    except OSError as error:
-        raise OperatorError(f"{name} cannot be read: {error.strerror}") from error
+        except OSError as error:
+            raise OperatorError(f"{named} cannot be read: {error.strerror}") from error
 
 
 def _lines(directory: Path, verdict: Verdict) -> Iterator[str]:

@@ -21,7 +21,7 @@ from app import clock
 from app.arguments import Argument
 from app.audit.record import Plate
 from app.audit.recording import recording, said_by_command
-from app.cli.output import print_item, say_if_terminal_is_read
+from app.cli.output import opened_input, print_item
 from app.cli.plate_file import Line, PlateFile
 from app.cli.progress import progress
 from app.config import Config
@@ -121,9 +121,8 @@ def answer_file(
     Raises OperatorError if the file cannot be read or has no column of plates, or if the output
     cannot be written. VehicleReader.look_up and `record` raise further errors.
     """
-    say_if_terminal_is_read(args.csv == STANDARD_INPUT)
     before = _loads(engine)
-    with _new_output(args.output) as write, _opened_input(args.csv) as (stream, name):
+    with _new_output(args.output) as write, _readable_twice(args.csv) as (stream, name):
         plates = PlateFile(stream, name, args.column)
         tells = tells_unknown(engine)
         cells = Cells(plates.delimiter.decode(), day, period, tells_unknown=tells)
@@ -250,29 +249,21 @@ def _progress_bar(stream: BinaryIO, *, is_shown: bool) -> Iterator[_Show]:
 
 
 @contextmanager
-def _opened_input(path: str) -> Iterator[tuple[BinaryIO, str]]:
+def _readable_twice(path: str) -> Iterator[tuple[BinaryIO, str]]:
     """Open a file, or standard input (`-`), for reading twice; yield the name, too.
 
     The content of a pipe is kept in a temporary file. Raises OperatorError if the file cannot be
     read, and at the end if the file was changed meanwhile.
     """
-    with ExitStack() as opened:
-        if path == STANDARD_INPUT:
-            yield _kept(cast(BinaryIO, sys.stdin.buffer), opened), "standard input"
-            return
-        try:
-            file = opened.enter_context(open(path, "rb"))
-        except OSError as error:
-            way_out = f"; send it through standard input: lookup --csv - < {path}"
-            hint = way_out if isinstance(error, PermissionError) else ""
-            raise OperatorError(f"{path} cannot be read: {error.strerror}{hint}") from error
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            yield _kept(file, opened), path
+    way_out = f"send it through standard input: lookup --csv - < {path}"
+    with opened_input(path, way_out) as (file, name), ExitStack() as kept:
+        if path == STANDARD_INPUT or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            yield _kept(file, kept), name
             return
         before = _state(file)
-        yield file, path
+        yield file, name
         if _state(file) != before:
-            raise OperatorError(f"{path} was changed while it was read")
+            raise OperatorError(f"{name} was changed while it was read")
 
 
 def _kept(pipe: BinaryIO, opened: ExitStack) -> BinaryIO:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
@@ -210,6 +210,28 @@ def say_if_terminal_is_read(is_standard_input: bool) -> None:
     """Say that a command waits for somebody to type, which looks as if it did nothing."""
     if is_standard_input and sys.stdin.isatty():
         _say("standard input; end it with Ctrl-D")
+
+
+@contextmanager
+def opened_input(path: str, way_out: str = "") -> Iterator[tuple[BinaryIO, str]]:
+    """Open a file, or standard input (`-`), and yield it with its name for messages.
+
+    Args:
+        way_out: what to do if the user of the service may not read the file.
+
+    Raises OperatorError if it cannot be opened.
+    """
+    if path == STANDARD_INPUT:
+        say_if_terminal_is_read(True)
+        yield sys.stdin.buffer, "standard input"
+        return
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        hint = f"; {way_out}" if way_out and isinstance(error, PermissionError) else ""
+        raise OperatorError(f"{path} cannot be read: {error.strerror}{hint}") from error
+    with file:
+        yield file, path
 
 
 def plates_of(words: Sequence[str]) -> list[str]:

@@ -1,14 +1,10 @@
 """`verifyd sweep` and `verifyd watchlist`: the watches of accounts."""
 
 import argparse
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from typing import BinaryIO
 
 from app.arguments import Argument, flag
-from app.cli.output import Table, print_item, say_if_terminal_is_read, waiting_for
+from app.cli.output import Table, opened_input, print_item, waiting_for
 from app.cli.parser import PARENT, Group
 from app.config import Config
 from app.errors import OperatorError
@@ -16,7 +12,6 @@ from app.jobs.job import run
 from app.jobs.sweeping import SweepWatches, accept
 from app.jobs.watchlist import import_watchlist
 from app.processes import end_with_parent
-from app.registers.reading.sources import STANDARD_INPUT
 from app.storage.session import opened_database
 from app.text import counted
 from app.watches.sweep import Swept
@@ -78,9 +73,10 @@ def _sweep(args: argparse.Namespace) -> None:
 )
 def _import(args: argparse.Namespace) -> None:
     config = Config.from_env()
+    way_out = f"send it through standard input: watchlist import - < {args.file}"
     with (
         opened_database(config, waiting=partial(waiting_for, args)) as engine,
-        _opened(args.file) as (file, name),
+        opened_input(args.file, way_out) as (file, name),
     ):
         done = import_watchlist(engine, config, args.account, file, name, args.reason)
     print_item(
@@ -89,25 +85,6 @@ def _import(args: argparse.Namespace) -> None:
         f"{counted(done.created, 'watch', 'watches')} of account {done.account} created, "
         f"{done.replaced:,} replaced",
     )
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Open a file, or standard input (`-`), and yield it with its name for messages.
-
-    Raises OperatorError if the user of the service may not read it, OSError for other reasons.
-    """
-    if path == STANDARD_INPUT:
-        say_if_terminal_is_read(True)
-        yield sys.stdin.buffer, "standard input"
-        return
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - closed below
-    except PermissionError as error:
-        way_out = f"send it through standard input: watchlist import - < {path}"
-        raise OperatorError(f"{path} cannot be read: {error.strerror}; {way_out}") from error
-    with file:
-        yield file, path
 
 
 commands.include(watchlist)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.cli import lookup_csv
+from app.cli import lookup_csv, output
 from app.cli.plate_file import PlateFile
 from app.registers.load import load
 from app.registers.request import LoadRequest
@@ -347,7 +347,7 @@ def test_a_file_that_only_its_owner_can_read_is_sent_through_stdin(cli, monkeypa
     def closed(*_args, **_kwargs):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(lookup_csv, "open", closed, raising=False)
+    monkeypatch.setattr(output, "open", closed, raising=False)
     assert cli.refusal("lookup", "--csv", given).strip() == (
         f"{given} cannot be read: Permission denied; "
         f"send it through standard input: lookup --csv - < {given}"

@@ -33,7 +33,8 @@ SERVE = (*PROGRAM, "serve")
 GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:app.server", "app.main:create_app()")
 # The file that is open as 0 becomes the first socket that systemd would hand over.
 _ACTIVATED = ("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" 3<&0 0</dev/null', "sh")
-_DEADLINE_SECONDS = 30
+DEADLINE_SECONDS = 120
+"""What takes longer hangs. Commands that load run at a low priority, also beside busy programs."""
 # Longer than nginx waits for an answer, so that nginx reports failures.
 _ANSWER_SECONDS = 70
 _PAUSE_SECONDS = 0.01
@@ -54,7 +55,7 @@ _TLS = {protocol: _speaking(protocol) for protocol in ("http/1.1", "h2")}
 _T = TypeVar("_T")
 
 
-def until(condition: Callable[[], _T], what: str, seconds: float = _DEADLINE_SECONDS) -> _T:
+def until(condition: Callable[[], _T], what: str, seconds: float = DEADLINE_SECONDS) -> _T:
     """Return the condition's value once it is true; fail at the deadline."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -108,7 +109,7 @@ def run_command(
         cwd=settings.get("root"),  # The first directory in which modules are searched.
         capture_output=True,
         text=True,
-        timeout=_DEADLINE_SECONDS,
+        timeout=DEADLINE_SECONDS,
         check=False,
     )
 
@@ -122,7 +123,7 @@ def _run_warm(words: list[str], env: Mapping[str, str]) -> subprocess.CompletedP
         streams = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
         process = WarmProcess(words, streams, env=env)
         try:
-            status = process.wait(_DEADLINE_SECONDS)
+            status = process.wait(DEADLINE_SECONDS)
         finally:
             process.kill()
         stdout.seek(0)
@@ -263,7 +264,11 @@ class Service:
     def stop(self) -> int:
         """Stop the server, and return its exit status."""
         self.process.terminate()
-        return self.process.wait(_DEADLINE_SECONDS)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for the server's end, and return its exit status."""
+        return self.process.wait(DEADLINE_SECONDS)
 
     def kill(self) -> None:
         """End it at once, with all its workers."""

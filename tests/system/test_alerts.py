@@ -29,7 +29,7 @@ from app.alerts.morning import composed_report
 from app.alerts.nightly import Run, record
 from app.settings.destinations import Destination
 from tests.contract.pages import PAGES
-from tests.system.processes import environment, run_command, until
+from tests.system.processes import DEADLINE_SECONDS, environment, run_command, until
 from tests.system.threads import serving
 
 KEY = b"k" * 32
@@ -791,5 +791,5 @@ def test_a_running_watch_makes_no_second_message(nights):
         ]
         fcntl.flock(lock, fcntl.LOCK_UN)
     for command in commands:
-        assert command.wait(60) == 0
+        assert command.wait(DEADLINE_SECONDS) == 0
     assert len(list((nights.directory / "notices" / "queue").iterdir())) == 1

@@ -136,7 +136,7 @@ def test_a_running_service_is_not_pulled_away(served, world):
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "the service is running: stop it first" in ended.stderr
     served.process.send_signal(signal.SIGTERM)
-    served.process.wait(30)
+    served.wait()
     assert run("restore", backup, **settings)["restored"] == backup
 
 
@@ -149,7 +149,7 @@ def test_the_service_serves_what_was_restored(serve, world):
     backup = run("backup", world.directory / "backups", **settings)["backup"]
     service.post("/api/domains", {"name": "late.example.com"})
     service.process.send_signal(signal.SIGTERM)
-    service.process.wait(30)
+    service.wait()
     run("restore", backup, **settings)
     answer = serve(workers=1).get("/api/domains")
     assert [each["name"] for each in answer.json()["domains"]] == ["early.example.com"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.system.processes import environment, until
+from tests.system.processes import DEADLINE_SECONDS, environment, until
 
 MOMENTS = 12
 MAIN = [sys.executable, "-m", "app"]
@@ -79,7 +79,9 @@ def test_ctrl_c_is_no_error_of_the_program(world, command):
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(0.03 * moment)
         process.send_signal(signal.SIGINT)
-        process.wait(30)  # Its standard input stays open, so that only the signal ends it.
+        process.wait(
+            DEADLINE_SECONDS
+        )  # Its standard input stays open, so that only the signal ends it.
         stdout, stderr = process.communicate()
         assert (stdout, "Traceback" in stderr) == ("", False), stderr
         # A load that has begun logs that it was cancelled.
@@ -129,7 +131,9 @@ def test_a_command_that_ignores_ctrl_c_still_does(world):
     cmdline = Path(f"/proc/{process.pid}/cmdline")
     until(lambda: cmdline.read_text().startswith(sys.executable), "the command to run")
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate("registration,make\nAB12CDE,FORD\n", timeout=30)
+    stdout, stderr = process.communicate(
+        "registration,make\nAB12CDE,FORD\n", timeout=DEADLINE_SECONDS
+    )
     assert process.returncode == 0, stderr
     assert "native" in stdout
     assert world.engine.execute_sql(query).fetchone() == (1,)

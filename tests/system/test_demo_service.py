@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.system.processes import (
+    DEADLINE_SECONDS,
     ROOT,
     Service,
     descendants,
@@ -29,7 +30,6 @@ from tests.system.processes import (
 )
 
 COMMAND = (sys.executable, "-m", "app", "demo", "--serve")
-_DEADLINE_SECONDS = 30
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_the_demo_answers_when_it_says_so(place):
         assert told[-1].endswith(f"or: kill {command.pid}\n")
     finally:
         command.terminate()
-        rest = command.communicate(timeout=_DEADLINE_SECONDS)[0]
+        rest = command.communicate(timeout=DEADLINE_SECONDS)[0]
     assert (rest, command.returncode) == ("", 0)
 
 
@@ -256,7 +256,7 @@ def test_ctrl_c_ends_it_without_a_word(place):
 
     until(lambda: are_ready(process.pid, place["workers"]), "the workers to handle signals")
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(_DEADLINE_SECONDS) == 0
+    assert process.wait(DEADLINE_SECONDS) == 0
     shown = os.read(master, 65_536).decode()
     os.close(master)
     last = shown.rstrip().splitlines()[-1]
@@ -324,4 +324,4 @@ def test_make_run_serves_the_demo(place, tmp_path):
             assert told in found.stdout
         (pid,) = re.findall(r"or: kill (\d+)$", printed.rstrip())
         os.kill(int(pid), signal.SIGTERM)
-        assert service.process.wait(_DEADLINE_SECONDS) == 0
+        assert service.wait() == 0

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from tests.system.drop import CAR, OTHER, Drop
-from tests.system.processes import run_command, until
+from tests.system.processes import DEADLINE_SECONDS, run_command, until
 
 
 def test_complete_files_are_loaded_and_moved(drop):
@@ -308,7 +308,7 @@ class Slow:
         """Let the load continue, and return the command's output."""
         self._writer.execute("ROLLBACK")
         self._writer.close()
-        stderr: str = self.process.communicate(timeout=30)[1]
+        stderr: str = self.process.communicate(timeout=DEADLINE_SECONDS)[1]
         return stderr
 
 

@@ -20,7 +20,7 @@ from tests.contract.pages import PAGES, blocks
 from tests.programs import needs
 from tests.system.drop import Drop
 from tests.system.machine import Machine
-from tests.system.processes import ROOT, until
+from tests.system.processes import DEADLINE_SECONDS, ROOT, until
 from tests.system.threads import serving
 
 pytestmark = needs("curl", "curl")
@@ -164,7 +164,7 @@ def start(agency: Agency, *words: object, **variables: str) -> subprocess.Popen[
 def fetch(agency: Agency, *words: object, **variables: str) -> tuple[int, str, str]:
     """Run the script to its end; return its status, output and errors."""
     process = start(agency, *words, **variables)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=DEADLINE_SECONDS)
     return process.returncode, output, errors
 
 
@@ -302,7 +302,7 @@ def test_a_download_that_is_killed_is_made_again(agency, directory, number):
     """Loads see nothing of it, and the next run completes the file and leaves nothing else."""
     agency.goes_on.clear()
     process = start(agency, "rdw", directory)
-    assert agency.halfway.wait(30)
+    assert agency.halfway.wait(DEADLINE_SECONDS)
     until(lambda: parts(directory), "the part")
     os.killpg(process.pid, number)
     process.communicate()
@@ -329,7 +329,7 @@ def test_of_two_at_once_one_is_refused(agency, directory):
     """Two downloads would write into the same file."""
     agency.goes_on.clear()
     first = start(agency, "rdw", directory)
-    assert agency.halfway.wait(30)
+    assert agency.halfway.wait(DEADLINE_SECONDS)
     status, _, errors = fetch(agency, "rdw", directory)
     assert status == 1
     assert f"another download into {directory} is running" in errors
@@ -391,7 +391,7 @@ def test_the_nightly_load_reads_it(agency, drop, register, wait):
     drop.option(register, OPTIONS[register])
     agency.goes_on.clear()
     process = start(agency, register, directory)
-    assert agency.halfway.wait(30)
+    assert agency.halfway.wait(DEADLINE_SECONDS)
     assert load(drop, wait) == []
     agency.goes_on.set()
     process.communicate()

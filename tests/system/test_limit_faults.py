@@ -85,7 +85,7 @@ def test_a_start_refuses_a_file_that_is_not_its_own(serve, world, command):
     """With another file of that name the service does not start; the error has the reason."""
     world.limits.write_text("somebody else's")
     service = serve(command=command, wait=False)
-    assert service.process.wait(30) == 1
+    assert service.wait() == 1
     assert "limits is not a file of this program; move it away" in service.output("stderr")
     assert world.limits.read_text() == "somebody else's"
 

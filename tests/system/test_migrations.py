@@ -13,7 +13,7 @@ from app.storage.registers import Register
 from app.storage.versions import SCRIPTS, Installation, program_schema, tells_unknown
 from tests.conftest import STORAGE
 from tests.stores import PostgresTemplate, Template
-from tests.system.processes import environment, run_command, until
+from tests.system.processes import DEADLINE_SECONDS, environment, run_command, until
 
 WAITS = """
     import os, time
@@ -64,7 +64,7 @@ def started(url: str, **options) -> subprocess.Popen[str]:
 def applied_by_two(url: str, **options) -> list[list[str]]:
     """Return what each of two migrations, started at once, has applied."""
     processes = [started(url, **options) for _ in range(2)]
-    told = [process.communicate(timeout=60) for process in processes]
+    told = [process.communicate(timeout=DEADLINE_SECONDS) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], told
     return sorted(json.loads(stdout)["applied"] for stdout, _ in told)
 

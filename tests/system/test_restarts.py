@@ -10,7 +10,7 @@ import pytest
 from app.accounts.administration import set_plan
 from app.storage.engine import close_quietly
 from tests.system.creators import Creators
-from tests.system.processes import connected, read_answer, until
+from tests.system.processes import DEADLINE_SECONDS, connected, read_answer, until
 from tests.system.site import behind_site
 
 RESTARTS = 30
@@ -77,7 +77,7 @@ def test_a_worker_that_ends_answers_on_the_connections_it_has(serve):
         service.process.terminate()
         until(lambda: option() == "close", "the worker to end")
         assert connection.recv(1) == b""
-    assert service.process.wait(10) == 0
+    assert service.wait() == 0
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,6 @@ def test_nginx_keeps_connections_and_closes_them_first(world):
                 for _ in range(5):
                     client.sendall(REQUEST)
                     assert read_answer(client).status == 200
-            assert ended.wait(5)
+            assert ended.wait(DEADLINE_SECONDS)
         thread.join()
     assert len(accepted) == 1

@@ -88,7 +88,7 @@ def test_a_host_that_is_taken_out_first_loses_nothing(installation):
         installation.reconfigure(f"{leaves.bind} max_fails", f"{leaves.bind} down max_fails")
         until(lambda: host_of(installation, keys[leaves][0]) is stays, "the accounts to move")
         leaves.process.terminate()
-        assert leaves.process.wait(30) == 0
+        assert leaves.wait() == 0
         creators.wait_for(50)
     assert creators.statuses("POST") == {201}
     assert creators.statuses("GET") == {200}

@@ -203,7 +203,7 @@ def test_a_request_in_flight_is_finished_at_the_stop(serve, number):
     service.process.send_signal(number)
     until(lambda: "Handling signal" in service.output("stderr"), "the signal to be handled")
     assert finished(connection, body).status == 201
-    assert service.process.wait(10) == 0
+    assert service.wait() == 0
     with pytest.raises(ConnectionRefusedError):
         connected(service.bind)
 
@@ -235,7 +235,7 @@ def test_a_second_server_at_the_same_address_is_refused(serve, served, socket_di
     on_socket = serve(bind=f"unix:{socket_directory}/socket", workers=1)
     for first, command in ((served, SERVE), (on_socket, GUNICORN)):
         second = serve(bind=first.bind, command=command, wait=False)
-        assert second.process.wait(20) == 1
+        assert second.wait() == 1
         assert f"another program listens at {first.bind}" in second.output("stderr")
         assert first.get("/healthz").status == 200
 
@@ -253,7 +253,7 @@ def test_wrong_settings_stop_the_start(world, command):
     """All of them are reported at once, by name, and nothing listens."""
     bind = f"127.0.0.1:{free_port()}"
     with Service(world.directory, bind, command, workers="many", colour="blue") as service:
-        assert service.process.wait(20) == 1
+        assert service.wait() == 1
     told = service.output("stderr")
     assert "VERIFYD_WORKERS: must be a whole number" in told
     assert "VERIFYD_COLOUR: no such setting" in told

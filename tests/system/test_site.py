@@ -181,7 +181,7 @@ def test_up_to_2_mib_the_refusal_is_the_services_own(site, served):
 def test_a_stopped_service_is_502_in_json(site, served):
     """The answer is 502 with Retry-After."""
     served.process.send_signal(signal.SIGTERM)
-    served.process.wait(30)
+    served.wait()
     answer = send(site, "GET", "/api/domains")
     require_problem(answer, 502, "service_unavailable")
     assert answer.headers["Retry-After"] == "2"
@@ -481,7 +481,7 @@ def test_logs_hold_no_registration_and_no_key(site, served, world):
         send(site, "GET", "/api/domains/secret.example.com", headers=key)
         send(site, "GET", "/console/sign-in/token-of-a-link")
         served.process.terminate()
-        served.process.wait(30)
+        served.wait()
     log = world.directory / "verifyd.log"
     # A refused body is logged when nginx has finished with it, after later requests.
     until(lambda: log.read_text().count("\n") == 12, "nginx to log every request")

@@ -15,7 +15,7 @@ import pytest
 
 from app.serve.worker.connection import HELD_BYTES_MAX
 from tests.bench.processes import cpu_seconds
-from tests.system.processes import SERVE, Service, connected, read_answer, until
+from tests.system.processes import DEADLINE_SECONDS, SERVE, Service, connected, read_answer, until
 from tests.system.slow_clients import CLIENTS, LONG_ANSWER, hold
 from tests.system.test_raw_requests import split
 
@@ -229,7 +229,7 @@ def test_clients_of_long_requests_take_turns(serve):
         with connected(service.bind) as connection:
             connection.sendall(HEAD + b"\r\n")
             assert read_answer(connection).status == 200
-            all_connected.wait(10)
+            all_connected.wait(DEADLINE_SECONDS)
             while not is_over.is_set():
                 connection.sendall(request)
                 assert read_answer(connection).status == 200

@@ -256,7 +256,7 @@ class TestWaiting:
         terminal = Terminal()
         monkeypatch.setattr(sys, "stderr", terminal)
         with output.waiting_for(PERSONS, "a lock"):
-            assert said.wait(10)
+            assert said.wait(60)
         assert terminal.getvalue() == "waiting for a lock\n"
 
     def test_a_short_wait_is_not_mentioned_elsewhere(self, capsys):
@@ -269,7 +269,7 @@ class TestWaiting:
         """As soon as the patience is over."""
         monkeypatch.setattr(output, "PATIENCE_SECONDS", 0)
         with output.waiting_for(PERSONS, "a lock"):
-            assert said.wait(10)
+            assert said.wait(60)
         assert capsys.readouterr().err == "waiting for a lock\n"
 
     def test_the_log_of_a_job_has_only_events(self, capsys, monkeypatch):

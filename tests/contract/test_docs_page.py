@@ -34,6 +34,7 @@ from app.errors import CATALOGUE
 from app.monitoring.health import Health
 from app.registers.formats.native import LAYOUTS
 from app.serve.http.bodies import BODY_BYTES_MAX
+from app.serve.http.context import Request
 from app.serve.sandbox_errors import ERRORS
 from app.storage.tables import Kind
 from app.vehicles.registration import REGISTRATION_CHARACTERS_MAX
@@ -107,7 +108,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def client() -> webtest.TestApp:
     """An application with only the pages and what they link to."""
-    app = falcon.App()
+    app = falcon.App(request_type=Request)
     app.add_route("/", StartPage())
     app.add_route("/healthz", Health())
     app.add_route("/openapi.json", OpenApiDocument())

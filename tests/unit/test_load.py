@@ -433,7 +433,8 @@ class TestAllOrNothing:
             seen.append(alice.get(path).json["vehicle"]["make"])
             seen.append(Domains(world.engine).create_domain(account_id, "example.com", 9).name)
             other = open_engine(world.config.database_url)
-            request = LoadRequest(files=files(world, x="registration,make\nA1,X\n"), register="x")
+            (x,) = files(world, x="registration,make\nA1,X\n")
+            request = LoadRequest(files=[str(x)], register="x")
             seen.append(load_module.load(other, world.config.state_dir, request, print).changed)
             close_quietly(other)
 

@@ -59,10 +59,10 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
         catch_ctrl_c: let the command clean up on Ctrl-C; before and after, Ctrl-C ends the
             process at once.
     """
+    argv = sys.argv[1:] if argv is None else argv
     args = argparse.Namespace(is_job=False)
     with command_log(lambda: args.is_job):
         try:
-            argv = sys.argv[1:] if argv is None else argv
             build_parser(argv).parse_args(argv, args)
             # SEC: other users must not read databases, registers and rejects.
             os.umask(0o027)
@@ -80,8 +80,8 @@ def main(argv: Sequence[str] | None = None, *, catch_ctrl_c: bool = False) -> in
             _report(args, *_message_of(error))
             return _FAILED
         except Exception as error:
-            if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
-                # Only names of files may be so, and not all of them.
+            # Python has lone surrogates for such bytes. Only names of files may have them.
+            if isinstance(error, UnicodeEncodeError) and error.object[error.start] in "".join(argv):
                 reason = "an argument has bytes that are not UTF-8"
                 _report(args, reason, {"reason": reason})
                 return _FAILED

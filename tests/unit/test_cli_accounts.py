@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from app.accounts import administration
 from app.accounts.administration import require_account
 from app.domains.repository import Domains
 from app.storage.engine import close_quietly, open_engine
@@ -101,6 +102,18 @@ def test_an_unknown_account_is_refused(cli, command):
         cli.refusal("accounts", command, "nobody")
         == 'there is no account named nobody; see "verifyd accounts list"\n'
     )
+
+
+def test_an_argument_that_is_not_utf8_is_named_as_the_fault(cli):
+    """Such bytes cannot be in a name, so the person who gave them is told."""
+    told = cli.refusal("accounts", "show", "caf\udce9")
+    assert told == "an argument has bytes that are not UTF-8\n"
+
+
+def test_an_argument_is_not_blamed_for_another_text(cli, monkeypatch):
+    """What no argument has is a fault of the program, which the log tells."""
+    monkeypatch.setattr(administration, "require_account", lambda *_: "\udce9".encode())
+    assert "unexpected UnicodeEncodeError" in cli.run("accounts", "show", "cafe").stderr
 
 
 def test_delete_needs_yes_without_a_terminal(cli, monkeypatch):

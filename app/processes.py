@@ -48,7 +48,8 @@ def open_standard_streams() -> None:
     """Open /dev/null as stdin, stdout and stderr if they are closed.
 
     Otherwise another file would get their number, and output would be written to it; and Python has
-    None in place of a stream that a command reads or prints to.
+    None in place of a stream that a command reads or prints to. libffi keeps its own file open once
+    ctypes is imported (3.5), so it can have such a number already.
     """
     for descriptor, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
@@ -56,7 +57,7 @@ def open_standard_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # It gets the lowest free number, which is this one.
         if getattr(sys, name) is None:
-            setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def keep_unpacked_files() -> None:

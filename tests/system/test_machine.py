@@ -36,7 +36,7 @@ SETTINGS = "/etc/verifyd/verifyd.env"
 # The schema of the first release, 0.1.0, which brought the installer.
 FIRST_INSTALLED = 2
 # A setting that this release does not know.
-SETTING = '    further: str = setting("", str, "any text")\n\n'
+SETTING = '    further: str = setting("", str)\n\n'
 REFUSAL = f"""
 
 def prepare_state(config: Config) -> None:

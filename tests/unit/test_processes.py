@@ -25,6 +25,13 @@ sys.stdin.read()
 WITHOUT_STDIN = f"""{BEFORE}
 print(os.path.realpath("/proc/self/fd/0"))
 """
+TAKEN = """
+import os, sys
+os.open(sys.argv[1], os.O_RDONLY)  # As libffi does while Python imports ctypes.
+from app.processes import open_standard_streams
+open_standard_streams()
+print(sys.stdin.read(), end="", flush=True)
+"""
 
 
 def test_a_child_is_known_whatever_is_said_of_its_fork(monkeypatch):
@@ -76,6 +83,18 @@ def test_the_lock_is_no_standard_stream(tmp_path):
     words = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-c", WITHOUT_STDIN, tmp_path]
     ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     assert ended.stdout != f"{tmp_path}\n"
+
+
+def test_a_file_that_took_the_number_of_a_stream_is_not_that_stream(tmp_path):
+    """Whatever was opened before, a closed standard input is empty, and output goes nowhere."""
+    other = tmp_path / "other"
+    other.write_text("not for commands\n")
+    for closed in ("<&-", ">&-"):
+        words = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", TAKEN, other]
+        ended = subprocess.run(
+            words, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
 def test_other_processes_run_if_the_directory_cannot_be_locked(tmp_path):

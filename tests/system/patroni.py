@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -91,9 +90,23 @@ postgresql:
             return connection.execute("SELECT pg_is_in_recovery()").fetchone() == (False,)
         return False
 
+    def is_followed(self) -> bool:
+        """Tell whether commits of this primary wait for a standby that is connected."""
+        synchronous = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+        with suppress(psycopg.OperationalError), self._connected() as connection:
+            return connection.execute(synchronous).fetchone() is not None
+        return False
+
     def is_synchronous(self) -> bool:
         """Tell whether Patroni may promote this node, because it has every commit."""
-        return self._asked("sync") == 200
+        # `/sync` tells what the node read up to `loop_wait` ago, `/cluster` reads etcd again.
+        with (
+            suppress(OSError),
+            urllib.request.urlopen(self._url("cluster"), timeout=SECONDS_MAX) as answer,
+        ):
+            roles = {each["name"]: each["role"] for each in json.load(answer)["members"]}
+            return roles.get(self.name) == "sync_standby"
+        return False
 
     def create_database(self) -> None:
         """Create the empty database `verifyd`."""
@@ -103,18 +116,12 @@ postgresql:
     def switch_over(self, to: "Node") -> None:
         """Let another node become the primary, as `patronictl switchover` does."""
         body = json.dumps({"leader": self.name, "candidate": to.name}).encode()
-        assert self._asked("switchover", body) == 200
+        with urllib.request.urlopen(self._url("switchover"), body, SECONDS_MAX) as answer:
+            assert answer.status == 200
 
-    def _asked(self, path: str, body: bytes | None = None) -> int | None:
-        """Ask Patroni, and return the status of its answer."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.api}/{path}", body)
-        try:
-            with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
-                return int(answer.status)
-        except urllib.error.HTTPError as error:
-            return error.code
-        except OSError:
-            return None
+    def _url(self, path: str) -> str:
+        """Return an address of Patroni's own API."""
+        return f"http://127.0.0.1:{self.api}/{path}"
 
     def _connected(self) -> psycopg.Connection:
         url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres?connect_timeout=2"
@@ -143,7 +150,8 @@ class Cluster:
 
 
 def _are_pair(primary: Node, standby: Node) -> bool:
-    return primary.is_leader() and standby.is_synchronous()
+    # Both: while a standby is away, commits wait until Patroni has taken its right to lead.
+    return primary.is_leader() and primary.is_followed() and standby.is_synchronous()
 
 
 @contextmanager

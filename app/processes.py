@@ -48,8 +48,7 @@ def open_standard_streams() -> None:
     """Open /dev/null as stdin, stdout and stderr if they are closed.
 
     Otherwise another file would get their number, and output would be written to it; and Python has
-    None in place of a stream that a command reads or prints to. libffi keeps its own file open once
-    ctypes is imported (3.5), so it can have such a number already.
+    None in place of a stream that a command reads or prints to.
     """
     for descriptor, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
@@ -57,6 +56,7 @@ def open_standard_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # It gets the lowest free number, which is this one.
         if getattr(sys, name) is None:
+            # Not by its number: once ctypes is imported, a file of libffi 3.5 can have it.
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 

@@ -105,7 +105,7 @@ def test_an_unknown_account_is_refused(cli, command):
 
 
 def test_an_argument_that_is_not_utf8_is_named_as_the_fault(cli):
-    """Such bytes cannot be in a name, so the person who gave them is told."""
+    """No name can have such bytes, and the refusal says so."""
     told = cli.refusal("accounts", "show", "caf\udce9")
     assert told == "an argument has bytes that are not UTF-8\n"
 

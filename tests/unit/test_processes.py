@@ -30,7 +30,7 @@ import os, sys
 os.open(sys.argv[1], os.O_RDONLY)  # As libffi does while Python imports ctypes.
 from app.processes import open_standard_streams
 open_standard_streams()
-print(sys.stdin.read(), end="", flush=True)
+print("read:", sys.stdin.read(), flush=True)
 """
 
 
@@ -89,12 +89,12 @@ def test_a_file_that_took_the_number_of_a_stream_is_not_that_stream(tmp_path):
     """Whatever was opened before, a closed standard input is empty, and output goes nowhere."""
     other = tmp_path / "other"
     other.write_text("not for commands\n")
-    for closed in ("<&-", ">&-"):
+    for closed, printed in (("<&-", b"read: \n"), (">&-", b"")):
         words = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", TAKEN, other]
         ended = subprocess.run(
             words, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
-        assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, printed, b"")
 
 
 def test_other_processes_run_if_the_directory_cannot_be_locked(tmp_path):
